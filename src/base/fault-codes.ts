@@ -1,0 +1,204 @@
+/** Every way in which work can fail: its code, what is decided about it, and what it says to an operator. */
+
+/**
+ * What to do about a failure.
+ * - `retry`: it may pass by itself; try again soon, with back-off.
+ * - `wait`: something outside has to change first (a person, a lock, a limit); trying again soon does harm or nothing.
+ * - `quarantine`: what arrived cannot be vouched for; keep it apart and report it.
+ * - `fatal`: trying again cannot help this request; somebody has to change the request or the configuration.
+ */
+export type Verdict = "retry" | "wait" | "quarantine" | "fatal";
+
+interface FaultMeaning {
+  readonly verdict: Verdict;
+  /** What happened, as the beginning of a sentence: details may follow in parentheses. */
+  readonly happened: string;
+  /** What the operator can do. */
+  readonly advice: string;
+}
+
+export const FAULT_CODES = {
+  SERVICE_UNREACHABLE: {
+    verdict: "retry",
+    happened: "The service could not be reached",
+    advice:
+      "Check the base URL, the network, name resolution and the proxy; the daemon tries again by itself.",
+  },
+  SERVICE_TIMEOUT: {
+    verdict: "retry",
+    happened: "The service did not answer in time",
+    advice: "The daemon tries again by itself; if it persists, look at the network or raise service.timeout.",
+  },
+  CONNECTION_LOST: {
+    verdict: "retry",
+    happened: "The connection broke before the answer was complete",
+    advice:
+      "The daemon tries again by itself; if it persists, look for a proxy or firewall that cuts long transfers.",
+  },
+  TLS_REFUSED: {
+    verdict: "wait",
+    happened: "No trusted connection to the service could be made",
+    advice:
+      "Check the base URL and the service's certificate; for a private certificate authority set service.ca.",
+  },
+  PROXY_REFUSED: {
+    verdict: "wait",
+    happened: "The proxy refused the connection",
+    advice: "Check service.proxy (or HTTPS_PROXY and NO_PROXY) and the proxy's own rules.",
+  },
+  REDIRECT_REFUSED: {
+    verdict: "wait",
+    happened: "The service sent the request elsewhere, and secrets go only to the configured origin",
+    advice: "If the service has moved, set service.baseUrl to its new address; otherwise ask who runs it.",
+  },
+  RATE_LIMITED: {
+    verdict: "wait",
+    happened: "The service asks for fewer requests",
+    advice: "Wait for the time the service names, as the daemon does; poll less often if it persists.",
+  },
+  SERVER_FAULT: {
+    verdict: "retry",
+    happened: "The service failed",
+    advice: "The daemon tries again by itself; if it persists, tell whoever runs the service.",
+  },
+  NOT_SUPPORTED: {
+    verdict: "fatal",
+    happened: "The service does not support this operation",
+    advice: "Ask whoever runs the service whether it is switched off or too old.",
+  },
+  BAD_ANSWER: {
+    verdict: "retry",
+    happened: "The answer is not what the interface promises",
+    advice:
+      "A proxy or login page may stand in between; check that service.baseUrl leads to the service itself.",
+  },
+  ANSWER_TOO_LARGE: {
+    verdict: "retry",
+    happened: "The answer is larger than any honest one",
+    advice: "Check that service.baseUrl leads to the service itself, and tell whoever runs it.",
+  },
+  LIST_ENDLESS: {
+    verdict: "retry",
+    happened: "The list of transfers does not end",
+    advice: "What was listed so far is used; tell whoever runs the service.",
+  },
+  BAD_REQUEST: {
+    verdict: "fatal",
+    happened: "The service did not understand the request",
+    advice: "Check the ids and options given; if they are right, please report this as a defect of Inlet.",
+  },
+  TOKEN_REFUSED: {
+    verdict: "wait",
+    happened: "The service does not accept the verification of this address",
+    advice:
+      "Ask the service's administrator to register the client id for it, or verify it by a mailed code.",
+  },
+  NOT_LICENSED: {
+    verdict: "wait",
+    happened: "The service's REST interface is not licensed",
+    advice: "Ask the service's administrator to enable it.",
+  },
+  POLICY_REFUSED: {
+    verdict: "wait",
+    happened: "The service's policy refuses the request",
+    advice: "Ask the service's administrator which rule applies to this address.",
+  },
+  ACCESS_REFUSED: {
+    verdict: "wait",
+    happened: "The service or a proxy before it refused access",
+    advice: "Check the base URL and the proxy, and ask whoever runs the service.",
+  },
+  API_VERSION: {
+    verdict: "fatal",
+    happened: "The service does not speak the version of the interface that Inlet needs",
+    advice: "Inlet needs version 1.12 or newer of major version 1: ask for an update of the service.",
+  },
+  NO_SUCH_ENDPOINT: {
+    verdict: "fatal",
+    happened: "The service has nothing at this address",
+    advice: "Check service.baseUrl: it is what stands before /api. An older service may lack this operation.",
+  },
+  NOT_FOUND: {
+    verdict: "fatal",
+    happened: "The service does not know what was asked for",
+    advice: "Check the id; the transfer may have expired.",
+  },
+  PASSWORD_REFUSED: {
+    verdict: "wait",
+    happened: "The service refused the transfer password",
+    advice:
+      "Ask the sender for the right one. Do not guess: too many wrong ones destroy or lock the transfer.",
+  },
+  PASSWORD_UNUSABLE: {
+    verdict: "wait",
+    happened: "The password cannot be sent, because it is empty or not valid text",
+    advice: "Write it again, as UTF-8 text.",
+  },
+  TRANSFER_LOCKED: {
+    verdict: "wait",
+    happened: "The service has locked the transfer after too many wrong passwords",
+    advice: "Wait: the service frees it after a time of its own, and asking before only prolongs it.",
+  },
+  TRANSFER_DELETED: {
+    verdict: "fatal",
+    happened: "The service has deleted the transfer",
+    advice: "Ask the sender to send it again.",
+  },
+  CHECKSUMS_UNREADABLE: {
+    verdict: "quarantine",
+    happened: "The checksums file cannot be understood",
+    advice: "Look at it with 'inlet api checksums --raw', and report its form as a defect of Inlet.",
+  },
+  CHECKSUM_MISMATCH: {
+    verdict: "quarantine",
+    happened: "The bytes received do not match the sender's checksum",
+    advice: "Do not use the file. Download it again; if it stays, ask the sender to send it again.",
+  },
+  SIZE_MISMATCH: {
+    verdict: "quarantine",
+    happened: "The number of bytes received is not the announced one",
+    advice: "Do not use the file. Download it again; if it stays, ask the sender to send it again.",
+  },
+  ALGORITHM_UNKNOWN: {
+    verdict: "quarantine",
+    happened: "The checksum's algorithm is not known here",
+    advice: "Verify the file by hand, and ask for the algorithm to be supported.",
+  },
+  ARCHIVE_WRONG: {
+    verdict: "quarantine",
+    happened: "The ZIP does not hold what the list of files announces",
+    advice: "Do not use it. Download it again, or the files one by one.",
+  },
+  RANGE_REFUSED: {
+    verdict: "retry",
+    happened: "The service did not continue the download where it was asked to",
+    advice: "The download starts again from its beginning.",
+  },
+  TARGET_EXISTS: {
+    verdict: "fatal",
+    happened: "There already is a file of that name, and nothing is ever overwritten",
+    advice: "Name another one with --output, or move the old one away.",
+  },
+  DISK_FULL: {
+    verdict: "wait",
+    happened: "There is no space left on the disk",
+    advice: "Free some space, or choose another folder.",
+  },
+  DISK_REFUSED: {
+    verdict: "wait",
+    happened: "The file could not be written",
+    advice: "Check that the folder exists, that its disk is healthy, and that Inlet may write there.",
+  },
+  CONFIG_INVALID: {
+    verdict: "fatal",
+    happened: "The configuration or command line is not valid",
+    advice: "Correct what is named; nothing was changed.",
+  },
+  STOPPED: {
+    verdict: "retry",
+    happened: "The work was stopped before it was done",
+    advice: "Nothing is lost; start it again.",
+  },
+} as const satisfies Record<string, FaultMeaning>;
+
+export type FaultCode = keyof typeof FAULT_CODES;

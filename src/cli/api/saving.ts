@@ -1,0 +1,82 @@
+/** Saving a download: under a temporary name first, under its own only when it has proved right. */
+import type { FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { createDurably } from "../../base/durable.ts";
+import { Fault } from "../../base/faults.ts";
+import { type Checksum, startVerification } from "../../model/checksum.ts";
+import type { Download } from "../../service/port.ts";
+import type { Context } from "../context.ts";
+import { startProgress } from "../progress.ts";
+
+/** What is known beforehand of a body. */
+export interface Expectation {
+  readonly bytes?: number;
+  /** Each must match. */
+  readonly checksums: readonly Checksum[];
+}
+
+export interface Saved {
+  readonly path: string;
+  readonly bytes: number;
+  /** The algorithms by which it was verified, as the service spells them; none: nothing was there to verify by. */
+  readonly verifiedBy: readonly string[];
+}
+
+/** `inspect` may look at the whole file before it gets its name, and throw. */
+export async function saveDownload(
+  context: Context,
+  download: Download,
+  target: string,
+  expected: Expectation,
+  inspect: (temporary: FileHandle) => Promise<void> = async () => {},
+): Promise<Saved> {
+  let bytes = 0;
+  try {
+    await createDurably(target, async (file) => {
+      bytes = await receive(context, download, file, target, expected);
+      await inspect(file);
+    });
+  } finally {
+    download.cancel();
+  }
+  return { path: target, bytes, verifiedBy: [...new Set(expected.checksums.map((sum) => sum.algorithm))] };
+}
+
+/** The name that the sender chose, where it can be one here without harm. */
+export function ownName(name: string): string {
+  const harmful =
+    /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
+  if (harmful || name.startsWith("-")) {
+    throw new Fault("CONFIG_INVALID", {
+      detail: `${JSON.stringify(name)} cannot be used as a file name here: choose one with --output`,
+    });
+  }
+  return join(".", name);
+}
+
+async function receive(
+  context: Context,
+  download: Download,
+  file: FileHandle,
+  label: string,
+  expected: Expectation,
+): Promise<number> {
+  const verification = startVerification(expected.checksums);
+  const progress = startProgress(context, label, expected.bytes ?? download.totalBytes);
+  let bytes = 0;
+  try {
+    for await (const chunk of download.body) {
+      verification.update(chunk);
+      await file.writeFile(chunk);
+      bytes += chunk.byteLength;
+      progress.advance(chunk.byteLength);
+    }
+  } finally {
+    progress.end();
+  }
+  if (expected.bytes !== undefined && bytes !== expected.bytes) {
+    throw new Fault("SIZE_MISMATCH", { detail: `${label}: ${bytes} bytes instead of ${expected.bytes}` });
+  }
+  verification.finish(label);
+  return bytes;
+}

@@ -1,0 +1,17 @@
+/** What a command gets from the process that runs it: streams, environment, and the signal to stop. */
+import type { Environment } from "../config/service.ts";
+
+export interface Context {
+  readonly env: Environment;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+  /** Aborts at the first SIGINT or SIGTERM. */
+  readonly stop: AbortSignal;
+}
+
+/** How a command ended that did not throw. */
+export type Outcome = "fine" | "attention" | "failed";
+
+/** How a command's action hands over its work: its outcome becomes the program's. */
+export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

@@ -1,0 +1,126 @@
+/** `simulate`: the simulated service alone, until it is stopped. */
+import { readFile } from "node:fs/promises";
+import { type Command, InvalidArgumentError } from "commander";
+import { Fault } from "../base/faults.ts";
+import { ScenarioError } from "../simulator/errors.ts";
+import { openSimulator } from "../simulator/open.ts";
+import { parseScenario } from "../simulator/parse.ts";
+import { sampleScenario } from "../simulator/samples.ts";
+import type { Scenario } from "../simulator/scenario.ts";
+import type { Simulator } from "../simulator/simulator.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { say } from "./printing.ts";
+import { untilStopped } from "./stopping.ts";
+
+interface SimulateOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly scenario?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly quiet?: boolean;
+}
+
+const HELP = `
+The first line on standard output is JSON: url, clientId, and per transfer and recipient mailbox, trackingId,
+transferId and password. Each request is reported on standard error, without secrets.
+
+It can be asked with curl. GET URL/control explains, with examples, how transfers and faults are added while it
+runs, how its time is moved, and what was asked of it:
+  curl URL/api/status
+  curl URL/control
+  curl -H 'X-CS-MajorApiVersion: 1' -H 'X-CS-MinimumMinorApiVersion: 12' -H 'X-CS-ProductKey: api.rest' \\
+       -H "X-CS-ClientId: CLIENT-ID" -H "X-CS-Password: PASSWORD" URL/api/transfers/TRANSFER-ID/files
+
+Or with 'inlet api':
+  INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID inlet api received orders@example.com
+
+A scenario file is JSON with any of: seed, apiVersion, clientId, tokenSeconds, wrongPasswords, retentionDays,
+maxPageSize, csv, passwordRules, languagePacks, oldPaths, transfers, faults. The smallest useful one:
+  { "transfers": [{ "from": "a@example.org", "to": ["b@example.com"], "password": "Sunny+Harbour%42",
+                    "files": [{ "name": "a.txt", "text": "Hello" },
+                              { "name": "large.bin", "generate": { "bytes": 5000000000 } }] }],
+    "faults":    [{ "on": "file", "does": { "kind": "reset", "afterBytes": 100000 } }] }`;
+
+export function define(simulate: Command, run: Run): void {
+  simulate
+    .option("--port <number>", "where to listen (0: any free port)", port, 0)
+    .option("--host <address>", "on which address", "127.0.0.1")
+    .option("--scenario <file>", "what it holds and how it misbehaves (default: a handful of samples)")
+    .option("--tls-cert <file>", "serve https with this certificate (PEM)")
+    .option("--tls-key <file>", "and this key (PEM)")
+    .option("--quiet", "do not report each request")
+    .addHelpText("after", HELP);
+  simulate.action(() => run((context) => runSimulator(context, simulate.opts())));
+}
+
+async function runSimulator(context: Context, options: SimulateOptions): Promise<Outcome> {
+  const simulator = await open(context, options);
+  try {
+    context.stdout.write(`${JSON.stringify(describe(simulator))}\n`);
+    say(
+      context,
+      `Listening on ${simulator.url}; GET ${simulator.url}/control explains more. Stop with Ctrl-C.`,
+    );
+    await untilStopped(context.stop);
+  } finally {
+    await simulator.close();
+  }
+  return "fine";
+}
+
+async function open(context: Context, options: SimulateOptions): Promise<Simulator> {
+  if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
+    throw invalid("--tls-cert and --tls-key go together");
+  }
+  const scenario = options.scenario === undefined ? sampleScenario : await readScenario(options.scenario);
+  const cert = await readText(options.tlsCert);
+  const key = await readText(options.tlsKey);
+  try {
+    return await openSimulator(scenario, {
+      host: options.host,
+      port: options.port,
+      ...(options.quiet ? {} : { log: (line: string) => say(context, line) }),
+      ...(cert === undefined || key === undefined ? {} : { tls: { cert, key } }),
+    });
+  } catch (cause) {
+    if (!(cause instanceof Error && "code" in cause)) throw cause;
+    throw invalid(`cannot listen on ${options.host} port ${options.port} (${String(cause.code)})`, cause);
+  }
+}
+
+async function readScenario(path: string): Promise<Scenario> {
+  const text = (await readText(path)) ?? "";
+  try {
+    return parseScenario(JSON.parse(text));
+  } catch (cause) {
+    if (!(cause instanceof ScenarioError || cause instanceof SyntaxError)) throw cause;
+    throw invalid(`${path}: ${cause.message}`, cause);
+  }
+}
+
+async function readText(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  return readFile(path, "utf8").catch((cause: unknown) => {
+    throw invalid(`${path} cannot be read`, cause);
+  });
+}
+
+function describe(simulator: Simulator) {
+  const transfers = simulator
+    .transfers()
+    .flatMap(({ trackingId, password, recipients }) =>
+      recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
+    );
+  return { url: simulator.url, clientId: simulator.clientId, transfers };
+}
+
+function port(text: string): number {
+  const number = Number(text);
+  if (!/^\d{1,5}$/.test(text) || number > 65_535) throw new InvalidArgumentError("It must be a port number.");
+  return number;
+}
+
+function invalid(detail: string, cause?: unknown): Fault {
+  return new Fault("CONFIG_INVALID", { detail, cause });
+}

@@ -1,0 +1,69 @@
+/** Checksums: how their algorithms are spelled, and when two of them are the same. */
+import { createHash, getHashes, type Hash } from "node:crypto";
+import { Fault } from "../base/faults.ts";
+
+export interface Checksum {
+  readonly value: string;
+  /** As the service spells it. */
+  readonly algorithm: string;
+}
+
+/** `SHA-256`, `sha256`, `SHA_256`, `SHA2-256` → `sha256`; `undefined` for what this Node cannot compute. */
+export function nodeAlgorithm(spelling: string): string | undefined {
+  const wanted = plain(spelling);
+  return knownAlgorithms().get(wanted) ?? knownAlgorithms().get(wanted.replace(/^sha2/, "sha"));
+}
+
+export interface ChecksumVerification {
+  update(chunk: Uint8Array): void;
+  /** When all bytes were given: throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
+  finish(what: string): void;
+}
+
+/** Hashes once per algorithm, however many checksums there are. Throws `ALGORITHM_UNKNOWN`. */
+export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
+  const hashes = new Map<string, Hash>();
+  const expected = checksums.map((checksum) => {
+    const algorithm = nodeAlgorithm(checksum.algorithm);
+    if (algorithm === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: checksum.algorithm });
+    if (!hashes.has(algorithm)) hashes.set(algorithm, createHash(algorithm));
+    return { checksum, algorithm };
+  });
+  return {
+    update(chunk) {
+      for (const hash of hashes.values()) hash.update(chunk);
+    },
+    finish(what) {
+      const digests = new Map([...hashes].map(([algorithm, hash]) => [algorithm, hash.digest()]));
+      for (const { checksum, algorithm } of expected) {
+        const digest = digests.get(algorithm);
+        if (digest === undefined || !matchesChecksum(digest, checksum.value)) {
+          throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${checksum.algorithm})` });
+        }
+      }
+    },
+  };
+}
+
+/** Whether a digest is the one written in a checksum, in hexadecimal digits of either case or in base64. */
+function matchesChecksum(digest: Uint8Array, written: string): boolean {
+  const bytes = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength);
+  const text = written.trim();
+  return text.toLowerCase() === bytes.toString("hex") || text === bytes.toString("base64");
+}
+
+let algorithms: Map<string, string> | undefined;
+
+/** Names such as `sha256` and `md5`, without the signature schemes that OpenSSL lists beside them. */
+function knownAlgorithms(): Map<string, string> {
+  algorithms ??= new Map(
+    getHashes()
+      .filter((name) => !/rsa|with|shake|ssl3/i.test(name))
+      .map((name) => [plain(name), name]),
+  );
+  return algorithms;
+}
+
+function plain(spelling: string): string {
+  return spelling.toLowerCase().replace(/[^a-z0-9]/g, "");
+}

@@ -1,0 +1,73 @@
+/** Reading the bodies of answers without trusting their size, encoding or form. */
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import type { Dispatcher } from "undici";
+import { Fault } from "../base/faults.ts";
+
+const MOST_JSON_BYTES = 16 * 1024 * 1024;
+
+/** The document in a body, `undefined` where the body is empty. */
+export async function readJson(answer: Dispatcher.ResponseData, what: string): Promise<unknown> {
+  const text = await readText(answer, MOST_JSON_BYTES, what);
+  if (text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    const instead = text.trimStart().startsWith("<") ? "a page for people" : "incomplete or foreign text";
+    throw new Fault("BAD_ANSWER", {
+      detail: `${what}: ${instead} instead of JSON`,
+      status: answer.statusCode,
+    });
+  }
+}
+
+/** UTF-8 text that is no longer than that, neither packed nor unpacked. */
+export async function readText(
+  answer: Dispatcher.ResponseData,
+  mostBytes: number,
+  what: string,
+): Promise<string> {
+  const raw = await readAtMost(answer.body, mostBytes);
+  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what });
+  return (await unzip(raw, headerOf(answer, "content-encoding"), mostBytes, what)).toString();
+}
+
+/** `undefined` where there is more than that; the rest is not read. */
+export async function readAtMost(
+  body: AsyncIterable<Uint8Array>,
+  mostBytes: number,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > mostBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+export function headerOf(answer: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = answer.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+async function unzip(
+  raw: Buffer,
+  encoding: string | undefined,
+  mostBytes: number,
+  what: string,
+): Promise<Buffer> {
+  if (encoding === undefined || encoding === "identity") return raw;
+  if (encoding !== "gzip") throw unknownEncoding(encoding, what);
+  try {
+    return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });
+  } catch (cause) {
+    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, cause });
+    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, cause });
+  }
+}
+
+export function unknownEncoding(encoding: string, what: string): Fault {
+  return new Fault("BAD_ANSWER", { detail: `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}` });
+}

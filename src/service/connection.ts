@@ -1,0 +1,47 @@
+/** Where requests go and through what: pooled connections, certificates and the proxy. */
+import { getCACertificates } from "node:tls";
+import { type Dispatcher, EnvHttpProxyAgent } from "undici";
+
+/** Proxies by the scheme of the service's address, and the hosts that need none; empty text for none. */
+interface ProxyRoutes {
+  readonly http: string;
+  readonly https: string;
+  readonly except: string;
+}
+
+export interface ConnectionOptions {
+  readonly proxy: ProxyRoutes;
+  /** PEM text: certificate authorities to trust beside the usual ones. */
+  readonly ca?: string;
+  /** PEM texts for mutual TLS. */
+  readonly cert?: string;
+  readonly key?: string;
+  /** How long to wait for a connection, for the head of an answer, and between two pieces of its body. */
+  readonly timeoutMs: number;
+  /** How many connections at once. */
+  readonly connections: number;
+}
+
+/**
+ * HTTP/1.1 only: one body per connection keeps downloads independent of each other, so that a stalled one never
+ * holds up the rest. The environment is not consulted here: empty texts are given in its place.
+ */
+export function openConnections(options: ConnectionOptions): Dispatcher {
+  const tls = {
+    ...(options.ca === undefined ? {} : { ca: [...getCACertificates("default"), options.ca] }),
+    ...(options.cert === undefined ? {} : { cert: options.cert }),
+    ...(options.key === undefined ? {} : { key: options.key }),
+  };
+  return new EnvHttpProxyAgent({
+    httpProxy: options.proxy.http,
+    httpsProxy: options.proxy.https,
+    noProxy: options.proxy.except,
+    allowH2: false,
+    connections: options.connections,
+    headersTimeout: options.timeoutMs,
+    bodyTimeout: options.timeoutMs,
+    connect: { ...tls, timeout: options.timeoutMs },
+    requestTls: { ...tls, timeout: options.timeoutMs },
+    proxyTls: { ...(tls.ca === undefined ? {} : { ca: tls.ca }), timeout: options.timeoutMs },
+  });
+}

@@ -1,0 +1,162 @@
+/** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import type { Dispatcher } from "undici";
+import { Fault } from "../base/faults.ts";
+import { headerOf, unknownEncoding } from "./bodies.ts";
+import { type Call, faultOf, type Http } from "./http.ts";
+import type {
+  Download,
+  DownloadOptions,
+  FileOptions,
+  ServicePort,
+  TransferAccess,
+  ZipOptions,
+} from "./port.ts";
+
+/** How a list of file-ids is written in a query: the interface does not say. */
+export type IdListForm = "repeat" | "comma";
+
+export type Downloads = Pick<
+  ServicePort,
+  "openFile" | "openZip" | "openEml" | "openChecksums" | "openLanguageFile"
+>;
+
+export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
+  /** Some services keep zip, eml and checksums below `files`; once one did, it is asked there first. */
+  let below: readonly string[] = [];
+
+  async function openWhole(
+    access: TransferAccess,
+    name: "zip" | "eml" | "checksums",
+    call: Omit<Call, "path" | "password">,
+    options: DownloadOptions,
+    signal: AbortSignal,
+  ): Promise<Download> {
+    const at = (place: readonly string[]) => ({
+      ...call,
+      path: ["transfers", access.transferId, ...place, name],
+      password: access.password,
+    });
+    try {
+      return await open(http, at(below), options, signal);
+    } catch (error) {
+      if (!(error instanceof Fault && error.status === 404 && error.errorCode === 1006)) throw error;
+      const other = below.length === 0 ? ["files"] : [];
+      const download = await open(http, at(other), options, signal);
+      below = other;
+      return download;
+    }
+  }
+
+  return {
+    openFile({ transferId, password }, fileId, options, signal) {
+      const path = ["transfers", transferId, "files", fileId];
+      return open(http, { what: "a file", path, password }, options, signal);
+    },
+    openZip(access, options, signal) {
+      return openWhole(
+        access,
+        "zip",
+        { what: "the ZIP", query: zipQuery(options, idListForm) },
+        options,
+        signal,
+      );
+    },
+    openEml(access, options, signal) {
+      const threshold = options.thresholdMegabytes;
+      const query = threshold === undefined ? [] : [["threshold", String(threshold)] as const];
+      return openWhole(access, "eml", { what: "the EML", query }, options, signal);
+    },
+    openChecksums(access, signal) {
+      return openWhole(access, "checksums", { what: "the checksums file" }, {}, signal);
+    },
+    openLanguageFile(packId, path, signal) {
+      const segments = ["products", "api.rest", "language-packs", packId, ...path.split("/")];
+      return open(http, { what: `the language file ${path}`, path: segments }, {}, signal);
+    },
+  };
+}
+
+function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
+  const ids = options.only ?? options.except ?? [];
+  const lists = form === "comma" && ids.length > 0 ? [ids.join(",")] : ids;
+  return [
+    ...(options.includeChecksumFile === undefined
+      ? []
+      : [["include-checksum-file", String(options.includeChecksumFile)] as const]),
+    ...lists.map((list) => ["customized-files-ids", list] as const),
+    ...(options.except === undefined ? [] : [["is-customized-files-ids-include", "false"] as const]),
+  ];
+}
+
+async function open(http: Http, call: Call, options: FileOptions, signal: AbortSignal): Promise<Download> {
+  const { resume } = options;
+  const headers = resume === undefined ? {} : rangeHeaders(resume.offset, resume.etag);
+  const answer = await http.stream({ ...call, headers }, signal);
+  const offset = offsetOf(answer, resume?.offset ?? 0, call.what);
+  const encoding = headerOf(answer, "content-encoding") ?? "identity";
+  if (!["identity", "gzip"].includes(encoding) || (encoding === "gzip" && offset > 0)) {
+    answer.body.destroy();
+    throw unknownEncoding(encoding, call.what);
+  }
+  const announced = encoding === "gzip" ? undefined : numberOf(headerOf(answer, "content-length"));
+  const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
+  return {
+    offset,
+    totalBytes: announced === undefined ? undefined : announced + offset,
+    etag: headerOf(answer, "etag"),
+    contentType: headerOf(answer, "content-type"),
+    body: watch(answer.body, source, { what: call.what, offset, maxBytes: options.maxBytes }, signal),
+    cancel: () => void answer.body.on("error", () => {}).destroy(),
+  };
+}
+
+function rangeHeaders(offset: number, etag: string | undefined): Record<string, string> {
+  if (offset === 0) return {};
+  // A weak tag promises the same meaning, not the same bytes.
+  const strong = etag !== undefined && !etag.startsWith("W/");
+  return { range: `bytes=${offset}-`, ...(strong ? { "if-range": etag } : {}) };
+}
+
+/** 200 begins at the beginning, whatever was asked for; 206 must begin where we asked. */
+function offsetOf(answer: Dispatcher.ResponseData, asked: number, what: string): number {
+  if (answer.statusCode !== 206) return 0;
+  const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
+  if (asked > 0 && Number(start) === asked) return asked;
+  answer.body.on("error", () => {}).destroy();
+  throw new Fault("RANGE_REFUSED", { detail: `${what}: another part came than the one from byte ${asked}` });
+}
+
+interface Watched {
+  readonly what: string;
+  readonly offset: number;
+  readonly maxBytes: number | undefined;
+}
+
+/** Passes the bytes on, stops at the first one too many, and turns what breaks into a fault. */
+async function* watch(
+  received: Dispatcher.ResponseData["body"],
+  source: AsyncIterable<Uint8Array>,
+  { what, offset, maxBytes }: Watched,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let bytes = offset;
+  try {
+    for await (const chunk of source) {
+      bytes += chunk.byteLength;
+      if (maxBytes !== undefined && bytes > maxBytes) {
+        throw new Fault("SIZE_MISMATCH", { detail: `${what}: more than the announced ${maxBytes} bytes` });
+      }
+      yield chunk;
+    }
+  } catch (error) {
+    throw faultOf(error, what, signal);
+  } finally {
+    received.on("error", () => {}).destroy();
+  }
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+}

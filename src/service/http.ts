@@ -1,0 +1,193 @@
+/** The one function through which every request to the service goes. */
+import type { Dispatcher } from "undici";
+import { type Clock, systemClock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
+import { type Secret, scrub } from "../base/secret.ts";
+import { faultOfRefusal, faultOfTransport } from "./answers.ts";
+import { headerOf, readJson, readText } from "./bodies.ts";
+import { type ConnectionOptions, openConnections } from "./connection.ts";
+
+/** The oldest minor version of the interface that has all we need. */
+export const MINIMUM_MINOR_VERSION = 12;
+
+const MOST_ERROR_BYTES = 64 * 1024;
+const LONGEST_ERROR_TEXT = 200;
+const MOST_REDIRECTS = 3;
+
+/** A JSON answer may drip, but not for longer than so many times the time limit for silence. */
+const ANSWER_PATIENCE = 4;
+
+export interface HttpOptions extends ConnectionOptions {
+  /** What stands before `/api`; may have a path of its own. */
+  readonly baseUrl: URL;
+  readonly clientId: Secret;
+  /** The language of what the service writes for people, such as the labels of the checksums CSV. */
+  readonly acceptLanguage: string;
+}
+
+export interface Call {
+  /** What is asked for, in words, for messages: "the list of files". */
+  readonly what: string;
+  readonly method?: "GET" | "POST";
+  /** Segments after `/api`, not encoded. */
+  readonly path: readonly string[];
+  readonly query?: readonly (readonly [name: string, value: string])[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly token?: Secret | undefined;
+  readonly password?: Secret | undefined;
+  readonly json?: unknown;
+  /** Asked before there is a client id to send. */
+  readonly anonymous?: boolean;
+}
+
+export interface Http {
+  readonly origin: string;
+  /** The parsed body of a successful answer, `undefined` where it is empty. */
+  json(call: Call, signal: AbortSignal): Promise<unknown>;
+  /** A successful answer whose body is still to be read. */
+  stream(call: Call, signal: AbortSignal): Promise<Dispatcher.ResponseData>;
+  close(): Promise<void>;
+}
+
+export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
+  const connections = openConnections(options);
+  return {
+    origin: options.baseUrl.origin,
+    async json(call, signal) {
+      const patience = AbortSignal.timeout(options.timeoutMs * ANSWER_PATIENCE);
+      const either = AbortSignal.any([signal, patience]);
+      const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
+      try {
+        const answer = await send(connections, options, { ...call, headers }, either, clock);
+        return await readJson(answer, call.what);
+      } catch (error) {
+        throw patience.aborted && !signal.aborted ? tooSlow(call.what) : faultOf(error, call.what, signal);
+      }
+    },
+    async stream(call, signal) {
+      const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
+      try {
+        return await send(connections, options, { ...call, headers }, signal, clock);
+      } catch (error) {
+        throw faultOf(error, call.what, signal);
+      }
+    },
+    close: () => connections.close(),
+  };
+}
+
+/** What ended a request or a body, as a fault; being told to stop is one of its own. */
+export function faultOf(error: unknown, what: string, signal: AbortSignal): Fault {
+  return signal.aborted
+    ? new Fault("STOPPED", { detail: what, cause: signal.reason })
+    : faultOfTransport(error, what);
+}
+
+/** Sends, follows redirects within the origin, and turns every answer but a success into a fault. */
+async function send(
+  connections: Dispatcher,
+  options: HttpOptions,
+  call: Call,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<Dispatcher.ResponseData> {
+  let target = targetOf(options.baseUrl, call);
+  for (let redirects = 0; ; redirects++) {
+    const answer = await connections.request({
+      origin: target.origin,
+      path: target.pathname + target.search,
+      method: call.method ?? "GET",
+      headers: headersOf(options, call),
+      body: call.json === undefined ? null : JSON.stringify(call.json),
+      signal,
+    });
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+    const location = headerOf(answer, "location");
+    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
+      throw await refusal(answer, options, call, clock);
+    }
+    await answer.body.dump();
+    target = redirectTarget(target, location, call, redirects);
+  }
+}
+
+function redirectTarget(from: URL, location: string, call: Call, redirects: number): URL {
+  const to = URL.parse(location, from.href);
+  if (to === null || to.origin !== from.origin) {
+    const where = to === null ? "an address that is none" : to.origin;
+    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}` });
+  }
+  if (redirects >= MOST_REDIRECTS || call.method === "POST") {
+    throw new Fault("BAD_ANSWER", { detail: `${call.what}: redirected without end` });
+  }
+  return to;
+}
+
+function targetOf(baseUrl: URL, call: Call): URL {
+  const base = baseUrl.pathname.replace(/\/+$/, "");
+  const target = new URL(
+    `${base}/api/${call.path.map((segment) => encodeSegment(segment, call.what)).join("/")}`,
+    baseUrl,
+  );
+  for (const [name, value] of call.query ?? []) target.searchParams.append(name, value);
+  return target;
+}
+
+/** Ids are opaque, but one that is empty or a step in the path would ask for something else. */
+function encodeSegment(segment: string, what: string): string {
+  if (!segment.isWellFormed() || ["", ".", ".."].includes(segment)) {
+    throw new Fault("BAD_REQUEST", {
+      detail: `${what}: ${JSON.stringify(segment)} cannot be part of an address`,
+    });
+  }
+  return encodeURIComponent(segment);
+}
+
+function headersOf(options: HttpOptions, call: Call): Record<string, string> {
+  return {
+    "x-cs-majorapiversion": "1",
+    "x-cs-minimumminorapiversion": String(MINIMUM_MINOR_VERSION),
+    "x-cs-productkey": "api.rest",
+    "accept-language": options.acceptLanguage,
+    ...(call.anonymous ? {} : { "x-cs-clientid": options.clientId.reveal() }),
+    ...(call.token === undefined ? {} : { "x-cs-verificationtoken": call.token.reveal() }),
+    ...(call.password === undefined ? {} : { "x-cs-password": encodePassword(call.password) }),
+    ...(call.json === undefined ? {} : { "content-type": "application/json" }),
+    ...call.headers,
+  };
+}
+
+function encodePassword(password: Secret): string {
+  const text = password.reveal();
+  if (text === "" || !text.isWellFormed()) throw new Fault("PASSWORD_UNUSABLE");
+  return encodeURIComponent(text);
+}
+
+async function refusal(
+  answer: Dispatcher.ResponseData,
+  options: HttpOptions,
+  call: Call,
+  clock: Clock,
+): Promise<Fault> {
+  const secrets = [options.clientId, call.token, call.password].filter((secret) => secret !== undefined);
+  const clean = (text: string) =>
+    scrub(text, secrets)
+      .replace(/\p{Cc}+/gu, " ")
+      .slice(0, LONGEST_ERROR_TEXT);
+  // What a refusal says is worth having, but not worth another failure.
+  const body = await readText(answer, MOST_ERROR_BYTES, call.what).catch(() => "");
+  return faultOfRefusal(
+    {
+      what: call.what,
+      status: answer.statusCode,
+      body,
+      retryAfter: headerOf(answer, "retry-after"),
+    },
+    clock.now(),
+    clean,
+  );
+}
+
+function tooSlow(what: string): Fault {
+  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: the answer keeps trickling` });
+}

@@ -1,0 +1,51 @@
+/** Opens the client of one transfer service. */
+import { createDownloads, type IdListForm } from "./downloads.ts";
+import { type HttpOptions, openHttp } from "./http.ts";
+import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
+import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
+import { pollLegacy, pollTransfers } from "./polling.ts";
+import type { ServicePort } from "./port.ts";
+import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
+import {
+  fetchApiVersions,
+  fetchVerification,
+  mailVerificationCode,
+  obtainToken,
+  requestClientId,
+} from "./verification.ts";
+
+export interface ServiceOptions extends HttpOptions {
+  readonly idListForm: IdListForm;
+}
+
+export function openService(options: ServiceOptions): ServicePort {
+  const http = openHttp(options);
+  const downloads = createDownloads(http, options.idListForm);
+  return {
+    origin: http.origin,
+
+    pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
+    pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
+    pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
+
+    information: (access, signal) => fetchInformation(http, access, signal),
+    files: (access, signal) => fetchFiles(http, access, signal),
+    checksums: (access, files, signal) => fetchChecksums(downloads, access, files, signal),
+    ...downloads,
+
+    generatePassword: (signal) => generatePassword(http, signal),
+    checkPassword: (password, signal) => checkPassword(http, password, signal),
+    passwordRules: (signal) => fetchPasswordRules(http, signal),
+
+    languagePacks: (majorVersion, signal) => fetchLanguagePacks(http, majorVersion, signal),
+    languagePack: (id, signal) => fetchLanguagePack(http, id, signal),
+
+    verification: (email, token, signal) => fetchVerification(http, email, token, signal),
+    mailVerificationCode: (email, signal) => mailVerificationCode(http, email, signal),
+    obtainToken: (email, code, signal) => obtainToken(http, email, code, signal),
+    requestClientId: (signal) => requestClientId(http, signal),
+    apiVersions: (signal) => fetchApiVersions(http, signal),
+
+    close: () => http.close(),
+  };
+}

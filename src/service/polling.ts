@@ -1,0 +1,87 @@
+/** Lists of transfers: one page, and an iterator over all of them that no list can lead astray. */
+import { Fault } from "../base/faults.ts";
+import type { ListedTransfer } from "../model/transfer.ts";
+import { formatFields } from "./fields.ts";
+import type { Http } from "./http.ts";
+import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "./port.ts";
+import { decodeLegacy, decodeListed } from "./wire.ts";
+
+/** The largest page that the interface allows. */
+export const MOST_ENTRIES = 100;
+
+/** A list longer than so many pages has no end that is worth waiting for. */
+const MOST_PAGES = 5_000;
+
+/** So many pages in a row without a new entry, and the list is taken to be over. */
+const MOST_STALE_PAGES = 3;
+
+export async function pollTransfers(
+  http: Http,
+  direction: "sent" | "received",
+  address: VerifiedAddress,
+  query: PollQuery,
+  signal: AbortSignal,
+): Promise<Page<ListedTransfer>> {
+  const what = `the ${direction} transfers of ${address.email}`;
+  const path = ["users", address.email, "transfers", `${direction}-transfers`];
+  const parameters = [
+    ...pageParameters(query),
+    ...(query.active === undefined ? [] : [["active", String(query.active)] as const]),
+    ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
+  ];
+  return decodeListed(await http.json({ what, path, query: parameters, token: address.token }, signal), what);
+}
+
+export async function pollLegacy(
+  http: Http,
+  address: VerifiedAddress,
+  query: PageQuery,
+  signal: AbortSignal,
+): Promise<Page<LegacyTransfer>> {
+  const what = `the sent transfers of ${address.email} (deprecated list)`;
+  const path = ["users", address.email, "transfers"];
+  const call = { what, path, query: pageParameters(query), token: address.token };
+  return decodeLegacy(await http.json(call, signal), what);
+}
+
+/**
+ * Every entry of a list once, in the service's order, page by page as they arrive.
+ *
+ * A page shorter than asked for says nothing, since a service may cap its pages: only an empty page ends the list,
+ * or several in a row without a new entry. Entries that shift between pages while we read may come twice (and are
+ * given once) or be missed until the next poll. Throws `LIST_ENDLESS` where there is no end.
+ */
+export async function* allPages<Entry extends { readonly trackingId: string }>(
+  fetchPage: (page: number) => Promise<Page<Entry>>,
+  onRejected: (fault: Fault) => void,
+  mostPages: number = MOST_PAGES,
+): AsyncGenerator<Entry, void, undefined> {
+  const seen = new Set<string>();
+  let stalePages = 0;
+  let previous = "";
+  for (let number = 1; number <= mostPages; number++) {
+    const page = await fetchPage(number);
+    const fingerprint = page.entries.map((entry) => entry.trackingId).join("\n");
+    if (page.entries.length + page.rejected.length === 0) return;
+    // A service that ignores the page number sends the same page for ever.
+    if (number > 1 && page.entries.length > 0 && fingerprint === previous) return;
+    previous = fingerprint;
+    for (const fault of page.rejected) onRejected(fault);
+    const fresh = page.entries.filter((entry) => !seen.has(entry.trackingId));
+    stalePages = fresh.length === 0 ? stalePages + 1 : 0;
+    if (stalePages >= MOST_STALE_PAGES) return;
+    for (const entry of fresh) {
+      if (seen.has(entry.trackingId)) continue;
+      seen.add(entry.trackingId);
+      yield entry;
+    }
+  }
+  throw new Fault("LIST_ENDLESS", { detail: `${mostPages} pages and no end` });
+}
+
+function pageParameters(query: PageQuery): (readonly [string, string])[] {
+  return [
+    ...(query.page === undefined ? [] : [["page", String(query.page)] as const]),
+    ...(query.pageSize === undefined ? [] : [["page-size", String(query.pageSize)] as const]),
+  ];
+}

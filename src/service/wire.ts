@@ -1,0 +1,237 @@
+/** The service's JSON → the model. The only file that knows how the service spells its fields. */
+import * as v from "valibot";
+import { Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import {
+  type ListedTransfer,
+  type Recipient,
+  TRANSFER_STATES,
+  type TransferFile,
+  type TransferInformation,
+  type TransferState,
+} from "../model/transfer.ts";
+import type {
+  ApiVersion,
+  LanguagePack,
+  LegacyTransfer,
+  Page,
+  PasswordCheck,
+  PasswordRule,
+  VerificationStatus,
+  VerificationToken,
+} from "./port.ts";
+
+const Id = v.pipe(v.string(), v.nonEmpty());
+const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
+/** Absent, null and empty say the same. */
+const Text = v.pipe(
+  v.nullish(v.string(), ""),
+  v.transform((text) => (text.trim() === "" ? undefined : text)),
+);
+
+/** An unreadable or missing date is not worth losing an entry for. */
+const Time = v.pipe(
+  v.nullish(v.unknown(), null),
+  v.transform((value) => {
+    const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+    return Number.isNaN(time) ? undefined : new Date(time);
+  }),
+);
+
+/** Compared without regard to case; an unknown word is not an error. */
+const State = v.pipe(
+  Text,
+  v.transform(
+    (word): TransferState => TRANSFER_STATES.find((known) => known === word?.toLowerCase()) ?? "unknown",
+  ),
+);
+
+const Recipients = v.nullish(
+  v.array(
+    v.pipe(
+      v.object({ mail: v.nullish(v.string(), ""), id: Text, downloadUrl: Text }),
+      v.transform(
+        ({ mail, id, downloadUrl }): Recipient => ({
+          mail,
+          transferId: id,
+          downloadUrl: downloadUrl === undefined ? undefined : new Secret(downloadUrl),
+        }),
+      ),
+    ),
+  ),
+  [],
+);
+
+const Addressees = v.nullish(
+  v.array(
+    v.pipe(
+      v.object({ mail: v.nullish(v.string(), "") }),
+      v.transform(({ mail }) => mail),
+    ),
+  ),
+  [],
+);
+
+const Listed = v.pipe(
+  v.object({
+    trackingId: Id,
+    status: v.nullish(
+      v.object({ sender: v.nullish(v.object({ email: Text })), recipients: Recipients, state: State }),
+    ),
+    transfer: v.nullish(
+      v.object({
+        recipients: v.nullish(v.object({ to: Addressees, cc: Addressees })),
+        expirationDate: Time,
+        securityMode: v.nullish(v.object({ config: v.nullish(v.object({ passwordMode: Text })) })),
+      }),
+    ),
+  }),
+  v.transform(
+    ({ trackingId, status, transfer }): ListedTransfer => ({
+      trackingId,
+      state: status?.state ?? "unknown",
+      sender: status?.sender?.email,
+      recipients: status?.recipients ?? [],
+      to: transfer?.recipients?.to ?? [],
+      cc: transfer?.recipients?.cc ?? [],
+      expires: transfer?.expirationDate,
+      passwordMode: transfer?.securityMode?.config?.passwordMode,
+    }),
+  ),
+);
+
+const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients });
+
+const Information = v.pipe(
+  v.object({ totalSize: Bytes, checksumAlgorithm: Text }),
+  v.transform(
+    ({ totalSize, checksumAlgorithm }): TransferInformation => ({
+      totalBytes: totalSize,
+      algorithm: checksumAlgorithm,
+    }),
+  ),
+);
+
+/** The href is left out on purpose: it may carry the password, and the ids say all that is needed. */
+const File = v.pipe(
+  v.object({ id: Id, fileName: v.string(), size: Bytes, checksum: Text }),
+  v.transform(
+    ({ id, fileName, size, checksum }): TransferFile => ({
+      id,
+      name: fileName,
+      bytes: size,
+      checksum: checksum?.trim(),
+    }),
+  ),
+);
+
+const Rule = v.object({ name: v.string(), details: v.nullish(v.record(v.string(), v.unknown()), {}) });
+
+const Check = v.pipe(
+  v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(v.array(Rule), []) }),
+  v.transform(
+    ({ valid, rulesNotFulfilled: broken }): PasswordCheck => ({
+      valid: valid ?? broken.length === 0,
+      broken,
+    }),
+  ),
+);
+
+const Pack = v.pipe(
+  v.object({
+    id: Id,
+    displayName: Text,
+    locale: Text,
+    version: v.nullish(v.union([v.string(), v.number()]), ""),
+    lastChangeTimestamp: Time,
+  }),
+  v.transform(
+    (pack): LanguagePack => ({
+      id: pack.id,
+      displayName: pack.displayName ?? "",
+      locale: pack.locale ?? "",
+      version: String(pack.version),
+      changed: pack.lastChangeTimestamp,
+    }),
+  ),
+);
+
+const Verification = v.pipe(
+  v.object({
+    verified: v.boolean(),
+    validUntil: Time,
+    verificationMethods: v.nullish(v.array(v.string()), []),
+  }),
+  v.transform(({ verified, validUntil, verificationMethods }): VerificationStatus => {
+    const methods = verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, ""));
+    return { verified, validUntil, methods };
+  }),
+);
+
+const Token = v.pipe(
+  v.object({ token: Id, validUntil: Time }),
+  v.transform(({ token, validUntil }): VerificationToken => ({ token: new Secret(token), validUntil })),
+);
+
+const Status = v.pipe(
+  v.object({
+    apiVersions: v.object({ uiApiVersions: v.array(v.object({ major: v.number(), minor: v.number() })) }),
+  }),
+  v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
+);
+
+type Decoder<Value> = (answer: unknown, what: string) => Value;
+
+export const decodeListed: Decoder<Page<ListedTransfer>> = decodePage(Listed);
+export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
+export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
+export const decodeFiles: Decoder<readonly TransferFile[]> = decodeData(v.array(File));
+export const decodeRules: Decoder<readonly PasswordRule[]> = decodeData(v.array(Rule));
+export const decodeCheck: Decoder<PasswordCheck> = decodeData(Check);
+export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(v.array(Pack));
+export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
+export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
+export const decodeToken: Decoder<VerificationToken> = decodeData(Token);
+export const decodeGeneratedPassword: Decoder<{ readonly password: string }> = decodeData(
+  v.object({ password: Id }),
+);
+export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(v.object({ clientId: Id }));
+export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) => check(Status, answer, what);
+
+type Schema<Output> = v.GenericSchema<unknown, Output>;
+
+/** Every success but the server status is wrapped: `{ data, meta }`. */
+function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
+  const envelope = v.object({ data: schema });
+  return (answer, what) => check(envelope, answer, what).data;
+}
+
+/** A list in which each entry is judged alone. */
+function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
+  const decodeList = decodeData(v.array(v.unknown()));
+  return (answer, what) => {
+    const entries: Entry[] = [];
+    const rejected: Fault[] = [];
+    for (const [at, raw] of decodeList(answer, what).entries()) {
+      const result = v.safeParse(schema, raw);
+      if (result.success) entries.push(result.output);
+      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));
+    }
+    return { entries, rejected };
+  };
+}
+
+function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  throw mismatch(result.issues, what);
+}
+
+/** Names where and what was expected; what came instead may be a secret and is never repeated. */
+function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string): Fault {
+  const [first] = issues;
+  const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
+  const expected = first?.expected ?? first?.type ?? "something else";
+  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}` });
+}

@@ -1,0 +1,96 @@
+/** Bodies as streams of chunks, and what can be done to one on its way without ever holding it whole. */
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+
+export type Chunks = Iterable<Buffer> | AsyncIterable<Buffer>;
+
+/** The bytes from `start` up to, not including, `end`. */
+export async function* slice(chunks: Chunks, start: number, end: number): AsyncGenerator<Buffer> {
+  let at = 0;
+  if (start >= end) return;
+  for await (const chunk of chunks) {
+    const from = Math.max(start - at, 0);
+    const to = Math.min(end - at, chunk.length);
+    if (from < to) yield chunk.subarray(from, to);
+    at += chunk.length;
+    if (at >= end) return;
+  }
+}
+
+export async function countBytes(chunks: Chunks, signal: AbortSignal): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    bytes += chunk.length;
+  }
+  return bytes;
+}
+
+/** Passes the bytes before a place on, acts there (or at the end, if that comes before), and goes on if told so. */
+export async function* interruptAt(
+  chunks: Chunks,
+  place: number,
+  act: () => Promise<"go on" | "stop">,
+): AsyncGenerator<Buffer> {
+  let left = place;
+  let acted = false;
+  for await (const chunk of chunks) {
+    if (acted || chunk.length <= left) {
+      yield chunk;
+      left -= chunk.length;
+      continue;
+    }
+    if (left > 0) yield chunk.subarray(0, left);
+    acted = true;
+    if ((await act()) === "stop") return;
+    yield chunk.subarray(left);
+  }
+  if (!acted) await act();
+}
+
+/** Cuts the chunks into small ones, and waits after each. */
+export async function* drip(
+  chunks: Chunks,
+  bytes: number,
+  pause: () => Promise<void>,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += bytes) {
+      yield chunk.subarray(at, at + bytes);
+      await pause();
+    }
+  }
+}
+
+/** Flips the lowest bit of the byte at a place. */
+export async function* flipBitAt(chunks: Chunks, place: number): AsyncGenerator<Buffer> {
+  let at = 0;
+  for await (const chunk of chunks) {
+    const byte = chunk[place - at];
+    if (byte === undefined) {
+      yield chunk;
+    } else {
+      const copy = Buffer.from(chunk);
+      copy[place - at] = byte ^ 1;
+      yield copy;
+    }
+    at += chunk.length;
+  }
+}
+
+export async function* append(chunks: Chunks, more: Iterable<Buffer>): AsyncGenerator<Buffer> {
+  yield* chunks;
+  yield* more;
+}
+
+export async function* gzip(chunks: Chunks): AsyncGenerator<Buffer> {
+  const zipped = createGzip();
+  const fed = pipeline(Readable.from(chunks), zipped);
+  fed.catch(() => zipped.destroy());
+  try {
+    yield* zipped;
+  } finally {
+    zipped.destroy();
+  }
+}

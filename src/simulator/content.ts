@@ -1,0 +1,61 @@
+/** The bytes of simulated files: literal, or generated at any place of any size without being held in memory. */
+import { createCipheriv, createHash } from "node:crypto";
+import type { FilePlan } from "./scenario.ts";
+import { deriveBytes } from "./seeded.ts";
+
+export interface Content {
+  readonly bytes: number;
+  /** The same for the same bytes, another for others. */
+  readonly fingerprint: string;
+  /** Whether compressing it is worth the while. */
+  readonly isText: boolean;
+  /** The bytes from `start` up to, not including, `end`; each chunk but the last is of `chunkBytes`. */
+  read(start: number, end: number, chunkBytes?: number): Iterable<Buffer>;
+}
+
+/** What a file of a plan holds; `defaultSeed` serves where generated content has no seed of its own. */
+export function contentOf(plan: FilePlan, defaultSeed: number): Content {
+  if (plan.text !== undefined) return literalContent(Buffer.from(plan.text), true);
+  if (plan.base64 !== undefined) return literalContent(Buffer.from(plan.base64, "base64"), false);
+  const { bytes = 0, seed = defaultSeed } = plan.generate ?? {};
+  return generatedContent(bytes, seed);
+}
+
+export function literalContent(bytes: Buffer, isText: boolean): Content {
+  return {
+    bytes: bytes.length,
+    fingerprint: fingerprintOf(bytes),
+    isText,
+    *read(start, end, chunkBytes = CHUNK_BYTES) {
+      for (let at = start; at < end; at += chunkBytes)
+        yield bytes.subarray(at, Math.min(at + chunkBytes, end));
+    },
+  };
+}
+
+const CHUNK_BYTES = 256 * 1024;
+const BLOCK_BYTES = 16;
+
+/** The key stream of AES in counter mode: fast, incompressible, and any place of it can be reached at once. */
+function generatedContent(bytes: number, seed: number): Content {
+  const key = deriveBytes(seed, "content key", 16);
+  return {
+    bytes,
+    fingerprint: fingerprintOf(`generated ${seed} ${bytes}`),
+    isText: false,
+    *read(start, end, chunkBytes = CHUNK_BYTES) {
+      const counter = Buffer.alloc(BLOCK_BYTES);
+      counter.writeBigUInt64BE(BigInt(Math.floor(start / BLOCK_BYTES)), BLOCK_BYTES - 8);
+      const cipher = createCipheriv("aes-128-ctr", key, counter);
+      cipher.update(Buffer.alloc(start % BLOCK_BYTES));
+      const zeros = Buffer.alloc(Math.min(chunkBytes, Math.max(end - start, 0)));
+      for (let at = start; at < end; at += chunkBytes) {
+        yield cipher.update(end - at < chunkBytes ? zeros.subarray(0, end - at) : zeros);
+      }
+    },
+  };
+}
+
+function fingerprintOf(bytes: Buffer | string): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 32);
+}

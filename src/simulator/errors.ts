@@ -1,0 +1,62 @@
+/** The errors that the simulated service answers with: each has the status and the number of the real one. */
+
+interface ErrorMeaning {
+  readonly status: number;
+  readonly errorCode: number;
+  readonly text: string;
+}
+
+const SERVICE_ERRORS = {
+  parameterMissing: { status: 400, errorCode: 1002, text: "A required parameter is missing" },
+  badValue: { status: 400, errorCode: 1004, text: "A parameter has a value that is not allowed" },
+  badPath: { status: 400, errorCode: 1005, text: "A path variable is not valid" },
+  tokenRefused: { status: 401, errorCode: 3002, text: "The verification does not fit" },
+  passwordRefused: { status: 401, errorCode: 3003, text: "The transfer password is wrong" },
+  transferLocked: { status: 403, errorCode: 2005, text: "The transfer is locked" },
+  policyRefused: { status: 403, errorCode: 3010, text: "The policy does not allow this" },
+  noSuchEndpoint: { status: 404, errorCode: 1006, text: "There is no such endpoint" },
+  noSuchEntity: { status: 404, errorCode: 2003, text: "There is no such entity" },
+  versionNotServed: { status: 404, errorCode: 2004, text: "The API version is not supported" },
+  methodNotAllowed: { status: 405, errorCode: 1006, text: "The endpoint does not know this method" },
+  transferDeleted: { status: 410, errorCode: 2006, text: "The transfer has been deleted" },
+  bodyTooLarge: { status: 413, errorCode: 1004, text: "The request is too large" },
+  tooManyRequests: { status: 429, errorCode: 2007, text: "Too many requests" },
+  serverFault: { status: 500, errorCode: 5000, text: "The server failed" },
+  notSupported: { status: 501, errorCode: 5001, text: "This is not supported" },
+} as const satisfies Record<string, ErrorMeaning>;
+
+export type ServiceErrorName = keyof typeof SERVICE_ERRORS;
+
+export class ServiceError extends Error {
+  override name = "ServiceError";
+  readonly status: number;
+  readonly errorCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  /** The detail goes to the client: it names a parameter, never its value. */
+  constructor(error: ServiceErrorName, detail?: string, headers: Readonly<Record<string, string>> = {}) {
+    const meaning = SERVICE_ERRORS[error];
+    super(detail === undefined ? meaning.text : `${meaning.text}: ${detail}`);
+    this.status = meaning.status;
+    this.errorCode = meaning.errorCode;
+    this.headers = headers;
+  }
+}
+
+/** What somebody asked of the simulator itself makes no sense: the message names the key. */
+export class ScenarioError extends Error {
+  override name = "ScenarioError";
+}
+
+/** What the service says with a status, where a fault names nothing but the status. */
+export function meaningOfStatus(status: number): { readonly errorCode: number; readonly text: string } {
+  const usual: Readonly<Record<number, ServiceErrorName>> = {
+    400: "badValue",
+    403: "policyRefused",
+    404: "noSuchEntity",
+  };
+  const name = usual[status];
+  if (name !== undefined) return SERVICE_ERRORS[name];
+  const meanings: readonly ErrorMeaning[] = Object.values(SERVICE_ERRORS);
+  return meanings.find((meaning) => meaning.status === status) ?? SERVICE_ERRORS.serverFault;
+}

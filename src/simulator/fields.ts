@@ -1,0 +1,102 @@
+/** The `fields` parameter of polling: which parts of a transfer record are wanted. */
+import { ServiceError } from "./errors.ts";
+
+/** The wanted parts by name; `all` takes everything below a name. */
+export type Selection = ReadonlyMap<string, Selection | "all">;
+
+/** What may be selected: every name of the record, with the names below it. */
+interface FieldTree {
+  readonly [name: string]: FieldTree;
+}
+
+export const DEFAULT_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(recipients)";
+
+/** Throws the service's error where the expression is malformed or names what there is not. */
+export function parseFields(expression: string): Selection {
+  const tokens = expression.match(/[(),]|[^(),\s]+/g) ?? [];
+  const selection = parseList(tokens, FIELDS);
+  if (tokens.length > 0) throw malformed();
+  return selection;
+}
+
+/** Whether a part of the record is wanted, at least in part. */
+export function isSelected(selection: Selection, name: string, below?: string): boolean {
+  const found = selection.get(name);
+  return found !== undefined && (found === "all" || below === undefined || found.has(below));
+}
+
+/** The wanted parts of a value; what is in an array is taken one by one. */
+export function project(value: unknown, selection: Selection | "all"): unknown {
+  if (selection === "all" || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((entry) => project(entry, selection));
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, part]) => {
+      const wanted = selection.get(name);
+      return wanted === undefined ? [] : [[name, project(part, wanted)]];
+    }),
+  );
+}
+
+const LEAF: FieldTree = {};
+const ADDRESSES: FieldTree = { mail: LEAF };
+
+const FIELDS: FieldTree = {
+  trackingId: LEAF,
+  status: {
+    sender: { email: LEAF, name: LEAF },
+    recipients: {
+      mail: LEAF,
+      id: LEAF,
+      downloadUrl: LEAF,
+      fileDownloads: { id: LEAF, downloads: { downloadDate: LEAF, retrievalMethod: LEAF } },
+      notificationFailed: LEAF,
+    },
+    state: LEAF,
+  },
+  transfer: {
+    recipients: { to: ADDRESSES, cc: ADDRESSES, bcc: ADDRESSES },
+    expirationDate: LEAF,
+    fileChecksumAlgorithm: LEAF,
+    files: { id: LEAF, fileName: LEAF, size: LEAF, checksum: LEAF, state: LEAF },
+    confidentialMessageFileId: LEAF,
+    notificationMessage: { subject: LEAF, body: LEAF },
+    notificationMailLink: LEAF,
+    securityMode: { name: LEAF, config: { passwordMode: LEAF } },
+    senderLanguage: LEAF,
+    recipientLanguage: LEAF,
+  },
+};
+
+/** Takes names from the front of the tokens, up to what does not belong to this list. */
+function parseList(tokens: string[], tree: FieldTree): Selection {
+  const selection = new Map<string, Selection | "all">();
+  do {
+    const name = tokens.shift();
+    if (name === undefined || /^[(),]$/.test(name)) throw malformed();
+    const below = Object.hasOwn(tree, name) ? tree[name] : undefined;
+    if (below === undefined) throw new ServiceError("badValue", "fields names what there is not");
+    const part = tokens[0] === "(" ? parseGroup(tokens, below) : "all";
+    selection.set(name, unite(selection.get(name), part));
+  } while (tokens[0] === "," && tokens.shift());
+  return selection;
+}
+
+function parseGroup(tokens: string[], tree: FieldTree): Selection {
+  tokens.shift();
+  const selection = parseList(tokens, tree);
+  if (tokens.shift() !== ")") throw malformed();
+  return selection;
+}
+
+/** Names that come twice add up. */
+function unite(a: Selection | "all" | undefined, b: Selection | "all"): Selection | "all" {
+  if (a === undefined) return b;
+  if (a === "all" || b === "all") return "all";
+  const united = new Map(a);
+  for (const [name, part] of b) united.set(name, unite(united.get(name), part));
+  return united;
+}
+
+function malformed(): ServiceError {
+  return new ServiceError("badValue", "fields is malformed");
+}

@@ -1,0 +1,30 @@
+/** Answers about transfer passwords: a generated one, a judgement of one, and the rules. */
+import type { Handler } from "./call.ts";
+import { ServiceError } from "./errors.ts";
+import { brokenRules, generatePassword, listRules } from "./password-rules.ts";
+import { dataReply } from "./reply.ts";
+import { readJson } from "./requests.ts";
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Another one at each call. */
+export function createPasswordMaker(): Handler {
+  let made = 0;
+  return (_call, { settings }) => {
+    made += 1;
+    return dataReply({
+      password: generatePassword(settings.passwordRules, settings.seed, `request ${made}`),
+    });
+  };
+}
+
+export const judgePassword: Handler = async (call, { settings }) => {
+  const body = await readJson(call.message, MAX_BODY_BYTES);
+  const isObject = typeof body === "object" && body !== null;
+  if (!isObject || !("password" in body)) throw new ServiceError("parameterMissing", "password");
+  if (typeof body.password !== "string") throw new ServiceError("badValue", "password");
+  const rulesNotFulfilled = brokenRules(body.password, settings.passwordRules);
+  return dataReply({ valid: rulesNotFulfilled.length === 0, rulesNotFulfilled });
+};
+
+export const showRules: Handler = (_call, { settings }) => dataReply(listRules(settings.passwordRules));

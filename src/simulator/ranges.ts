@@ -1,0 +1,47 @@
+/** Range requests: which bytes were asked for, and which are sent. */
+import type { IncomingHttpHeaders } from "node:http";
+
+export type RangeMode = "honour" | "ignore" | "refuse" | "elsewhere" | "lie";
+
+interface ByteRange {
+  readonly start: number;
+  /** Not included. */
+  readonly end: number;
+}
+
+/** What to do about a Range header: send all, refuse, or send the bytes of `sent` and claim those of `claimed`. */
+export type RangePlan = "whole" | "unsatisfiable" | { readonly sent: ByteRange; readonly claimed: ByteRange };
+
+/** Whether there is a range to think about at all; If-Range takes it back where the entity tag is another. */
+export function wantsRange(headers: IncomingHttpHeaders, etag: string, mode: RangeMode): boolean {
+  if (headers.range === undefined || mode === "ignore") return false;
+  const condition = headers["if-range"];
+  return condition === undefined || condition === etag;
+}
+
+export function planRange(header: string, total: number, mode: RangeMode): RangePlan {
+  const asked = parseRange(header, total);
+  if (asked === undefined) return "whole";
+  if (asked === "unsatisfiable" || mode === "refuse") return "unsatisfiable";
+  if (mode === "elsewhere") return { sent: moved(asked, total), claimed: moved(asked, total) };
+  if (mode === "lie") return { sent: moved(asked, total), claimed: asked };
+  return { sent: asked, claimed: asked };
+}
+
+/** `undefined` where the header is not understood or asks for several ranges: it is then as if it were not there. */
+function parseRange(header: string, total: number): ByteRange | "unsatisfiable" | undefined {
+  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(header.trim()) ?? [];
+  if (first === "" && last === "") return undefined;
+  const range =
+    first === ""
+      ? { start: Math.max(total - Number(last), 0), end: total }
+      : { start: Number(first), end: last === "" ? total : Math.min(Number(last) + 1, total) };
+  if (first !== "" && last !== "" && Number(last) < Number(first)) return undefined;
+  return range.start < range.end ? range : "unsatisfiable";
+}
+
+/** Another range of the same length if there is one: at the beginning, else one byte further or shorter. */
+function moved({ start, end }: ByteRange, total: number): ByteRange {
+  if (start > 0) return { start: 0, end: end - start };
+  return end < total ? { start: 1, end: end + 1 } : { start: Math.min(1, end - 1), end };
+}

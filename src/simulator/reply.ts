@@ -1,0 +1,54 @@
+/** What the simulated service means to answer, before the ways of HTTP and misbehaviour turn it into bytes. */
+import type { Chunks } from "./chunks.ts";
+import type { ServiceError } from "./errors.ts";
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ReplyBody;
+}
+
+type ReplyBody =
+  | { readonly kind: "json"; readonly value: unknown }
+  | { readonly kind: "bytes"; readonly bytes: Buffer }
+  | { readonly kind: "source"; readonly source: Source };
+
+/** A body that can be read from any place of it, the same bytes each time. */
+export interface Source {
+  readonly etag: string;
+  /** Where it is known beforehand; it is then announced. */
+  readonly bytes: number | undefined;
+  /** Finds the length out where it is not known, which may take a while. */
+  measure(signal: AbortSignal): Promise<number>;
+  read(start: number, end: number): Chunks;
+}
+
+/** A success as the service wraps it. */
+export function dataReply(data: unknown): Reply {
+  return jsonReply(200, { data, meta: {} });
+}
+
+export function jsonReply(
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
+  return { status, headers, body: { kind: "json", value } };
+}
+
+export function textReply(status: number, contentType: string, text: string | Buffer): Reply {
+  return {
+    status,
+    headers: { "Content-Type": contentType },
+    body: { kind: "bytes", bytes: Buffer.from(text) },
+  };
+}
+
+export function errorReply({ status, errorCode, message, headers }: ServiceError): Reply {
+  return jsonReply(status, { errorCode, errorMessage: message }, headers);
+}
+
+/** ISO 8601 with a numeric offset, as the service writes every date. */
+export function formatDate(atMs: number): string {
+  return `${new Date(atMs).toISOString().slice(0, 19)}+00:00`;
+}

@@ -1,0 +1,98 @@
+/** The endpoints of the simulated service, and which of them a request is for. */
+import type { Handler } from "./call.ts";
+import { listFiles, sendChecksums, sendEml, sendFile, sendZip, showInformation } from "./downloads.ts";
+import { ServiceError } from "./errors.ts";
+import { listPacks, sendPackFile, showPack } from "./languages.ts";
+import { listReceived, listSent, listSentBriefly } from "./listing.ts";
+import { createPasswordMaker, judgePassword, showRules } from "./passwords.ts";
+import { jsonReply } from "./reply.ts";
+import type { Operation } from "./scenario.ts";
+import type { Settings, Version } from "./settings.ts";
+import { issueToken, mailCode, makeClientId, showVerification } from "./verification.ts";
+
+export interface Route {
+  readonly operation: Operation;
+  readonly method: "GET" | "POST";
+  readonly pattern: URLPattern;
+  readonly handler: Handler;
+  /** The first version that has it, and the first that has it no more. */
+  readonly since?: Version;
+  readonly until?: Version;
+  /** What every request must carry: everything, everything but a client id, or nothing. Default everything. */
+  readonly needs?: "everything" | "no client id" | "nothing";
+}
+
+export interface FoundRoute {
+  readonly route: Route;
+  readonly path: Readonly<Record<string, string>>;
+}
+
+export function createRoutes({ oldPaths }: Settings): readonly Route[] {
+  const user = "/api/users/:address";
+  const transfer = "/api/transfers/:transfer";
+  const extras = oldPaths ? `${transfer}/files` : transfer;
+  const packs = "/api/products/:product/language-packs";
+  const polling = { since: { major: 1, minor: 12 } };
+  return [
+    get("status", "/api/status", showStatus, { since: { major: 1, minor: 13 }, needs: "nothing" }),
+    get("client-id", "/api/clients", makeClientId, { needs: "no client id" }),
+    get("verification", `${user}/verification`, showVerification),
+    post("verification-code", `${user}/verification/code/email`, mailCode),
+    post("verification-token", `${user}/verification/token`, issueToken),
+    get("received", `${user}/transfers/received-transfers`, listReceived, polling),
+    get("sent", `${user}/transfers/sent-transfers`, listSent, polling),
+    get("sent-legacy", `${user}/transfers`, listSentBriefly, { until: { major: 2, minor: 0 } }),
+    get("info", transfer, showInformation),
+    get("files", `${transfer}/files`, listFiles),
+    get("zip", `${extras}/zip`, sendZip),
+    get("eml", `${extras}/eml`, sendEml),
+    get("checksums", `${extras}/checksums`, sendChecksums),
+    get("file", `${transfer}/files/:file`, sendFile),
+    get("password-generate", "/api/password", createPasswordMaker()),
+    post("password-check", "/api/password", judgePassword),
+    get("password-rules", "/api/password/requirements", showRules),
+    get("languages", packs, listPacks),
+    get("language", `${packs}/:pack`, showPack),
+    get("language-file", `${packs}/:pack/:file+`, sendPackFile),
+  ];
+}
+
+/**
+ * Throws the service's error where no endpoint fits. Of those that fit the first is the best: `/files/zip` stands
+ * before `/files/:file`.
+ */
+export function findRoute(routes: readonly Route[], method: string, pathname: string): FoundRoute {
+  const first = routes.find(({ pattern }) => pattern.test({ pathname }));
+  if (first === undefined) throw new ServiceError("noSuchEndpoint");
+  const alike = routes.filter(({ pattern }) => pattern.pathname === first.pattern.pathname);
+  const route = alike.find((candidate) => candidate.method === method);
+  if (route === undefined) {
+    const allow = alike.map((candidate) => candidate.method).join(", ");
+    throw new ServiceError("methodNotAllowed", undefined, { Allow: allow });
+  }
+  return { route, path: decodeGroups(route.pattern.exec({ pathname })?.pathname.groups ?? {}) };
+}
+
+type RouteOptions = Pick<Route, "since" | "until" | "needs">;
+
+function get(operation: Operation, path: string, handler: Handler, options: RouteOptions = {}): Route {
+  return { operation, method: "GET", pattern: new URLPattern({ pathname: path }), handler, ...options };
+}
+
+function post(operation: Operation, path: string, handler: Handler): Route {
+  return { operation, method: "POST", pattern: new URLPattern({ pathname: path }), handler };
+}
+
+/** The one answer without an envelope. */
+const showStatus: Handler = (_call, { settings }) =>
+  jsonReply(200, { apiVersions: { uiApiVersions: [settings.version] } });
+
+function decodeGroups(groups: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  try {
+    return Object.fromEntries(
+      Object.entries(groups).map(([name, value = ""]) => [name, decodeURIComponent(value)]),
+    );
+  } catch {
+    throw new ServiceError("badPath");
+  }
+}

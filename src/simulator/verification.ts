@@ -1,0 +1,50 @@
+/** Answers about client ids and the verification of addresses. */
+import type { Call, Handler } from "./call.ts";
+import { ServiceError } from "./errors.ts";
+import { dataReply, formatDate } from "./reply.ts";
+import { clientIdOf, readJson } from "./requests.ts";
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export const makeClientId: Handler = (_call, { accounts }) =>
+  dataReply({ clientId: accounts.freshClientId() });
+
+export const showVerification: Handler = (call, { accounts }) => {
+  const { address = "" } = call.path;
+  const token = accounts.verification(clientIdOf(call), address);
+  return dataReply({
+    verified: token !== undefined,
+    validUntil: token === undefined ? null : formatDate(token.validUntilMs),
+    verificationMethods: accounts.isRegistered(clientIdOf(call)) ? ["CLIENT_ID", "EMAIL"] : ["EMAIL"],
+  });
+};
+
+export const mailCode: Handler = (call, { accounts }) => {
+  const { address = "" } = call.path;
+  accounts.mailCode(clientIdOf(call), address);
+  return dataReply({});
+};
+
+export const issueToken: Handler = async (call, { accounts }) => {
+  const { address = "" } = call.path;
+  const clientId = clientIdOf(call);
+  const code = await readCode(call);
+  if (code === undefined && !accounts.isRegistered(clientId)) {
+    throw new ServiceError("policyRefused", "the client id is not registered");
+  }
+  if (code !== undefined && !accounts.redeemCode(clientId, address, code)) {
+    throw new ServiceError("tokenRefused", "the code does not fit");
+  }
+  const { token, validUntilMs } = accounts.issueToken(clientId, address);
+  return dataReply({ token, validUntil: formatDate(validUntilMs) });
+};
+
+async function readCode(call: Call): Promise<string | undefined> {
+  const body = await readJson(call.message, MAX_BODY_BYTES);
+  if (body === undefined) return undefined;
+  if (typeof body !== "object" || body === null)
+    throw new ServiceError("badValue", "the body is not an object");
+  const code = "verificationCode" in body ? (body.verificationCode ?? undefined) : undefined;
+  if (code !== undefined && typeof code !== "string") throw new ServiceError("badValue", "verificationCode");
+  return code;
+}

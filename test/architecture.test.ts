@@ -1,0 +1,147 @@
+/** Holds the layout of the house: who may import whom, who may read the environment, and how long a file may be. */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const SOURCE = resolve(import.meta.dirname, "../src");
+const LONGEST_FILE = 250;
+
+const CAPABILITIES = [
+  "service",
+  "config",
+  "queue",
+  "passwords",
+  "receipts",
+  "inbox",
+  "handoff",
+  "observe",
+  "host",
+];
+const FLOWS = ["mailbox", "collect"];
+
+/** What each room may import besides itself. Flows know capabilities by their ports alone. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  model: ["base"],
+  ...Object.fromEntries(CAPABILITIES.map((room) => [room, ["base", "model"]])),
+  ...Object.fromEntries(
+    FLOWS.map((room) => [
+      room,
+      ["base", "model", ...CAPABILITIES.map((capability) => `${capability}/port.ts`)],
+    ]),
+  ),
+  simulator: ["base", "model"],
+  "daemon.ts": ["base", "model", ...CAPABILITIES, ...FLOWS],
+  cli: ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon.ts", "simulator"],
+  "main.ts": ["base", "model", "config", "cli"],
+};
+
+/** Packages that only one room may know. */
+const HELD_BY: Readonly<Record<string, string>> = {
+  undici: "service/",
+  "csv-parse": "service/",
+  yazl: "simulator/",
+  bullmq: "queue/bullmq",
+  ioredis: "queue/bullmq",
+  commander: "(cli/|main.ts)",
+};
+
+interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+  readonly imports: readonly string[];
+}
+
+const files: readonly SourceFile[] = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .toSorted()
+  .map((path) => {
+    const text = readFileSync(join(SOURCE, path), "utf8");
+    const imports = [...text.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(
+      ([, name]) => name ?? "",
+    );
+    return { path, text, imports };
+  });
+
+describe("the layout of the house", () => {
+  test("has a place for every file", () => {
+    const rooms = new Set(files.map((file) => roomOf(file.path)));
+    expect([...rooms].filter((room) => !Object.hasOwn(MAY_IMPORT, room))).toEqual([]);
+  });
+
+  test("lets imports point one way only", () => {
+    const wrong = files.flatMap((file) =>
+      localImports(file).flatMap((target) => {
+        const allowed = [roomOf(file.path), ...(MAY_IMPORT[roomOf(file.path)] ?? [])];
+        return allowed.includes(roomOf(target)) || allowed.includes(target)
+          ? []
+          : [`${file.path} imports ${target}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("has no circle of imports", () => {
+    const targets = new Map(files.map((file) => [file.path, localImports(file)]));
+    expect(
+      files.map((file) => findCircle(file.path, targets, [])).filter((circle) => circle !== undefined),
+    ).toEqual([]);
+  });
+
+  test("keeps each foreign package in its room", () => {
+    const wrong = files.flatMap((file) =>
+      file.imports.flatMap((name) => {
+        const room = HELD_BY[name.split("/")[0] ?? ""];
+        return room === undefined || new RegExp(`^${room}`).test(file.path)
+          ? []
+          : [`${file.path} imports ${name}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("lets only config and main read the environment, and only main end the process", () => {
+    const reads = files.filter(
+      ({ path, text }) => /process\.env/.test(text) && !/^(config\/|main\.ts)/.test(path),
+    );
+    const ends = files.filter(({ path, text }) => /process\.exit/.test(text) && path !== "main.ts");
+    expect([...reads, ...ends].map((file) => file.path)).toEqual([]);
+  });
+
+  test(`has no file over ${LONGEST_FILE} lines`, () => {
+    const long = files.map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }));
+    expect(long.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);
+  });
+
+  test("opens every file with a sentence that says what it is for", () => {
+    expect(files.filter(({ text }) => !text.startsWith("/**")).map((file) => file.path)).toEqual([]);
+  });
+});
+
+/** The first folder, or the file itself where it stands in none. */
+function roomOf(path: string): string {
+  return path.split("/")[0] ?? path;
+}
+
+function localImports(file: SourceFile): string[] {
+  return file.imports
+    .filter((name) => name.startsWith("."))
+    .map((name) => relative(SOURCE, resolve(SOURCE, dirname(file.path), name)));
+}
+
+const acyclic = new Set<string>();
+
+function findCircle(
+  path: string,
+  targets: ReadonlyMap<string, readonly string[]>,
+  trail: readonly string[],
+): string | undefined {
+  if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(" → ");
+  if (acyclic.has(path)) return undefined;
+  for (const target of targets.get(path) ?? []) {
+    const circle = findCircle(target, targets, [...trail, path]);
+    if (circle !== undefined) return circle;
+  }
+  acyclic.add(path);
+  return undefined;
+}

@@ -1,0 +1,108 @@
+import { createServer } from "node:https";
+import { describe, expect, test } from "vitest";
+import { listen, openProxy, openWitness } from "../support/servers.ts";
+import { NO_PROXY, openPair, openTestService, openTestSimulator, SIGNAL } from "../support/service.ts";
+import { CA, CLIENT, SERVER } from "../support/tls.ts";
+
+const tls = SERVER;
+
+describe("TLS", () => {
+  test("refuses a certificate that nobody vouches for, and accepts it with its authority", async () => {
+    const simulator = await openTestSimulator({}, { tls });
+    const doubtful = openTestService(simulator);
+    await expect(doubtful.apiVersions(SIGNAL)).rejects.toMatchObject({
+      code: "TLS_REFUSED",
+      verdict: "wait",
+    });
+    const trusting = openTestService(simulator, { ca: CA });
+    expect(await trusting.apiVersions(SIGNAL)).toHaveLength(1);
+  });
+
+  test("refuses a certificate for another host", async () => {
+    const simulator = await openTestSimulator({}, { tls, host: "127.0.0.2" });
+    await expect(openTestService(simulator, { ca: CA }).apiVersions(SIGNAL)).rejects.toMatchObject({
+      code: "TLS_REFUSED",
+    });
+  });
+
+  test("shows a client certificate where the service wants one", async () => {
+    const body = JSON.stringify({ apiVersions: { uiApiVersions: [{ major: 1, minor: 20 }] } });
+    const server = createServer(
+      { ...tls, ca: CA, requestCert: true, rejectUnauthorized: true },
+      (_request, response) => void response.end(body),
+    );
+    const baseUrl = new URL((await listen(server)).replace("http:", "https:"));
+    const simulator = await openTestSimulator();
+    await expect(openTestService(simulator, { baseUrl, ca: CA }).apiVersions(SIGNAL)).rejects.toThrow();
+    const service = openTestService(simulator, { baseUrl, ca: CA, ...CLIENT });
+    expect(await service.apiVersions(SIGNAL)).toEqual([{ major: 1, minor: 20 }]);
+  });
+
+  test("says so where the service does not speak TLS at all", async () => {
+    const { simulator } = await openPair();
+    const baseUrl = new URL(simulator.url.replace("http:", "https:"));
+    await expect(openTestService(simulator, { baseUrl }).apiVersions(SIGNAL)).rejects.toMatchObject({
+      code: "TLS_REFUSED",
+    });
+  });
+});
+
+describe("a proxy", () => {
+  test("is asked for a tunnel to an https service, through which TLS holds", async () => {
+    const proxy = await openProxy();
+    const simulator = await openTestSimulator({}, { tls });
+    const service = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: proxy.url } });
+    expect(await service.apiVersions(SIGNAL)).toHaveLength(1);
+    expect(proxy.asked).toEqual([`CONNECT ${new URL(simulator.url).host}`]);
+    const doubtful = openTestService(simulator, { proxy: { ...NO_PROXY, https: proxy.url } });
+    await expect(doubtful.apiVersions(SIGNAL)).rejects.toMatchObject({ code: "TLS_REFUSED" });
+  });
+
+  test("forwards requests to a plain service", async () => {
+    const proxy = await openProxy();
+    const { simulator, access } = await openPair();
+    const service = openTestService(simulator, { proxy: { ...NO_PROXY, http: proxy.url } });
+    expect(await service.files(access, SIGNAL)).toHaveLength(2);
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  test("is passed by for the hosts that need none", async () => {
+    const proxy = await openProxy();
+    const { simulator, access } = await openPair();
+    for (const except of ["127.0.0.1", "other.example, 127.0.0.1", "*"]) {
+      const service = openTestService(simulator, { proxy: { http: proxy.url, https: proxy.url, except } });
+      expect(await service.files(access, SIGNAL)).toHaveLength(2);
+    }
+    expect(proxy.asked).toEqual([]);
+  });
+
+  test("may want a user and password, and says when it does not get them", async () => {
+    const proxy = await openProxy("user:pass");
+    const simulator = await openTestSimulator({}, { tls });
+    const named = proxy.url.replace("http://", "http://user:pass@");
+    const service = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: named } });
+    expect(await service.apiVersions(SIGNAL)).toHaveLength(1);
+    const nameless = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: proxy.url } });
+    await expect(nameless.apiVersions(SIGNAL)).rejects.toMatchObject({
+      code: "PROXY_REFUSED",
+      verdict: "wait",
+    });
+  });
+
+  test("that is not there is told from a service that is not", async () => {
+    const { simulator } = await openPair();
+    const witness = await openWitness();
+    const service = openTestService(simulator, {
+      baseUrl: new URL(witness.url),
+      proxy: { ...NO_PROXY, http: "http://127.0.0.1:1" },
+    });
+    await expect(service.apiVersions(SIGNAL)).rejects.toMatchObject({ code: "SERVICE_UNREACHABLE" });
+    expect(witness.seen).toEqual([]);
+  });
+});
+
+test("connections are reused", async () => {
+  const { service, access, simulator } = await openPair({}, { connections: 1 });
+  for (let round = 0; round < 20; round++) await service.files(access, SIGNAL);
+  expect(simulator.totals().files).toBe(20);
+});

@@ -1,0 +1,245 @@
+import { createServer } from "node:http";
+import { createServer as createRawServer } from "node:net";
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../src/base/faults.ts";
+import { Secret } from "../../src/base/secret.ts";
+import type { Download } from "../../src/service/port.ts";
+import type { Misbehaviour } from "../../src/simulator/scenario.ts";
+import { listen, openWitness } from "../support/servers.ts";
+import { openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
+
+const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
+
+describe("whatever goes wrong on the way is a fault with a verdict", () => {
+  const answers: readonly (readonly [string, Misbehaviour, string, string])[] = [
+    ["a reset before the answer", { kind: "reset" }, "CONNECTION_LOST", "retry"],
+    ["a reset inside the answer", { kind: "reset", afterBytes: 10 }, "CONNECTION_LOST", "retry"],
+    ["an answer cut short", { kind: "truncate", afterBytes: 10, announce: true }, "CONNECTION_LOST", "retry"],
+    ["half a document", { kind: "truncate", afterBytes: 10 }, "BAD_ANSWER", "retry"],
+    ["silence", { kind: "stall" }, "SERVICE_TIMEOUT", "retry"],
+    ["silence inside the answer", { kind: "stall", afterBytes: 5 }, "SERVICE_TIMEOUT", "retry"],
+    ["a page for people", { kind: "html" }, "BAD_ANSWER", "retry"],
+    ["a page for people with a failure", { kind: "html", status: 502 }, "SERVER_FAULT", "retry"],
+    ["nothing", { kind: "body", text: "" }, "BAD_ANSWER", "retry"],
+    ["null", { kind: "body", text: "null" }, "BAD_ANSWER", "retry"],
+    ["a number", { kind: "body", text: "42" }, "BAD_ANSWER", "retry"],
+    ["JSON without data", { kind: "body", text: "{}" }, "BAD_ANSWER", "retry"],
+    ["data of the wrong type", { kind: "alter", path: "data", value: "x" }, "BAD_ANSWER", "retry"],
+    ["a field of the wrong type", { kind: "alter", path: "data.0.size", value: "5" }, "BAD_ANSWER", "retry"],
+    ["a field missing", { kind: "alter", path: "data.0.id" }, "BAD_ANSWER", "retry"],
+    ["an encoding nobody asked for", { kind: "encoding", encoding: "br" }, "BAD_ANSWER", "retry"],
+    ["too many requests", { kind: "error", status: 429, errorCode: 2007 }, "RATE_LIMITED", "wait"],
+    ["a failing service", { kind: "error", status: 500, errorCode: 5000 }, "SERVER_FAULT", "retry"],
+    ["a missing licence", { kind: "error", status: 403, errorCode: 3001 }, "NOT_LICENSED", "wait"],
+    ["an unknown refusal", { kind: "error", status: 418, errorCode: 12345 }, "BAD_REQUEST", "fatal"],
+  ];
+  test.each(answers)("%s", async (_case, does, code, verdict) => {
+    const { service, access, simulator } = await openPair({}, { timeoutMs: 300 });
+    simulator.addFault({ on: "files", does });
+    const failure = await service.files(access, SIGNAL).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Fault);
+    expect(failure).toMatchObject({ code, verdict });
+    expect(String(failure)).toContain("the list of files");
+    expect(await service.files(access, SIGNAL)).toHaveLength(2);
+  });
+
+  test("an answer that trickles for ever", async () => {
+    const { service, access, simulator } = await openPair({}, { timeoutMs: 200 });
+    simulator.addFault({ on: "files", does: { kind: "drip", bytes: 1, pauseMs: 50 } });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "SERVICE_TIMEOUT" });
+  });
+
+  test("an answer larger than any honest one, packed or not", async () => {
+    const huge = Buffer.alloc(17 * 1024 * 1024, " ");
+    for (const packed of [true, false]) {
+      const url = await listen(
+        createServer((_request, response) => {
+          response
+            .writeHead(200, packed ? { "content-encoding": "gzip" } : {})
+            .end(packed ? gzipSync(huge) : huge);
+        }),
+      );
+      const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+      await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "ANSWER_TOO_LARGE" });
+    }
+  });
+
+  test("an answer that is not HTTP, and nobody listening", async () => {
+    const { service, access } = await openPair({}, { baseUrl: new URL("http://127.0.0.1:1") });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
+      code: "SERVICE_UNREACHABLE",
+      verdict: "retry",
+    });
+    const raw = createRawServer((socket) => {
+      socket.on("error", () => {}).end("SSH-2.0-OpenSSH\r\n");
+    });
+    await new Promise<void>((resolve) => raw.listen(0, "127.0.0.1", resolve));
+    const { port } = raw.address() as { port: number };
+    const other = await openPair({}, { baseUrl: new URL(`http://127.0.0.1:${port}`) });
+    await expect(other.service.files(other.access, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    raw.close();
+  });
+
+  test("unknown extra fields and state words are no fault", async () => {
+    const { service, access, simulator } = await openPair();
+    simulator.addFault({
+      on: "files",
+      does: { kind: "alter", path: "data.0.novelty", value: { deep: [1] } },
+    });
+    simulator.addFault({ on: "files", does: { kind: "alter", path: "future", value: "x" } });
+    expect(await service.files(access, SIGNAL)).toHaveLength(2);
+  });
+
+  test("the time that the service asks to wait is understood", async () => {
+    const { service, access, simulator } = await openPair();
+    simulator.addFault({ on: "files", does: { kind: "error", status: 503, retryAfter: "17" } });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
+      code: "SERVER_FAULT",
+      retryAfterMs: 17_000,
+    });
+    const date = new Date(Date.now() + 90_000).toUTCString();
+    simulator.addFault({ on: "files", does: { kind: "error", status: 429, retryAfter: date } });
+    const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
+    expect((fault as Fault).retryAfterMs).toBeGreaterThan(80_000);
+  });
+});
+
+describe("a body that breaks is a fault", () => {
+  const bodies: readonly (readonly [string, Misbehaviour, string])[] = [
+    ["reset", { kind: "reset", afterBytes: 100_000 }, "CONNECTION_LOST"],
+    ["cut short", { kind: "truncate", afterBytes: 100_000, announce: true }, "CONNECTION_LOST"],
+    ["stalled", { kind: "stall", afterBytes: 100_000 }, "SERVICE_TIMEOUT"],
+  ];
+  test.each(bodies)("%s", async (_case, does, code) => {
+    const { service, access, transfer, simulator } = await openPair(
+      { transfers: [transferPlan({ files: LARGE })] },
+      { timeoutMs: 300 },
+    );
+    simulator.addFault({ on: "file", does });
+    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL);
+    await expect(count(download)).rejects.toMatchObject({ code });
+  });
+
+  test("but not one that arrives packed, or without its length", async () => {
+    const { service, access, transfer, simulator } = await openPair({
+      transfers: [transferPlan({ files: LARGE })],
+    });
+    const id = transfer.files[0]?.id ?? "";
+    simulator.addFault({ on: "file", does: { kind: "encoding", encoding: "gzip" } });
+    expect(await count(await service.openFile(access, id, {}, SIGNAL))).toBe(1_000_000);
+    simulator.addFault({ on: "file", does: { kind: "omit", headers: ["content-length", "etag"] } });
+    const bare = await service.openFile(access, id, {}, SIGNAL);
+    expect(bare).toMatchObject({ totalBytes: undefined, etag: undefined });
+    expect(await count(bare)).toBe(1_000_000);
+    simulator.addFault({ on: "file", does: { kind: "encoding", encoding: "br" } });
+    await expect(service.openFile(access, id, {}, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+
+  test("also where the packing is broken", async () => {
+    const packed = gzipSync(Buffer.alloc(100_000, "x"));
+    packed[50] = (packed[50] ?? 0) ^ 255;
+    const url = await listen(
+      createServer(
+        (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end(packed),
+      ),
+    );
+    const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+    const download = await service.openFile(access, "x", {}, SIGNAL);
+    await expect(count(download)).rejects.toBeInstanceOf(Fault);
+  });
+});
+
+describe("secrets go to the configured origin only", () => {
+  test.each([301, 302, 303, 307, 308] as const)(
+    "a redirect (%i) to another origin is never followed",
+    async (status) => {
+      const witness = await openWitness();
+      const { service, access, transfer, simulator } = await openPair();
+      for (const on of ["files", "file"] as const) {
+        simulator.addFault({ on, does: { kind: "redirect", to: `${witness.url}/api/stolen`, status } });
+      }
+      await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
+        code: "REDIRECT_REFUSED",
+        verdict: "wait",
+      });
+      await expect(service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL)).rejects.toThrow(
+        witness.url,
+      );
+      expect(witness.seen).toEqual([]);
+    },
+  );
+
+  test("another scheme, another port or user information count as another origin", async () => {
+    const { service, access, simulator } = await openPair();
+    const { port } = new URL(simulator.url);
+    const elsewhere = [
+      `https://127.0.0.1:${port}/`,
+      `http://localhost:${port}/`,
+      "//evil.example/",
+      "javascript:0",
+      "http://[",
+    ];
+    for (const to of elsewhere) {
+      simulator.clearFaults();
+      simulator.addFault({ on: "files", does: { kind: "redirect", to } });
+      await expect(service.files(access, SIGNAL)).rejects.toBeInstanceOf(Fault);
+    }
+    expect(simulator.totals().files).toBe(elsewhere.length);
+  });
+
+  test("a redirect within the origin is followed, but not for ever", async () => {
+    const { service, access, simulator } = await openPair();
+    const path = `/api/transfers/${access.transferId}/files`;
+    simulator.addFault({ on: "files", times: 3, does: { kind: "redirect", to: path } });
+    expect(await service.files(access, SIGNAL)).toHaveLength(2);
+    simulator.addFault({ on: "files", times: "always", does: { kind: "redirect", to: path } });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+
+  test("no fault repeats a secret that the service echoes", async () => {
+    const { service, access, simulator } = await openPair();
+    const secrets = [access.password?.reveal() ?? "", simulator.clientId];
+    const echoed = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]).join(" ");
+    simulator.addFault({
+      on: "files",
+      does: { kind: "error", status: 400, errorCode: 1004, errorMessage: echoed },
+    });
+    const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
+    for (const secret of secrets) expect(`${fault} ${JSON.stringify(fault)}`).not.toContain(secret);
+    expect(String(fault)).toContain("[secret]");
+  });
+
+  test("what the service says is shortened and stripped of control characters", async () => {
+    const { service, access, simulator } = await openPair();
+    const errorMessage = `\u001b[31m${"x".repeat(1000)}`;
+    simulator.addFault({ on: "files", does: { kind: "error", status: 400, errorMessage } });
+    const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
+    expect(String(fault)).not.toContain("\u001b");
+    expect(String(fault).length).toBeLessThan(400);
+  });
+
+  test("every request carries the four fixed headers, and a base URL may have a path of its own", async () => {
+    const witness = await openWitness();
+    const { simulator } = await openPair();
+    const service = openTestService(simulator, { baseUrl: new URL(`${witness.url}/transfer/`) });
+    await service.files({ transferId: "ab/c", password: new Secret("p ä") }, SIGNAL);
+    const [request] = witness.seen;
+    expect(request?.url).toBe("/transfer/api/transfers/ab%2Fc/files");
+    expect(request?.headers).toMatchObject({
+      "x-cs-majorapiversion": "1",
+      "x-cs-minimumminorapiversion": "12",
+      "x-cs-productkey": "api.rest",
+      "x-cs-clientid": simulator.clientId,
+      "x-cs-password": "p%20%C3%A4",
+      "accept-language": "en",
+      "accept-encoding": "gzip",
+    });
+  });
+});
+
+async function count(download: Download): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of download.body) bytes += chunk.byteLength;
+  return bytes;
+}

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
+import { findRecipient } from "../../src/model/transfer.ts";
+import { KNOWN_FIELDS } from "../../src/service/fields.ts";
+import { allPages } from "../../src/service/polling.ts";
+import type { ServicePort, VerifiedAddress } from "../../src/service/port.ts";
+import type { TransferPlan } from "../../src/simulator/scenario.ts";
+import { MAILBOX, openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
+
+describe("polling what an address has received", () => {
+  test("gives every field of the interface when all are selected", async () => {
+    const { service, transfer } = await openPair({
+      transfers: [
+        transferPlan({ to: ["other@example.com", MAILBOX], cc: ["cc@example.com"], passwordMode: "NONE" }),
+      ],
+    });
+    const page = await service.pollReceived(await verify(service), { fields: KNOWN_FIELDS }, SIGNAL);
+    expect(page.rejected).toEqual([]);
+    expect(page.entries).toHaveLength(1);
+    const [entry] = page.entries;
+    expect(entry).toMatchObject({
+      trackingId: transfer.trackingId,
+      state: "active",
+      sender: "anna@supplier.example",
+      to: ["other@example.com", MAILBOX],
+      cc: ["cc@example.com"],
+      passwordMode: "NONE",
+    });
+    expect(entry?.expires?.getTime()).toBeGreaterThan(Date.now());
+    const own = findRecipient(entry?.recipients ?? [], MAILBOX.toUpperCase());
+    expect(own?.transferId).toBe(transfer.recipients.find(({ mailbox }) => mailbox === MAILBOX)?.transferId);
+    expect(own?.downloadUrl?.reveal()).toContain("password=");
+    expect(findRecipient(entry?.recipients ?? [], "other@example.com")?.downloadUrl).toBeUndefined();
+  });
+
+  test("gives the service's default selection when none is made", async () => {
+    const { service } = await openPair();
+    const { entries } = await service.pollReceived(await verify(service), {}, SIGNAL);
+    expect(entries[0]).toMatchObject({ sender: "anna@supplier.example", to: [MAILBOX], state: "active" });
+    expect(entries[0]?.expires).toBeUndefined();
+    expect(entries[0]?.passwordMode).toBeUndefined();
+  });
+
+  test("gives what was asked for and nothing else", async () => {
+    const { service } = await openPair();
+    const fields = { trackingId: true, transfer: { expirationDate: true } } as const;
+    const { entries } = await service.pollReceived(await verify(service), { fields }, SIGNAL);
+    expect(entries[0]).toMatchObject({ state: "unknown", sender: undefined, recipients: [], to: [] });
+    expect(entries[0]?.expires).toBeInstanceOf(Date);
+  });
+
+  test("tells active transfers from inactive ones, in every state", async () => {
+    const { service, simulator } = await openPair({
+      transfers: [
+        transferPlan(),
+        transferPlan({ trackingId: "expired", expiresInSeconds: -60 }),
+        transferPlan({ trackingId: "revoked", revokedAfterSeconds: 0 }),
+        transferPlan({ trackingId: "processing", processingSeconds: 3600 }),
+        transferPlan({ trackingId: "failed", failed: true }),
+        transferPlan({ trackingId: "removed" }),
+        transferPlan({ trackingId: "forgotten", expiresInSeconds: -60 * 86_400 }),
+      ],
+    });
+    simulator.remove("removed");
+    const address = await verify(service);
+    const active = await service.pollReceived(address, { active: true, pageSize: 100 }, SIGNAL);
+    const inactive = await service.pollReceived(address, { active: false, pageSize: 100 }, SIGNAL);
+    const both = await service.pollReceived(address, { pageSize: 100 }, SIGNAL);
+    expect(active.entries.map((entry) => entry.state)).toEqual(["active"]);
+    expect(Object.fromEntries(inactive.entries.map((entry) => [entry.trackingId, entry.state]))).toEqual({
+      expired: "deleted_by_expiration",
+      revoked: "deleted_by_revocation",
+      processing: "processing",
+      failed: "failed",
+      removed: "deleted_by_admin",
+    });
+    expect(both.entries).toHaveLength(6);
+  });
+
+  test("needs a token that fits the address", async () => {
+    const { service } = await openPair();
+    const wrong = { email: MAILBOX, token: new Secret("no-such-token") };
+    await expect(service.pollReceived(wrong, {}, SIGNAL)).rejects.toMatchObject({
+      code: "TOKEN_REFUSED",
+      verdict: "wait",
+    });
+    const { token } = await verify(service, "other@example.com");
+    await expect(service.pollReceived({ email: MAILBOX, token }, {}, SIGNAL)).rejects.toMatchObject({
+      code: "TOKEN_REFUSED",
+    });
+  });
+
+  test("is a clear fault on a service that is too old", async () => {
+    const { service } = await openPair({ apiVersion: "1.11" });
+    await expect(verify(service)).rejects.toMatchObject({ code: "API_VERSION", verdict: "fatal" });
+  });
+
+  test("is a clear fault where the query makes no sense", async () => {
+    const { service } = await openPair();
+    const address = await verify(service);
+    await expect(service.pollReceived(address, { page: 0 }, SIGNAL)).rejects.toMatchObject({
+      code: "BAD_REQUEST",
+    });
+  });
+
+  test("rejects a broken entry alone, by its place", async () => {
+    const { service } = await openPair({
+      transfers: [transferPlan(), transferPlan({ trackingId: "fine" })],
+      faults: [{ on: "received", does: { kind: "alter", path: "data.1.trackingId" } }],
+    });
+    const page = await service.pollReceived(await verify(service), {}, SIGNAL);
+    expect(page.entries.map((entry) => entry.trackingId)).toEqual(["fine"]);
+    expect(page.rejected.map((fault) => fault.message)).toEqual([
+      expect.stringContaining(`the received transfers of ${MAILBOX}, entry 2: trackingId should be`),
+    ]);
+  });
+});
+
+describe("all pages of what an address has received", () => {
+  test("come whole, whatever the size of a page", async () => {
+    const { service } = await openPair({ transfers: many(25) });
+    for (const pageSize of [1, 7, 25, 100]) expect(await idsOf(service, pageSize)).toHaveLength(25);
+  });
+
+  test("come whole from a service that caps its pages", async () => {
+    const { service } = await openPair({ transfers: many(25), maxPageSize: 3 });
+    expect(await idsOf(service, 100)).toHaveLength(25);
+  });
+
+  test("come whole although pages repeat entries, and while newer transfers push them on", async () => {
+    const { service, simulator } = await openPair({ transfers: many(25) });
+    simulator.addFault({ on: "received", times: "always", does: { kind: "repeat", entries: 2 } });
+    expect(await idsOf(service, 5)).toHaveLength(25);
+    simulator.clearFaults();
+    simulator.addFault({ on: "received", times: "always", does: { kind: "shift", by: 2 } });
+    const found = await idsOf(service, 5);
+    expect(found.filter((id) => id.startsWith("t"))).toHaveLength(25);
+    expect(new Set(found).size).toBe(found.length);
+  });
+
+  test("end, with what is left, while transfers disappear", async () => {
+    const { service, simulator } = await openPair({ transfers: many(25) });
+    simulator.addFault({ on: "received", times: "always", does: { kind: "shift", by: -1 } });
+    expect((await idsOf(service, 5)).length).toBeGreaterThan(15);
+  });
+
+  test("are a fault where the list never ends", async () => {
+    const { service, simulator } = await openPair();
+    simulator.addFault({ on: "received", times: "always", does: { kind: "endless" } });
+    await expect(idsOf(service, 5, 30)).rejects.toMatchObject({ code: "LIST_ENDLESS" });
+  });
+});
+
+describe("polling what an address has sent", () => {
+  test("lists it with its recipients, without links or passwords for others", async () => {
+    const { service, transfer } = await openPair();
+    const address = await verify(service, "anna@supplier.example");
+    const { entries } = await service.pollSent(address, { fields: KNOWN_FIELDS }, SIGNAL);
+    expect(entries).toHaveLength(1);
+    expect(entries[0]).toMatchObject({ trackingId: transfer.trackingId, to: [MAILBOX] });
+    expect((await service.pollSent(await verify(service), {}, SIGNAL)).entries).toEqual([]);
+  });
+
+  test("works by the deprecated operation too, until version 2.0", async () => {
+    const { service, transfer } = await openPair({ transfers: [transferPlan(), ...many(12)] });
+    const address = await verify(service, "anna@supplier.example");
+    const first = await service.pollSentLegacy(address, {}, SIGNAL);
+    expect(first.entries).toHaveLength(10);
+    const ids: string[] = [];
+    for await (const entry of allPages(
+      (page) => service.pollSentLegacy(address, { page, pageSize: 4 }, SIGNAL),
+      fail,
+    )) {
+      ids.push(entry.trackingId);
+      expect(entry).toMatchObject({ state: "active", recipients: [{ mail: MAILBOX }] });
+    }
+    expect(ids).toHaveLength(13);
+    expect(ids).toContain(transfer.trackingId);
+  });
+});
+
+function many(count: number): TransferPlan[] {
+  return Array.from({ length: count }, (_, at) => transferPlan({ trackingId: `t${at}`, files: [] }));
+}
+
+async function idsOf(service: ServicePort, pageSize: number, mostPages?: number): Promise<string[]> {
+  const address: VerifiedAddress = await verify(service);
+  const fetchPage = (page: number) => service.pollReceived(address, { page, pageSize, active: true }, SIGNAL);
+  const entries = await Array.fromAsync(allPages(fetchPage, fail, mostPages));
+  return entries.map((entry) => entry.trackingId);
+}
+
+function fail(fault: Error): never {
+  throw fault;
+}

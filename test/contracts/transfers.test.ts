@@ -1,0 +1,312 @@
+import { createHash } from "node:crypto";
+import { buffer, text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { fromBufferPromise } from "yauzl";
+import { Secret } from "../../src/base/secret.ts";
+import type { Download } from "../../src/service/port.ts";
+import { accessTo, openPair, SIGNAL, transferPlan } from "../support/service.ts";
+
+describe("opening a transfer", () => {
+  test("gives its size, the algorithm and its files", async () => {
+    const { service, access, transfer } = await openPair();
+    expect(await service.information(access, SIGNAL)).toEqual({ totalBytes: 13, algorithm: "SHA-256" });
+    expect(await service.files(access, SIGNAL)).toEqual([
+      { id: transfer.files[0]?.id, name: "a.txt", bytes: 5, checksum: sha256("Hello") },
+      { id: transfer.files[1]?.id, name: "Größe, 2.csv", bytes: 8, checksum: sha256("1;2\n3;4\n") },
+    ]);
+  });
+
+  test("sends the password in the header, encoded, and never in an address", async () => {
+    const { service, access, simulator } = await openPair();
+    await service.files(access, SIGNAL);
+    await drain(await service.openZip(access, {}, SIGNAL));
+    const opened = simulator
+      .requests()
+      .filter(({ operation }) => operation === "files" || operation === "zip");
+    expect(opened.map(({ passwordSent, status }) => [passwordSent, status])).toEqual([
+      ["header", 200],
+      ["header", 200],
+    ]);
+  });
+
+  test("carries any password that is text", async () => {
+    for (const password of ["100% +sure", "a&b=c?#/\\", "ümläut €", '"quoted"', "日本", "tab\tand\nline"]) {
+      const { service, access } = await openPair({ transfers: [transferPlan({ password })] });
+      expect((await service.information(access, SIGNAL)).totalBytes).toBe(13);
+    }
+  });
+
+  test("refuses to send what is no password", async () => {
+    const { service, access, simulator } = await openPair();
+    for (const password of ["", "\ud800"]) {
+      const wrong = { ...access, password: new Secret(password) };
+      await expect(service.information(wrong, SIGNAL)).rejects.toMatchObject({ code: "PASSWORD_UNUSABLE" });
+    }
+    expect(simulator.requests()).toEqual([]);
+  });
+
+  test("tells a wrong password, a deleted and a locked transfer, and an unknown one apart", async () => {
+    const { service, access, simulator } = await openPair({
+      wrongPasswords: { limit: 2, reaction: "delete" },
+    });
+    const wrong = { ...access, password: new Secret("wrong") };
+    await expect(service.information(wrong, SIGNAL)).rejects.toMatchObject({
+      code: "PASSWORD_REFUSED",
+      verdict: "wait",
+    });
+    await expect(service.files(wrong, SIGNAL)).rejects.toMatchObject({
+      code: "TRANSFER_DELETED",
+      verdict: "fatal",
+    });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "TRANSFER_DELETED" });
+    const [{ trackingId } = { trackingId: "" }] = simulator.transfers();
+    expect(simulator.refusedPasswords(trackingId)).toEqual(["wrong", "wrong"]);
+    const unknown = { ...access, transferId: "no/such id" };
+    await expect(service.files(unknown, SIGNAL)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      verdict: "fatal",
+    });
+
+    const locking = await openPair({ wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 60 } });
+    await expect(
+      locking.service.files({ ...locking.access, password: new Secret("wrong") }, SIGNAL),
+    ).rejects.toMatchObject({ code: "TRANSFER_LOCKED", verdict: "wait" });
+    await expect(locking.service.files(locking.access, SIGNAL)).rejects.toMatchObject({
+      code: "TRANSFER_LOCKED",
+    });
+    locking.simulator.advance(61);
+    expect(await locking.service.files(locking.access, SIGNAL)).toHaveLength(2);
+  });
+
+  test("without a password is left to the service to judge", async () => {
+    const { service, access, simulator } = await openPair();
+    await expect(service.files({ ...access, password: undefined }, SIGNAL)).rejects.toMatchObject({
+      code: "BAD_REQUEST",
+    });
+    expect(simulator.requests()[0]).toMatchObject({ passwordSent: "none" });
+  });
+
+  test("refuses ids that would ask for something else", async () => {
+    const { service, access, simulator } = await openPair();
+    for (const transferId of ["", ".", "..", "\ud800"]) {
+      await expect(service.files({ ...access, transferId }, SIGNAL)).rejects.toMatchObject({
+        code: "BAD_REQUEST",
+      });
+    }
+    expect(simulator.requests()).toEqual([]);
+  });
+
+  test("refuses a list in which two files have the same id", async () => {
+    const { service, access, transfer, simulator } = await openPair();
+    const value = transfer.files[0]?.id;
+    simulator.addFault({ on: "files", does: { kind: "alter", path: "data.1.id", value } });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+});
+
+describe("the checksums file", () => {
+  test("matches the file list in every form the service may choose", async () => {
+    const forms = [
+      {},
+      { delimiter: ";", quote: "all", byteOrderMark: true, lineEnd: "\r\n" },
+      { delimiter: "\t", charset: "utf-16le", byteOrderMark: true, subject: "empty" },
+      { charset: "utf-16be", announceCharset: false, byteOrderMark: true, subject: "missing" },
+      { charset: "windows-1252", lineEnd: "\r" },
+      { charset: "windows-1252", announceCharset: false },
+      { quote: "none" },
+    ] as const;
+    for (const csv of forms) {
+      const { service, access } = await openPair({ csv });
+      const files = await service.files(access, SIGNAL);
+      const report = await service.checksums(access, files, SIGNAL);
+      expect([report.unlisted, report.missing]).toEqual([[], []]);
+      for (const file of files) {
+        expect(report.byFileId.get(file.id)?.checksum).toEqual({
+          value: file.checksum,
+          algorithm: "SHA-256",
+        });
+      }
+      expect(report.subject).toBe("subject" in csv ? undefined : "Order 4711");
+    }
+  });
+
+  test("is asked for in the configured language, and understood in it", async () => {
+    const { service, access } = await openPair({}, { acceptLanguage: "de-DE,de;q=0.9" });
+    expect(await text((await service.openChecksums(access, SIGNAL)).body)).toMatch(/^Betreff.*\r\nDateiname/);
+    const files = await service.files(access, SIGNAL);
+    expect((await service.checksums(access, files, SIGNAL)).missing).toEqual([]);
+  });
+
+  test("shows what is missing or too much", async () => {
+    const files = [
+      { name: "a", text: "1", csvChecksum: "missing" },
+      { name: "b", text: "2" },
+    ] as const;
+    const { service, access } = await openPair({ transfers: [transferPlan({ files })] });
+    const [a, b] = await service.files(access, SIGNAL);
+    if (a === undefined || b === undefined) throw new Error("two files");
+    expect((await service.checksums(access, [a, b], SIGNAL)).missing).toEqual([a]);
+    expect((await service.checksums(access, [a], SIGNAL)).unlisted.map((row) => row.name)).toEqual(["b"]);
+  });
+
+  test("may have checksums of any algorithm, or none", async () => {
+    for (const algorithm of ["SHA-1", "MD5", "SHA-512", "none"] as const) {
+      const { service, access } = await openPair({ transfers: [transferPlan({ algorithm })] });
+      const files = await service.files(access, SIGNAL);
+      const report = await service.checksums(access, files, SIGNAL);
+      const rows = [...report.byFileId.values()].map((row) => row.checksum?.algorithm ?? "none");
+      expect(rows).toEqual([algorithm, algorithm]);
+    }
+  });
+});
+
+describe("downloading", () => {
+  test("gives a file's exact bytes, its size and its tag", async () => {
+    const { service, access, transfer } = await openPair();
+    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL);
+    expect(download).toMatchObject({ offset: 0, totalBytes: 5 });
+    expect(download.etag).toBeDefined();
+    expect(await text(download.body)).toBe("Hello");
+  });
+
+  test("goes on where an earlier download ended", async () => {
+    const files = [{ name: "large", generate: { bytes: 300_000 } }];
+    const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
+    const id = transfer.files[0]?.id ?? "";
+    const first = await service.openFile(access, id, {}, SIGNAL);
+    const whole = await buffer(first.body);
+    const resume = { offset: 123_456, etag: first.etag ?? "" };
+    const rest = await service.openFile(access, id, { resume }, SIGNAL);
+    expect(rest).toMatchObject({ offset: 123_456, totalBytes: 300_000 });
+    expect(Buffer.concat([whole.subarray(0, 123_456), await buffer(rest.body)]).equals(whole)).toBe(true);
+  });
+
+  test("starts again where the file has changed or ranges are ignored", async () => {
+    const { service, access, transfer, simulator } = await openPair();
+    const id = transfer.files[0]?.id ?? "";
+    const changed = await service.openFile(access, id, { resume: { offset: 2, etag: '"other"' } }, SIGNAL);
+    expect(changed.offset).toBe(0);
+    expect(await text(changed.body)).toBe("Hello");
+    simulator.addFault({ on: "file", does: { kind: "range", mode: "ignore" } });
+    const ignored = await service.openFile(access, id, { resume: { offset: 2 } }, SIGNAL);
+    expect(ignored.offset).toBe(0);
+    expect(await text(ignored.body)).toBe("Hello");
+  });
+
+  test("is a fault where the range is refused or another part comes", async () => {
+    const { service, access, transfer, simulator } = await openPair();
+    const id = transfer.files[0]?.id ?? "";
+    simulator.addFault({ on: "file", does: { kind: "range", mode: "refuse" } });
+    const resume = { offset: 2 };
+    await expect(service.openFile(access, id, { resume }, SIGNAL)).rejects.toMatchObject({
+      code: "RANGE_REFUSED",
+    });
+    await expect(service.openFile(access, id, { resume: { offset: 99 } }, SIGNAL)).rejects.toMatchObject({
+      code: "RANGE_REFUSED",
+    });
+  });
+
+  test("does not trust a weak tag to mean the same bytes", async () => {
+    const { service, access, transfer } = await openPair();
+    const resume = { offset: 2, etag: 'W/"x"' };
+    const rest = await service.openFile(access, transfer.files[0]?.id ?? "", { resume }, SIGNAL);
+    expect(rest.offset).toBe(2);
+    expect(await text(rest.body)).toBe("llo");
+  });
+
+  test("stops at the first byte too many", async () => {
+    const { service, access, transfer, simulator } = await openPair();
+    simulator.addFault({ on: "file", does: { kind: "lengthen", bytes: 3 } });
+    const download = await service.openFile(access, transfer.files[0]?.id ?? "", { maxBytes: 5 }, SIGNAL);
+    await expect(drain(download)).rejects.toMatchObject({ code: "SIZE_MISMATCH", verdict: "quarantine" });
+  });
+
+  test("gives all files as a ZIP, or the chosen ones, or all but those, with the list of checksums on request", async () => {
+    for (const idListForm of ["repeat", "comma"] as const) {
+      const { service, access, transfer } = await openPair(
+        { transfers: [transferPlan({ files: ["a", "b", "c"].map((name) => ({ name, text: name })) })] },
+        { idListForm },
+      );
+      const [a = "", b = ""] = transfer.files.map((file) => file.id);
+      const open = async (options: object) => zipNames(await service.openZip(access, options, SIGNAL));
+      expect(await open({})).toEqual(["a", "b", "c"]);
+      expect(await open({ only: [a, b] })).toEqual(["a", "b"]);
+      expect(await open({ except: [a, b] })).toEqual(["c"]);
+      expect(await open({ includeChecksumFile: true })).toHaveLength(4);
+      await expect(open({ only: ["nonsense"] })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    }
+  });
+
+  test("gives the confidential message as an EML within a threshold, or says that there is none", async () => {
+    const files = [{ name: "large.bin", generate: { bytes: 2_000_000 } }];
+    const { service, access } = await openPair({
+      transfers: [transferPlan({ message: "For your eyes", files })],
+    });
+    const whole = await buffer((await service.openEml(access, {}, SIGNAL)).body);
+    const small = await buffer((await service.openEml(access, { thresholdMegabytes: 0.5 }, SIGNAL)).body);
+    expect(whole.length).toBeGreaterThan(2_600_000);
+    expect(whole.toString("latin1")).toContain("large.bin");
+    expect(small.length).toBeLessThan(500_000);
+    const none = await openPair();
+    await expect(none.service.openEml(none.access, {}, SIGNAL)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(service.openEml(access, { thresholdMegabytes: -1 }, SIGNAL)).rejects.toMatchObject({
+      code: "BAD_REQUEST",
+    });
+  });
+
+  test("finds ZIP, EML and checksums where some services keep them, and remembers the place", async () => {
+    const { service, access, simulator } = await openPair({
+      oldPaths: true,
+      transfers: [transferPlan({ message: "Hi" })],
+    });
+    await drain(await service.openZip(access, {}, SIGNAL));
+    await drain(await service.openEml(access, {}, SIGNAL));
+    await service.checksums(access, await service.files(access, SIGNAL), SIGNAL);
+    expect(simulator.requests().map(({ status }) => status)).toEqual([404, 200, 200, 200, 200]);
+  });
+
+  test("gives back its connection when it is read to the end or cancelled", async () => {
+    const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
+    const { service, access, transfer } = await openPair(
+      { transfers: [transferPlan({ files })] },
+      { connections: 1 },
+    );
+    const id = transfer.files[0]?.id ?? "";
+    (await service.openFile(access, id, {}, SIGNAL)).cancel();
+    await drain(await service.openFile(access, id, {}, SIGNAL));
+    for await (const _chunk of (await service.openFile(access, id, {}, SIGNAL)).body) break;
+    expect(await service.files(access, SIGNAL)).toHaveLength(1);
+  });
+
+  test("ends at once when it is told to stop", async () => {
+    const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
+    const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
+    const stop = new AbortController();
+    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, stop.signal);
+    const reading = (async () => {
+      for await (const _chunk of download.body) stop.abort();
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "STOPPED" });
+    await expect(service.files(access, AbortSignal.abort())).rejects.toMatchObject({ code: "STOPPED" });
+  });
+
+  test("belongs to the recipient: another's transfer-id opens the same files", async () => {
+    const { service, transfer } = await openPair({ transfers: [transferPlan({ cc: ["cc@example.com"] })] });
+    expect(await service.files(accessTo(transfer, "cc@example.com"), SIGNAL)).toHaveLength(2);
+  });
+});
+
+function sha256(content: string): string {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+async function drain(download: Download): Promise<void> {
+  for await (const _chunk of download.body);
+}
+
+async function zipNames(download: Download): Promise<string[]> {
+  const zip = await fromBufferPromise(await buffer(download.body));
+  const names: string[] = [];
+  for await (const entry of zip.eachEntry()) names.push(entry.fileName);
+  return names;
+}

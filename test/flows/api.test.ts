@@ -1,0 +1,373 @@
+/** `inlet api` as people and programs use it, against the simulated service. */
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/simulator/scenario.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { MAILBOX, openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+
+interface Stage {
+  readonly simulator: Simulator;
+  readonly folder: string;
+  readonly transferId: string;
+  readonly trackingId: string;
+  readonly fileIds: readonly string[];
+  /** Runs `inlet api …` with the service in its environment and the password on standard input. */
+  api(...args: string[]): ReturnType<typeof runProgram>;
+  readonly options: RunOptions;
+}
+
+describe("lists", () => {
+  test("what an address has received: a line per transfer for programs", async () => {
+    const { api, trackingId, transferId } = await setUp();
+    const { exitCode, stdout, stderr } = await api("received", MAILBOX, "--active");
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    const cells = stdout.trimEnd().split("\t");
+    expect(cells.slice(0, 5)).toEqual([trackingId, transferId, "anna@supplier.example", "active", "manual"]);
+  });
+
+  test("the same as a table for people", async () => {
+    const { options } = await setUp();
+    const { stdout } = await runOnTerminal(["api", "received", MAILBOX], options);
+    expect(stdout).toMatch(/TRACKING ID +TRANSFER ID +SENDER +STATE +PASSWORD +EXPIRES/);
+  });
+
+  test("the same as JSON, without the link that may carry a password", async () => {
+    const { api, trackingId, transferId } = await setUp({
+      transfers: [transferPlan({ passwordMode: "NONE" })],
+    });
+    const { stdout } = await api("--json", "received", MAILBOX, "--fields", "status(recipients,state)");
+    expect(JSON.parse(stdout)).toEqual([
+      { trackingId, state: "active", recipients: [{ mail: MAILBOX, transferId }], to: [], cc: [] },
+    ]);
+    expect(stdout).not.toContain("password");
+  });
+
+  test("what an address has sent, by both operations, in pages of any size", async () => {
+    const transfers = Array.from({ length: 5 }, () => transferPlan());
+    const { api } = await setUp({ transfers });
+    for (const command of ["sent", "sent-legacy"]) {
+      const all = await api(command, "anna@supplier.example", "--page-size", "2");
+      expect(all.stdout.trim().split("\n")).toHaveLength(5);
+      const page = await api(command, "anna@supplier.example", "--page-size", "2", "--page", "3");
+      expect(page.stdout.trim().split("\n")).toHaveLength(1);
+    }
+  });
+
+  test("nothing silently: an entry that cannot be read is named and the rest is listed", async () => {
+    const { api, simulator } = await setUp({ transfers: [transferPlan(), transferPlan()] });
+    simulator.addFault({ on: "received", does: { kind: "alter", path: "data.0.trackingId", value: 1 } });
+    const { exitCode, stdout, stderr } = await api("received", MAILBOX);
+    expect(exitCode).toBe(1);
+    expect(stdout.trim().split("\n")).toHaveLength(1);
+    expect(stderr).toContain("entry 1: trackingId should be string");
+  });
+
+  test("says what is wrong with a selection of fields", async () => {
+    const { api } = await setUp();
+    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(stat)");
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('"stat" is not part of status, which has sender, recipients, state');
+  });
+});
+
+describe("shows", () => {
+  test("information, files and checksums of a transfer", async () => {
+    const { api, transferId, fileIds } = await setUp();
+    expect((await api("info", transferId)).stdout).toBe("13 bytes\t13\tSHA-256\n");
+    const files = (await api("files", transferId)).stdout.trim().split("\n");
+    expect(files.map((line) => line.split("\t")[0])).toEqual(fileIds);
+    const { stdout, stderr } = await api("checksums", transferId);
+    expect(stdout).toMatch(/^SHA-256\t[0-9a-f]{64}\ta.txt\n/);
+    expect(stderr).toBe("Subject: Order 4711\n");
+    expect((await api("checksums", transferId, "--raw")).stdout).toMatch(/^Subject,Order 4711\r\n/);
+    const json = JSON.parse((await api("--json", "checksums", transferId)).stdout);
+    expect(json).toMatchObject({ subject: "Order 4711", unlisted: [], missing: [] });
+  });
+
+  test("rules for passwords, makes one, and checks one", async () => {
+    const { api } = await setUp({ passwordRules: { minimumLengthRequired: 8, digitsRequired: true } });
+    expect((await api("password", "rules")).stdout).toContain("minimumLengthRequired\tlength 8\n");
+    const { stdout: password } = await api("password", "generate");
+    expect(password.trim().length).toBeGreaterThanOrEqual(8);
+    expect(await api("password", "check", "--password-file", "-")).toMatchObject({ exitCode: 0 });
+    const { options } = await setUp({ passwordRules: { digitsRequired: true } });
+    const bad = await runProgram(["api", "password", "check", "--password-file", "-"], {
+      ...options,
+      input: "none\n",
+    });
+    expect(bad).toMatchObject({ exitCode: 3, stdout: "digitsRequired\t\n" });
+  });
+
+  test("language packs, and downloads a file of one", async () => {
+    const { api, folder } = await setUp();
+    const all = (await api("languages", "list")).stdout.trim().split("\n");
+    const threes = (await api("languages", "list", "--major-version", "3")).stdout.trim().split("\n");
+    expect(threes.length).toBeLessThan(all.length);
+    expect((await api("languages", "show", "en-US_2")).stdout).toMatch(/^en-US_2\ten-US\t2\./);
+    expect(await api("languages", "get", "en-US_2", "messages.properties")).toMatchObject({ exitCode: 0 });
+    expect(await readdir(folder)).toContain("messages.properties");
+  });
+
+  test("versions, verification and a fresh client id", async () => {
+    const { api, simulator } = await setUp();
+    expect((await api("status")).stdout).toBe("1.15\n");
+    expect((await api("client-id")).stdout).toMatch(/^[A-Za-z0-9]{50,}\n$/);
+    const unverified = await api("verification", "status", MAILBOX);
+    expect(unverified).toMatchObject({ exitCode: 3, stdout: expect.stringMatching(/^no\t\t.*clientid/) });
+    expect((await api("verification", "token", MAILBOX)).stdout.trim().length).toBeGreaterThan(10);
+    await api("verification", "mail-code", MAILBOX);
+    const [code] = simulator.mailedCodes(MAILBOX);
+    const { options } = await setUp();
+    const env = {
+      ...options.env,
+      INLET_SERVICE__BASEURL: simulator.url,
+      INLET_SERVICE__CLIENTID: simulator.clientId,
+    };
+    const args = ["api", "verification", "token", MAILBOX, "--code-file", "-"];
+    const token = await runProgram(args, { ...options, env, input: `${code}\n` });
+    const poll = await runProgram(["api", "received", MAILBOX], {
+      env: { ...env, INLET_SERVICE__VERIFICATION__TOKEN: token.stdout.trim() },
+    });
+    expect(poll.exitCode).toBe(0);
+  });
+
+  test("that a service is too old", async () => {
+    const { api } = await setUp({ apiVersion: "1.12" });
+    expect((await api("status")).stderr).toContain("older than 1.13");
+    const tooOld = await setUp({ apiVersion: "1.9" });
+    expect((await tooOld.api("received", MAILBOX)).stderr).toContain("Inlet needs version 1.12 or newer");
+  });
+});
+
+describe("downloads", () => {
+  test("every file, verified, under its own name, and leaves nothing else behind", async () => {
+    const { api, transferId, folder } = await setUp();
+    const { exitCode, stdout } = await api("get", transferId);
+    expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\nGröße, 2.csv\t8\tSHA-256\n"]);
+    expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
+    expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("Hello");
+  });
+
+  test("one file by its id or its name, to where one likes", async () => {
+    const { api, transferId, fileIds, folder } = await setUp();
+    expect(await api("get", transferId, fileIds[0] ?? "", "--output", "x")).toMatchObject({ exitCode: 0 });
+    expect(await api("get", transferId, "a.txt", "--output", "y")).toMatchObject({ exitCode: 0 });
+    expect((await readdir(folder)).toSorted()).toEqual(["x", "y"]);
+  });
+
+  test("a ZIP and an EML, with JSON that says how they were verified", async () => {
+    const { api, transferId, folder, fileIds } = await setUp({
+      transfers: [transferPlan({ message: "Hi" })],
+    });
+    const zip = await api("--json", "zip", transferId, "--include-checksum-file");
+    expect(JSON.parse(zip.stdout)).toMatchObject([{ path: `${transferId}.zip`, verifiedBy: ["SHA-256"] }]);
+    const part = await api("zip", transferId, "--only", fileIds[0] ?? "", "-o", "part.zip");
+    expect(part).toMatchObject({ exitCode: 0 });
+    const eml = await api("eml", transferId, "--threshold", "1");
+    expect(eml.stdout).toContain("nothing: the service has no checksum");
+    expect((await readdir(folder)).toSorted()).toEqual(
+      [`${transferId}.eml`, `${transferId}.zip`, "part.zip"].toSorted(),
+    );
+  });
+
+  test("never over an existing file", async () => {
+    const { api, transferId, folder } = await setUp();
+    await writeFile(join(folder, "a.txt"), "mine");
+    const { exitCode, stderr } = await api("get", transferId, "a.txt");
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("There already is a file of that name, and nothing is ever overwritten: a.txt.");
+    expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("mine");
+  });
+
+  test.each([
+    ["wrong bytes", { kind: "corrupt", at: 2 }, "do not match the sender's checksum", 3],
+    ["too few bytes", { kind: "truncate", afterBytes: 3 }, "3 bytes instead of 5", 3],
+    ["too many bytes", { kind: "lengthen", bytes: 3 }, "more than the announced 5 bytes", 3],
+    ["a broken connection", { kind: "reset", afterBytes: 2 }, "The connection broke", 4],
+  ] as const)("nothing where there are %s", async (_case, does, message, exitCode) => {
+    const { api, transferId, folder, simulator } = await setUp();
+    simulator.addFault({ on: "file", does });
+    const result = await api("get", transferId, "a.txt");
+    expect(result).toMatchObject({ exitCode, stderr: expect.stringContaining(message) });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("nothing where list and checksums file disagree, or the ZIP is not what the list says", async () => {
+    const files = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }] as const;
+    const { api, transferId, folder, simulator } = await setUp({ transfers: [transferPlan({ files })] });
+    expect(await api("get", transferId)).toMatchObject({ exitCode: 3 });
+    expect(await api("zip", transferId)).toMatchObject({ exitCode: 3 });
+    simulator.addFault({ on: "zip", does: { kind: "truncate", afterBytes: 40 } });
+    const cut = await api("zip", transferId);
+    expect(cut).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("The ZIP does not hold") });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("nothing under a name that could do harm here", async () => {
+    const names = ["../outside", "/etc/passwd", "-rf", "a\u0000b", "..", "x".repeat(256)];
+    const transfers = names.map((name) => transferPlan({ files: [{ name, text: "x" }] }));
+    const { simulator, folder, options } = await setUp({ transfers });
+    for (const transfer of simulator.transfers()) {
+      const id = transfer.recipients[0]?.transferId ?? "";
+      const args = ["api", "get", id, "--password-file", "-"];
+      const { exitCode, stderr } = await runProgram(args, { ...options, input: transfer.password });
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain("cannot be used as a file name here: choose one with --output");
+    }
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("with a progress bar for people", async () => {
+    const files = [{ name: "large.bin", generate: { bytes: 30_000_000 } }];
+    const { options, transferId } = await setUp({ transfers: [transferPlan({ files })] });
+    const env = { ...options.env, INLET_PASSWORD: PASSWORD, COLUMNS: "120" };
+    const { stdout, exitCode } = await runOnTerminal(["api", "get", transferId], { ...options, env });
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/[█░]{24} +\d+% .* of 29 MiB .*\/s/);
+    expect(stdout).toMatch(/SAVED +BYTES +VERIFIED BY/);
+  });
+
+  test("until it is interrupted, and leaves nothing behind", async () => {
+    const files = [{ name: "large.bin", generate: { bytes: 30_000_000 } }];
+    const { options, transferId, folder, simulator } = await setUp({ transfers: [transferPlan({ files })] });
+    simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 1_000_000 } });
+    const child = startProgram(["api", "get", transferId], {
+      ...options,
+      env: { ...options.env, INLET_PASSWORD: PASSWORD },
+    });
+    await expect.poll(() => readdir(folder)).toHaveLength(1);
+    const ended = new Promise((done) => child.once("exit", done));
+    child.kill("SIGINT");
+    expect(await ended).toBe(130);
+    expect(await readdir(folder)).toEqual([]);
+  });
+});
+
+describe("passwords by hand", () => {
+  test("come from a file, the environment or the terminal, and are shown nowhere", async () => {
+    const { options, transferId, folder } = await setUp();
+    await writeFile(join(folder, "secret"), `${PASSWORD}\n`);
+    const ways = [
+      await runProgram(["api", "info", transferId, "--password-file", "secret"], options),
+      await runProgram(["api", "info", transferId], {
+        ...options,
+        env: { ...options.env, INLET_PASSWORD: PASSWORD },
+      }),
+      await runOnTerminal(["api", "info", transferId], {
+        ...options,
+        input: `${PASSWORD}\n`,
+        prompt: "Password of transfer",
+      }),
+    ];
+    for (const way of ways) {
+      expect(way.exitCode).toBe(0);
+      expect(way.stdout + way.stderr).not.toContain(PASSWORD);
+    }
+  });
+
+  test("that are wrong are sent once", async () => {
+    const { options, transferId, trackingId, simulator } = await setUp();
+    for (const command of ["get", "zip", "checksums", "files"]) {
+      const args = ["api", command, transferId, "--password-file", "-"];
+      const { exitCode, stderr } = await runProgram(args, { ...options, input: `wrong-${command}` });
+      expect(exitCode).toBe(3);
+      expect(stderr).toContain("The service refused the transfer password");
+      expect(stderr).not.toContain(`wrong-${command}`);
+    }
+    expect(simulator.refusedPasswords(trackingId)).toHaveLength(4);
+  });
+
+  test("that are missing are asked for in a sentence", async () => {
+    const { options, transferId } = await setUp();
+    const { exitCode, stderr } = await runProgram(["api", "info", transferId], options);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("no password: give --password-file");
+  });
+});
+
+describe("bad input", () => {
+  test.each([
+    [{}, ["api", "status"], "no service is named: give --base-url or set INLET_SERVICE__BASEURL"],
+    [{ INLET_SERVICE__BASEURL: "ftp://x" }, ["api", "status"], '"ftp://x" is not the address of a service'],
+    [{ INLET_SERVICE__BASEURL: "http://example.com" }, ["api", "status"], "would send secrets unencrypted"],
+    [
+      { INLET_SERVICE__BASEURL: "https://u:p4ss@example.com" },
+      ["api", "status"],
+      "must not hold a user or password",
+    ],
+    [
+      { INLET_SERVICE__CLIENTID: "short" },
+      ["api", "--base-url", "http://[::1]:1", "status"],
+      "must be 50 to 4000 letters",
+    ],
+    [
+      { INLET_SERVICE__TIMEOUT: "soon" },
+      ["api", "--base-url", "http://[::1]:1", "status"],
+      "is not a duration",
+    ],
+    [
+      { INLET_SERVICE__CA: "/no/such" },
+      ["api", "--base-url", "http://[::1]:1", "status"],
+      "/no/such cannot be read",
+    ],
+    [{}, ["api", "--base-url", "http://localhost:1", "received", "a@b"], "set INLET_SERVICE__CLIENTID"],
+    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 on"],
+    [{}, ["api", "eml", "x", "--threshold", "much"], "number of megabytes"],
+    [{}, ["api", "zip", "x", "--only", "a", "--except", "b"], "cannot be used with"],
+    [{}, ["api", "infos"], "Did you mean info"],
+    [{}, ["nonsense"], "unknown command 'nonsense'"],
+  ])("gets a sentence that names it: %j %j", async (env, args, message) => {
+    const { exitCode, stdout, stderr } = await runProgram(args, { env });
+    expect([exitCode, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain("p4ss");
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test("gets its sentence as JSON where JSON is asked for", async () => {
+    const { exitCode, stderr } = await runProgram([
+      "api",
+      "--json",
+      "--base-url",
+      "http://127.0.0.1:1",
+      "status",
+    ]);
+    expect(exitCode).toBe(4);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "SERVICE_UNREACHABLE", verdict: "retry" } });
+  });
+
+  test("hostile text reaches the terminal as data", async () => {
+    const files = [{ name: "\u001b[2Jclear\u202egnp.exe", text: "x" }];
+    const { api, transferId } = await setUp({
+      transfers: [transferPlan({ files, subject: "\u001b]0;title\u0007" })],
+    });
+    const { stdout, stderr } = await api("checksums", transferId);
+    for (const character of ["\u001b", "\u202e", "\u0007"]) expect(stdout + stderr).not.toContain(character);
+    expect(stdout).toContain("\\u{1b}[2Jclear\\u{202e}gnp.exe");
+  });
+});
+
+async function setUp(scenario: Scenario = {}): Promise<Stage> {
+  const simulator = await openTestSimulator({ transfers: [transferPlan()], ...scenario });
+  const folder = await makeFolder();
+  const env = { INLET_SERVICE__BASEURL: simulator.url, INLET_SERVICE__CLIENTID: simulator.clientId };
+  const options = { env, cwd: folder };
+  const [transfer] = simulator.transfers();
+  const transferId = transfer?.recipients[0]?.transferId ?? "";
+  return {
+    simulator,
+    folder,
+    transferId,
+    trackingId: transfer?.trackingId ?? "",
+    fileIds: transfer?.files.map((file) => file.id) ?? [],
+    options,
+    api: (...args) =>
+      runProgram(["api", ...args], {
+        cwd: folder,
+        env: { ...env, INLET_PASSWORD: PASSWORD },
+        input: PASSWORD,
+      }),
+  };
+}

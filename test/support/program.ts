@@ -1,0 +1,106 @@
+/** The program as users run it: a process of its own, with its output, its exit code and, if wanted, a terminal. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
+
+export const ROOT = resolve(import.meta.dirname, "../..");
+export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
+
+export interface Finished {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly input?: string;
+  /** On a terminal: the input is typed when this was printed. */
+  readonly prompt?: string;
+}
+
+/** Starts it; it is killed when the test ends, if it still runs then. */
+export function startProgram(args: readonly string[], options: RunOptions = {}): ChildProcess {
+  return start(process.execPath, [LAUNCHER, ...args], options);
+}
+
+export async function runProgram(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return finish(startProgram(args, options), options.input);
+}
+
+/** The same on a pseudo-terminal, where both outputs are one. */
+export async function runOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const command = [process.execPath, LAUNCHER, ...args]
+    .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+    .join(" ");
+  const child = start("script", ["-qec", command, "/dev/null"], options);
+  if (options.prompt === undefined) return finish(child, options.input);
+  await printed(child, options.prompt);
+  return finish(child, options.input);
+}
+
+/** npm as this machine has set it up: its registry, cache and certificates come from the environment. */
+export async function runNpm(args: readonly string[], cwd: string): Promise<Finished> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_")));
+  return runCommand("npm", args, { cwd, env: env as Record<string, string> });
+}
+
+/** Runs any other program. */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Finished> {
+  return finish(start(command, args, options), options.input);
+}
+
+/** A folder that is gone when the test is over. */
+export async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "inlet-test-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** What was printed so far is put back, for whoever reads on. */
+async function printed(child: ChildProcess, prompt: string): Promise<void> {
+  const { stdout } = child;
+  if (stdout === null) throw new Error("no pipe");
+  let seen = Buffer.alloc(0);
+  while (!seen.includes(prompt)) {
+    await once(stdout, "readable");
+    seen = Buffer.concat([seen, stdout.read() ?? Buffer.alloc(0)]);
+  }
+  stdout.unshift(seen);
+}
+
+function start(command: string, args: readonly string[], { env, cwd }: RunOptions): ChildProcess {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(command, args, {
+    cwd: cwd ?? tmpdir(),
+    env: { PATH, HOME, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((done) => child.once("exit", done));
+    child.kill("SIGKILL");
+    await gone;
+  });
+  return child;
+}
+
+async function finish(child: ChildProcess, input: string | undefined): Promise<Finished> {
+  const { stdin, stdout, stderr } = child;
+  if (stdin === null || stdout === null || stderr === null) throw new Error("no pipes");
+  stdin.on("error", () => {}).end(input ?? "");
+  const ended = new Promise<number | null>((done, failed) => {
+    child.once("close", (code) => done(code)).once("error", failed);
+  });
+  const [out, err, exitCode] = await Promise.all([text(stdout), text(stderr), ended]);
+  return { exitCode, stdout: out, stderr: err };
+}

@@ -1,0 +1,84 @@
+/** A simulated service and a client for it, which end with the test. */
+import { onTestFinished } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
+import { openService, type ServiceOptions } from "../../src/service/open.ts";
+import type { ServicePort, TransferAccess, VerifiedAddress } from "../../src/service/port.ts";
+import { openSimulator, type SimulatorOptions } from "../../src/simulator/open.ts";
+import type { Scenario, TransferPlan } from "../../src/simulator/scenario.ts";
+import type { SimulatedTransfer, Simulator } from "../../src/simulator/simulator.ts";
+
+export const MAILBOX = "orders@example.com";
+export const PASSWORD = "Sunny+Harbour%42 ä";
+
+/** Never aborts. */
+export const SIGNAL = new AbortController().signal;
+
+export const NO_PROXY = { http: "", https: "", except: "" };
+
+export function transferPlan(plan: Partial<TransferPlan> = {}): TransferPlan {
+  return {
+    from: "anna@supplier.example",
+    to: [MAILBOX],
+    subject: "Order 4711",
+    password: PASSWORD,
+    files: [
+      { name: "a.txt", text: "Hello" },
+      { name: "Größe, 2.csv", text: "1;2\n3;4\n" },
+    ],
+    ...plan,
+  };
+}
+
+export async function openTestSimulator(
+  scenario: Scenario = {},
+  options: SimulatorOptions = {},
+): Promise<Simulator> {
+  const simulator = await openSimulator(scenario, options);
+  onTestFinished(() => simulator.close());
+  return simulator;
+}
+
+export function openTestService(simulator: Simulator, options: Partial<ServiceOptions> = {}): ServicePort {
+  const service = openService({
+    baseUrl: new URL(simulator.url),
+    clientId: new Secret(simulator.clientId),
+    acceptLanguage: "en",
+    proxy: NO_PROXY,
+    timeoutMs: 20_000,
+    connections: 8,
+    idListForm: "repeat",
+    ...options,
+  });
+  onTestFinished(() => service.close());
+  return service;
+}
+
+export interface Pair {
+  readonly simulator: Simulator;
+  readonly service: ServicePort;
+  /** The first transfer of the scenario. */
+  readonly transfer: SimulatedTransfer;
+  /** What opens it. */
+  readonly access: TransferAccess;
+}
+
+export async function openPair(
+  scenario: Scenario = {},
+  options: Partial<ServiceOptions> = {},
+): Promise<Pair> {
+  const simulator = await openTestSimulator({ transfers: [transferPlan()], ...scenario });
+  const service = openTestService(simulator, options);
+  const [transfer] = simulator.transfers();
+  if (transfer === undefined) throw new Error("the scenario has no transfer");
+  return { simulator, service, transfer, access: accessTo(transfer) };
+}
+
+export function accessTo(transfer: SimulatedTransfer, mailbox: string = MAILBOX): TransferAccess {
+  const own = transfer.recipients.find((recipient) => recipient.mailbox === mailbox);
+  if (own === undefined) throw new Error(`${mailbox} is no recipient`);
+  return { transferId: own.transferId, password: new Secret(transfer.password) };
+}
+
+export async function verify(service: ServicePort, email: string = MAILBOX): Promise<VerifiedAddress> {
+  return { email, token: (await service.obtainToken(email, undefined, SIGNAL)).token };
+}

@@ -1,0 +1,55 @@
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createDurably } from "../../../src/base/durable.ts";
+
+describe("a file that is created durably", () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "inlet-durable-"));
+  });
+
+  afterEach(() => rm(folder, { recursive: true }));
+
+  test("has its name only when it is whole", async () => {
+    await createDurably(join(folder, "a"), async (file) => {
+      await file.writeFile("half");
+      expect(await readdir(folder)).not.toContain("a");
+      await file.writeFile(" and half");
+    });
+    expect(await readFile(join(folder, "a"), "utf8")).toBe("half and half");
+    expect(await readdir(folder)).toEqual(["a"]);
+  });
+
+  test("leaves nothing behind when writing fails", async () => {
+    const failing = createDurably(join(folder, "a"), async (file) => {
+      await file.writeFile("half");
+      throw new Error("broken off");
+    });
+    await expect(failing).rejects.toThrow("broken off");
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("never takes the place of another, not even of one that appeared meanwhile or leads nowhere", async () => {
+    await writeFile(join(folder, "a"), "old");
+    await symlink("nowhere", join(folder, "b"));
+    const write = async () => {};
+    await expect(createDurably(join(folder, "a"), write)).rejects.toMatchObject({ code: "TARGET_EXISTS" });
+    await expect(createDurably(join(folder, "b"), write)).rejects.toMatchObject({ code: "TARGET_EXISTS" });
+    const racing = createDurably(join(folder, "c"), () => writeFile(join(folder, "c"), "faster"));
+    await expect(racing).rejects.toMatchObject({ code: "TARGET_EXISTS" });
+    expect(await readFile(join(folder, "a"), "utf8")).toBe("old");
+    expect(await readFile(join(folder, "c"), "utf8")).toBe("faster");
+    expect((await readdir(folder)).toSorted()).toEqual(["a", "b", "c"]);
+  });
+
+  test("says which folder cannot be written", async () => {
+    const target = join(folder, "no", "such", "folder");
+    await expect(createDurably(target, async () => {})).rejects.toMatchObject({
+      code: "DISK_REFUSED",
+      message: `The file could not be written: ${target} (ENOENT)`,
+    });
+  });
+});

@@ -1,0 +1,29 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { Secret, scrub } from "../../../src/base/secret.ts";
+
+describe("a secret", () => {
+  test("does not show itself in text, JSON, inspection or as a property", () => {
+    const secret = new Secret("hunter2");
+    const shown = [
+      String(secret),
+      `${secret}`,
+      JSON.stringify({ secret }),
+      inspect({ secret }, { depth: 9 }),
+    ];
+    expect(shown.join()).not.toContain("hunter2");
+    expect(Object.keys(secret)).toEqual([]);
+    expect(secret.reveal()).toBe("hunter2");
+  });
+
+  test("is scrubbed from other people's text, also where it stands encoded or blank-padded", () => {
+    const secrets = [new Secret("pä ss"), new Secret(""), new Secret(" padded ")];
+    expect(scrub(`got p${"ä"} ss and ${encodeURIComponent("pä ss")} and padded`, secrets)).toBe(
+      "got [secret] and [secret] and [secret]",
+    );
+  });
+
+  test("is scrubbed whole where one is part of another", () => {
+    expect(scrub("abcdef", [new Secret("abc"), new Secret("abcdef")])).toBe("[secret]");
+  });
+});

@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import type { TransferFile } from "../../../src/model/transfer.ts";
+import { type ChecksumRow, parseChecksums } from "../../../src/service/checksums.ts";
+import { type CsvForm, PLAIN_FORM, writeChecksumCsv } from "../../support/checksum-csv.ts";
+
+const NAMES = [
+  "report.pdf",
+  'with, comma and "quotes".txt',
+  "semicolon; and\ttab.csv",
+  "two\nlines.txt",
+  "parentheses (SHA-256).zip",
+  "Prüfbericht – final.docx",
+  "日本語.txt",
+  " leading and trailing ",
+];
+
+describe("the checksums file is understood", () => {
+  for (const delimiter of [",", ";", "\t"]) {
+    for (const quote of ["all", "minimal"] as const) {
+      for (const lineEnd of ["\n", "\r\n", "\r"]) {
+        test(`with ${JSON.stringify(delimiter)}, ${quote} quotes and ${JSON.stringify(lineEnd)}`, () => {
+          const form = { ...PLAIN_FORM, delimiter, quote, lineEnd };
+          expectUnderstood(form, "Invoices, October", NAMES);
+        });
+      }
+    }
+  }
+
+  test("without any quotes, as far as a line can hold a name", () => {
+    const names = NAMES.filter((name) => !name.includes("\n"));
+    for (const delimiter of [",", ";", "\t"]) {
+      expectUnderstood({ ...PLAIN_FORM, delimiter, quote: "none" }, 'He said "yes, but', names);
+    }
+  });
+
+  test("in UTF-8 and UTF-16, with and without a byte-order mark", () => {
+    for (const charset of ["utf-8", "utf-16le", "utf-16be"] as const) {
+      for (const byteOrderMark of [true, false]) {
+        expectUnderstood(
+          { ...PLAIN_FORM, charset, byteOrderMark },
+          "Grüße",
+          NAMES,
+          `text/csv; charset=${charset}`,
+        );
+        expectUnderstood({ ...PLAIN_FORM, charset, byteOrderMark }, "Grüße", NAMES, "text/csv");
+      }
+    }
+  });
+
+  test("in the charset that the Content-Type names", () => {
+    const text = 'Betreff,"Größe"\nDateiname,Prüfsumme\nfünf €.txt,0123456789abcdef (MD5)\n';
+    const bytes = Buffer.from(text.replace("€", "\u0080"), "latin1");
+    const report = parseChecksums(bytes, 'text/csv; charset="windows-1252"', filesOf(["fünf €.txt"]));
+    expect(report.missing).toEqual([]);
+    expect(report.subject).toBe("Größe");
+  });
+
+  test("although the Content-Type names the wrong charset", () => {
+    expectUnderstood(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=iso-8859-1");
+    expectUnderstood(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=no-such-charset");
+  });
+
+  test("whatever its labels are called", () => {
+    const labels = [
+      ["Betreff", "Dateiname", "Prüfsumme"],
+      ["Objet", "Nom du fichier", "Somme de contrôle"],
+      ["件名", "ファイル名", "チェックサム"],
+    ] as const;
+    for (const words of labels) expectUnderstood({ ...PLAIN_FORM, labels: words }, "Hello", NAMES);
+  });
+
+  test("with the subject present, empty or missing", () => {
+    for (const subject of ["Hello", "", undefined]) expectUnderstood(PLAIN_FORM, subject, NAMES);
+  });
+
+  test("with a subject line that is not CSV at all", () => {
+    const rows = "File Name,Checksum\na.txt,0123456789abcdef (MD5)\n";
+    for (const line of ["Subject: Hello, world", 'Subject: "Hello', 'Subject,"unbalanced, and "more"']) {
+      const report = parseChecksums(Buffer.from(`${line}\n${rows}`), "text/csv", filesOf(["a.txt"]));
+      expect(report.unlisted.length + report.missing.length).toBe(0);
+      expect(report.subject).toMatch(/Hello|unbalanced/);
+    }
+  });
+
+  test("with no files at all", () => {
+    expectUnderstood(PLAIN_FORM, "Only a message", []);
+  });
+
+  test("with checksums switched off", () => {
+    const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", [{ name: "a.txt", checksum: undefined }]);
+    const report = parseChecksums(bytes, "text/csv", filesOf(["a.txt"]));
+    expect(report.byFileId.get("id0")).toEqual({ name: "a.txt", checksum: undefined });
+  });
+
+  test("with names in another Unicode form than the file list", () => {
+    const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["Prüfung.txt".normalize("NFD")]));
+    expect(parseChecksums(bytes, "text/csv", filesOf(["Prüfung.txt".normalize("NFC")])).missing).toEqual([]);
+  });
+
+  test("with checksums in base64 and with short ones", () => {
+    const text =
+      "File Name,Checksum\na,47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= (SHA-256)\nb,1c291ca3 (CRC32)\n";
+    expect(parseChecksums(Buffer.from(text), "text/csv", filesOf(["a", "b"])).missing).toEqual([]);
+  });
+});
+
+describe("the subject is never read as a file", () => {
+  const real = rowsOf(["report.pdf"]);
+  const fake = `report.pdf,${"0".repeat(64)} (SHA-256)`;
+  const hostile = [
+    fake,
+    `\n${fake}`,
+    `x\nFile Name,Checksum\n${fake}`,
+    `x\nFile Name,Checksum\n${fake}\n`,
+    `"\n${fake}\n"`,
+    `x"\n${fake}\n"`,
+    `","\n${fake}`,
+    `\r\nFile Name;Checksum\r\n${fake.replace(",", ";")}\r\n`,
+    "File Name,Checksum",
+    '"""',
+    "\u0000\ufeff",
+    "=cmd|' /C calc'!A0",
+  ];
+  for (const quote of ["all", "minimal", "none"] as const) {
+    for (const [at, subject] of hostile.entries()) {
+      test(`whatever it says (${at}), quoted: ${quote}`, () => {
+        const bytes = writeChecksumCsv({ ...PLAIN_FORM, quote }, subject, real);
+        const report = parseChecksums(bytes, "text/csv", filesOf(["report.pdf"]));
+        expect([...report.byFileId.values()]).toEqual(real);
+        expect(report.unlisted).toEqual([]);
+      });
+    }
+  }
+
+  test("for arbitrary subjects, names and forms", () => {
+    fc.assert(
+      fc.property(arbitraryForm, arbitraryNames, arbitrarySubject, (form, names, subject) => {
+        const bytes = writeChecksumCsv(form, subject, rowsOf(names));
+        const report = parseChecksums(bytes, `text/csv; charset=${form.charset}`, filesOf(names));
+        expect([...report.byFileId.values()]).toEqual(rowsOf(names));
+        expect([report.unlisted, report.missing]).toEqual([[], []]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe("what does not fit is reported", () => {
+  test("rows without a file, files without a row, and a second row for the same file", () => {
+    const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["a.txt", "a.txt", "stranger.txt"]));
+    const report = parseChecksums(bytes, "text/csv", filesOf(["a.txt", "b.txt"]));
+    expect(report.unlisted.map((row) => row.name)).toEqual(["a.txt", "stranger.txt"]);
+    expect(report.missing.map((file) => file.name)).toEqual(["b.txt"]);
+  });
+
+  test("a file that is no such list is a fault, not a guess", () => {
+    for (const text of [
+      "",
+      "\n\n",
+      "<html><body>login</body></html>",
+      "a,b,c\nd,e,f",
+      "a.txt,0123456789 (MD5)\n",
+    ]) {
+      expect(() => parseChecksums(Buffer.from(text), "text/csv", filesOf(["a.txt"]))).toThrow(Fault);
+    }
+  });
+
+  test("whatever the bytes are, it is a report or a fault", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 400 }), fc.string(), (bytes, contentType) => {
+        try {
+          parseChecksums(bytes, contentType, filesOf(["a.txt"]));
+        } catch (error) {
+          expect(error).toBeInstanceOf(Fault);
+        }
+      }),
+    );
+  });
+});
+
+const arbitraryForm: fc.Arbitrary<CsvForm> = fc.record({
+  delimiter: fc.constantFrom(",", ";", "\t"),
+  quote: fc.constantFrom("all", "minimal"),
+  lineEnd: fc.constantFrom("\n", "\r\n", "\r"),
+  labels: fc.constantFrom(["Subject", "File Name", "Checksum"], ["Betreff", "Dateiname", "Prüfsumme"]),
+  charset: fc.constantFrom("utf-8", "utf-16le", "utf-16be"),
+  byteOrderMark: fc.boolean(),
+  lastLineEnds: fc.boolean(),
+});
+
+const nastyText = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: "grapheme", maxLength: 6 }),
+      fc.constantFrom(",", ";", '"', "\n", "\r\n", "(", ")", "\t"),
+    ),
+  )
+  .map((parts) => parts.join("").replaceAll("\ufeff", ""));
+
+const arbitraryNames = fc.uniqueArray(
+  nastyText.map((text) => `${text}x`),
+  { maxLength: 6, selector: (name) => name.normalize("NFC") },
+);
+
+const arbitrarySubject = fc.option(
+  fc.oneof(
+    nastyText,
+    nastyText.map((text) => `${text}\nFile Name,Checksum\nx,${"a".repeat(64)} (SHA-256)\n${text}`),
+  ),
+  { nil: undefined },
+);
+
+function rowsOf(names: readonly string[]): ChecksumRow[] {
+  return names.map((name) => ({
+    name,
+    checksum: { value: createHash("sha256").update(name).digest("hex"), algorithm: "SHA-256" },
+  }));
+}
+
+function filesOf(names: readonly string[]): TransferFile[] {
+  return names.map((name, at) => ({ id: `id${at}`, name, bytes: 1, checksum: undefined }));
+}
+
+function expectUnderstood(
+  form: CsvForm,
+  subject: string | undefined,
+  names: readonly string[],
+  contentType = "text/csv",
+) {
+  const report = parseChecksums(writeChecksumCsv(form, subject, rowsOf(names)), contentType, filesOf(names));
+  expect([...report.byFileId.values()]).toEqual(rowsOf(names));
+  expect([report.unlisted, report.missing]).toEqual([[], []]);
+  expect(report.subject).toBe(subject || undefined);
+}

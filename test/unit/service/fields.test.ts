@@ -1,0 +1,76 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { type FieldSelection, formatFields, KNOWN_FIELDS, parseFields } from "../../../src/service/fields.ts";
+
+describe("the field selection", () => {
+  test("writes every path that the interface names", () => {
+    expect(formatFields(KNOWN_FIELDS)).toBe(
+      "trackingId,status(sender(email),recipients,state)," +
+        "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode)))",
+    );
+  });
+
+  test("reads the examples of the interface", () => {
+    expect(parseFields("status(state), transfer(recipients(to, cc), expirationDate)")).toEqual({
+      trackingId: true,
+      status: { state: true },
+      transfer: { recipients: { to: true, cc: true }, expirationDate: true },
+    });
+    expect(parseFields("trackingId, status(sender(email), recipients, state), transfer(recipients)")).toEqual(
+      {
+        trackingId: true,
+        status: { sender: { email: true }, recipients: true, state: true },
+        transfer: { recipients: true },
+      },
+    );
+  });
+
+  test("comes back as it was written", () => {
+    fc.assert(
+      fc.property(selectionOf(KNOWN_FIELDS), (chosen) => {
+        const selection = { trackingId: true, ...chosen } as FieldSelection;
+        expect(parseFields(formatFields(selection))).toEqual(selection);
+      }),
+    );
+  });
+
+  test.each([
+    ["", "a name is missing in fields"],
+    ["status(", "a name is missing in status"],
+    ["status(state", '")" is missing after the parts of status'],
+    ["status(state))", '")" is one too many'],
+    ["status(stat)", '"stat" is not part of status, which has sender, recipients, state'],
+    ["trackingId(x)", "trackingId has no parts to choose from"],
+    ["status,,transfer", "a name is missing in fields"],
+    ["__proto__", '"__proto__" is not part of fields'],
+  ])("says what is wrong with %j", (expression, problem) => {
+    expect(() => parseFields(expression)).toThrow(problem);
+  });
+
+  test("turns any other text into a fault", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("status", "state", "(", ")", ",", " ", "é") }),
+        (text) => {
+          try {
+            parseFields(text);
+          } catch (error) {
+            expect(error).toBeInstanceOf(Fault);
+          }
+        },
+      ),
+    );
+  });
+});
+
+/** Any non-empty choice from a tree of fields. */
+function selectionOf(tree: object): fc.Arbitrary<object> {
+  const parts = Object.entries(tree).map(([name, part]) => {
+    const whole: fc.Arbitrary<unknown> = fc.constant(true);
+    return [name, part === true ? whole : fc.oneof(whole, selectionOf(part))] as const;
+  });
+  return fc
+    .record(Object.fromEntries(parts), { requiredKeys: [] })
+    .filter((selection) => Object.keys(selection).length > 0);
+}

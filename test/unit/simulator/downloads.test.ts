@@ -1,0 +1,274 @@
+/** What a recipient gets with the transfer-id and the password: information, files, archives, checksums. */
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { contentOf } from "../../../src/simulator/content.ts";
+import type { FilePlan } from "../../../src/simulator/scenario.ts";
+import { ask, errorOf, jsonOf, pathOf, plan, poll, simulate, simulateOne } from "./client.ts";
+import { readZip } from "./zip-reader.ts";
+
+const password = "right";
+
+describe("the transfer information", () => {
+  test("has the total size and the algorithm, also where they are not the true ones", async () => {
+    const files: FilePlan[] = [
+      { name: "a", text: "12345" },
+      { name: "b", text: "1", announcedBytes: 100 },
+    ];
+    const { simulator, path } = await simulateOne({ files, algorithm: "SHA-1" });
+    const { data } = jsonOf(await ask(simulator, path, { password }));
+    expect(data).toEqual({ totalSize: 105, checksumAlgorithm: "SHA-1" });
+  });
+
+  test("needs the password, and a transfer-id that there is", async () => {
+    const { simulator, path } = await simulateOne();
+    expect(errorOf(await ask(simulator, path))).toBe("400/1002");
+    expect(errorOf(await ask(simulator, "/api/transfers/unknown", { password }))).toBe("404/2003");
+  });
+
+  test("is withheld while a transfer is not active", async () => {
+    const simulator = await simulate({
+      transfers: [
+        plan({ processingSeconds: 60 }),
+        plan({ failed: true }),
+        plan({ expiresInSeconds: -1 }),
+        plan({ revokedAfterSeconds: 0 }),
+      ],
+    });
+    const answers = simulator.transfers().map((transfer) => ask(simulator, pathOf(transfer), { password }));
+    expect((await Promise.all(answers)).map(errorOf)).toEqual([
+      "404/2003",
+      "404/2003",
+      "410/2006",
+      "410/2006",
+    ]);
+  });
+});
+
+describe("the file list", () => {
+  test("has names, sizes, true checksums and links that work by themselves", async () => {
+    const { simulator, transfer, path } = await simulateOne({ password: "a+b %ü" });
+    const { data } = jsonOf(await ask(simulator, `${path}/files`, { password: "a+b %ü" }));
+    expect(data).toEqual([
+      {
+        id: transfer.files[0]?.id,
+        fileName: "hello.txt",
+        size: 12,
+        checksum: createHash("sha256").update("Hello, world").digest("hex"),
+        href: expect.stringMatching(/^\/api\/transfers\/\w+\/files\/\w+\?client-id=/),
+      },
+    ]);
+    const bare = { "X-CS-MajorApiVersion": undefined, "X-CS-MinimumMinorApiVersion": undefined };
+    const answer = await ask(simulator, data[0].href, {
+      headers: { ...bare, "X-CS-ProductKey": undefined, "X-CS-ClientId": undefined },
+    });
+    expect(answer.text).toBe("Hello, world");
+  });
+
+  test("can lie about checksums, keep silent, or have none at all", async () => {
+    const files: FilePlan[] = [
+      { name: "wrong", text: "x", listChecksum: "wrong" },
+      { name: "missing", text: "x", listChecksum: "missing" },
+      { name: "right", text: "x" },
+    ];
+    const { simulator, path } = await simulateOne({ files, algorithm: "MD5" });
+    const { data } = jsonOf(await ask(simulator, `${path}/files`, { password }));
+    expect(data[0].checksum).toMatch(/^[0-9a-f]{32}$/);
+    expect(data[0].checksum).not.toBe(data[2].checksum);
+    expect(data[1]).not.toHaveProperty("checksum");
+    const none = simulator.addTransfer(plan({ algorithm: "none" }));
+    expect(jsonOf(await ask(simulator, `${pathOf(none)}/files`, { password })).data[0].checksum).toBe("");
+    expect(jsonOf(await ask(simulator, pathOf(none), { password })).data.checksumAlgorithm).toBe("");
+  });
+});
+
+describe("a file", () => {
+  test("comes with its exact bytes, its length, an entity tag and its name", async () => {
+    const { simulator, file } = await simulateOne({ files: [{ name: "Größe 'x'.bin", base64: "AAH/" }] });
+    const answer = await ask(simulator, file, { password });
+    expect(answer.bytes).toEqual(Buffer.from([0, 1, 255]));
+    expect(answer.headers).toMatchObject({
+      "content-type": "application/octet-stream",
+      "content-length": "3",
+      "accept-ranges": "bytes",
+      etag: expect.stringMatching(/^"\w+"$/),
+      "content-disposition": `attachment; filename="Gr__e 'x'.bin"; filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%27x%27.bin`,
+    });
+    expect((await ask(simulator, file, { password })).headers.etag).toBe(answer.headers.etag);
+  });
+
+  test("that there is not is not found", async () => {
+    const { simulator, path } = await simulateOne();
+    expect(errorOf(await ask(simulator, `${path}/files/unknown`, { password }))).toBe("404/2003");
+  });
+
+  test.each([
+    ["bytes=0-0", 206, "bytes 0-0/12", "H"],
+    ["bytes=7-", 206, "bytes 7-11/12", "world"],
+    ["bytes=7-100", 206, "bytes 7-11/12", "world"],
+    ["bytes=-5", 206, "bytes 7-11/12", "world"],
+    ["bytes=-100", 206, "bytes 0-11/12", "Hello, world"],
+    ["bytes=12-", 416, "bytes */12", ""],
+    ["bytes=-0", 416, "bytes */12", ""],
+    ["bytes=3-1", 200, undefined, "Hello, world"],
+    ["bytes=0-1,3-4", 200, undefined, "Hello, world"],
+    ["lines=0-1", 200, undefined, "Hello, world"],
+  ])("answers %s with %i", async (range, status, contentRange, text) => {
+    const { simulator, file } = await simulateOne();
+    const answer = await ask(simulator, file, { password, headers: { Range: range } });
+    expect(answer).toMatchObject({ status, text });
+    expect(answer.headers["content-range"]).toBe(contentRange);
+    expect(answer.headers["content-length"]).toBe(String(text.length));
+  });
+
+  test("is continued only while it is the same", async () => {
+    const { simulator, file } = await simulateOne();
+    const { etag = "" } = (await ask(simulator, file, { password })).headers;
+    const from = async (condition: string) =>
+      (await ask(simulator, file, { password, headers: { Range: "bytes=7-", "If-Range": condition } }))
+        .status;
+    expect(await from(etag)).toBe(206);
+    expect(await from('"other"')).toBe(200);
+    expect(await from("Sat, 01 Jan 2022 00:00:00 GMT")).toBe(200);
+  });
+
+  test("of any size is generated the same from every place, and has a true checksum", async () => {
+    const generate = { bytes: 3_000_001, seed: 42 };
+    const { simulator, path, file } = await simulateOne({ files: [{ name: "big", generate }] });
+    const { bytes } = await ask(simulator, file, { password });
+    expect(bytes.length).toBe(generate.bytes);
+    for (const start of [1, 16, 999_999, 2_999_999]) {
+      const answer = await ask(simulator, file, {
+        password,
+        headers: { Range: `bytes=${start}-${start + 99}` },
+      });
+      expect(answer.bytes.equals(bytes.subarray(start, start + 100))).toBe(true);
+    }
+    const { data } = jsonOf(await ask(simulator, `${path}/files`, { password }));
+    expect(data[0].checksum).toBe(createHash("sha256").update(bytes).digest("hex"));
+    const planned = Buffer.concat([...contentOf({ name: "big", generate }, 0).read(0, generate.bytes)]);
+    expect(planned.equals(bytes)).toBe(true);
+  });
+
+  test("far larger than memory is read at any place at once", async () => {
+    const bytes = 5_000_000_000_000;
+    const { simulator, file } = await simulateOne({ files: [{ name: "huge", generate: { bytes } }] });
+    const range = `bytes=${bytes - 10}-`;
+    const answer = await ask(simulator, file, { password, headers: { Range: range } });
+    expect(answer.headers["content-range"]).toBe(`bytes ${bytes - 10}-${bytes - 1}/${bytes}`);
+    expect(answer.bytes).toHaveLength(10);
+  });
+
+  test.each(["files/0", "zip", "eml"])(
+    "that a client breaks off (%s) is not sent any further",
+    async (what) => {
+      const over = Promise.withResolvers<string>();
+      const simulator = await simulate({}, { log: over.resolve });
+      const files = [{ name: "huge", generate: { bytes: 1e12 } }];
+      const transfer = simulator.addTransfer(plan({ files, message: "Hi" }));
+      const path = `${pathOf(transfer)}/${what.replace("0", transfer.files[0]?.id ?? "")}`;
+      const stop = new AbortController();
+      const asking = ask(simulator, path, { password, signal: stop.signal, onChunk: () => stop.abort() });
+      await expect(asking).rejects.toThrow("aborted");
+      expect(await over.promise).toContain(`GET ${path} 200`);
+      expect((await ask(simulator, "/api/password")).status).toBe(200);
+    },
+  );
+
+  test("is counted as downloaded by that recipient", async () => {
+    const { simulator, transfer, file } = await simulateOne({ cc: ["b@example.com"] });
+    await ask(simulator, file, { password });
+    const [entry] = jsonOf(await poll(simulator, "orders@example.com")).data;
+    const [own, other] = entry.status.recipients;
+    expect(own.fileDownloads).toEqual([
+      {
+        id: transfer.files[0]?.id,
+        downloads: [{ downloadDate: expect.stringMatching(/\+00:00$/), retrievalMethod: "DOWNLOAD" }],
+      },
+    ]);
+    expect(other.fileDownloads).toEqual([]);
+  });
+});
+
+describe("the ZIP", () => {
+  const files: FilePlan[] = [
+    { name: "ä/b.txt", text: "text ".repeat(100) },
+    { name: "c.bin", generate: { bytes: 100_000 } },
+    { name: "empty", text: "" },
+  ];
+
+  test("holds all files, is named after the transfer, and is the same each time", async () => {
+    const { simulator, transfer, path } = await simulateOne({ files, trackingId: "t-1" });
+    const answer = await ask(simulator, `${path}/zip`, { password });
+    expect(answer.headers["content-length"]).toBeUndefined();
+    expect(answer.headers["content-disposition"]).toContain('filename="t-1.zip"');
+    const entries = readZip(answer.bytes);
+    expect(Object.keys(entries)).toEqual(["ä/b.txt", "c.bin", "empty"]);
+    expect(entries["ä/b.txt"]?.toString()).toBe("text ".repeat(100));
+    const single = await ask(simulator, `${path}/files/${transfer.files[1]?.id}`, { password });
+    expect(entries["c.bin"]?.equals(single.bytes)).toBe(true);
+    const again = await ask(simulator, `${path}/zip`, { password });
+    expect(again.bytes.equals(answer.bytes)).toBe(true);
+    expect(again.headers.etag).toBe(answer.headers.etag);
+  });
+
+  test("holds the files that were chosen, or all others, however the list is written", async () => {
+    const { simulator, transfer, path } = await simulateOne({ files });
+    const [a = "", , c = ""] = transfer.files.map(({ id }) => id);
+    const names = async (query: Record<string, string | string[]>) =>
+      Object.keys(readZip((await ask(simulator, `${path}/zip`, { password, query })).bytes));
+    const ids = "customized-files-ids";
+    expect(await names({ [ids]: [a, c] })).toEqual(["ä/b.txt", "empty"]);
+    expect(await names({ [ids]: `${a},${c}` })).toEqual(["ä/b.txt", "empty"]);
+    expect(await names({ [ids]: a, "is-customized-files-ids-include": "true" })).toEqual(["ä/b.txt"]);
+    expect(await names({ [ids]: a, "is-customized-files-ids-include": "false" })).toEqual(["c.bin", "empty"]);
+    const unknown = await ask(simulator, `${path}/zip`, { password, query: { [ids]: "unknown" } });
+    expect(errorOf(unknown)).toBe("404/2003");
+    const bad = await ask(simulator, `${path}/zip`, {
+      password,
+      query: { "include-checksum-file": "maybe" },
+    });
+    expect(errorOf(bad)).toBe("400/1004");
+  });
+
+  test("holds the checksums where that is asked for, under a name that is free", async () => {
+    const { simulator, path } = await simulateOne({ files: [{ name: "checksums.csv", text: "mine" }] });
+    const query = { "include-checksum-file": "true" };
+    const entries = readZip((await ask(simulator, `${path}/zip`, { password, query })).bytes);
+    const csv = await ask(simulator, `${path}/checksums`, { password });
+    expect(entries["checksums.csv"]?.toString()).toBe("mine");
+    expect(entries["_checksums.csv"]?.toString()).toBe(csv.text);
+  });
+
+  test("can be continued although its length is not known beforehand", async () => {
+    const { simulator, path } = await simulateOne({ files });
+    const { bytes, headers } = await ask(simulator, `${path}/zip`, { password });
+    const rest = await ask(simulator, `${path}/zip`, {
+      password,
+      headers: { Range: "bytes=1000-", "If-Range": headers.etag },
+    });
+    expect(rest.headers["content-range"]).toBe(`bytes 1000-${bytes.length - 1}/${bytes.length}`);
+    expect(rest.bytes.equals(bytes.subarray(1000))).toBe(true);
+    const past = await ask(simulator, `${path}/zip`, {
+      password,
+      headers: { Range: `bytes=${bytes.length}-` },
+    });
+    expect(past.status).toBe(416);
+  });
+
+  test("holds names that an archive cannot hold in a form that it can", async () => {
+    const names = ["../up", "/etc/passwd", "a\\..\\b", "C:\\x", "folder/", "", "..", "x".repeat(100_000)];
+    const { simulator, path } = await simulateOne({ files: names.map((name) => ({ name, text: name })) });
+    const entries = readZip((await ask(simulator, `${path}/zip`, { password })).bytes);
+    expect(Object.keys(entries).slice(0, -1)).toEqual([
+      "_/up",
+      "_/etc/passwd",
+      "a_.._b",
+      "C__x",
+      "folder/_",
+      "_",
+    ]);
+    expect(Object.keys(entries).at(-1)).toHaveLength(15_000);
+    const list = jsonOf(await ask(simulator, `${path}/files`, { password })).data;
+    expect(list.map(({ fileName }: { fileName: string }) => fileName)).toEqual(names);
+  });
+});

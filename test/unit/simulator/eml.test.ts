@@ -1,0 +1,107 @@
+/** The mail of a transfer with a confidential message. */
+import { describe, expect, test } from "vitest";
+import type { FilePlan } from "../../../src/simulator/scenario.ts";
+import { ask, errorOf, simulateOne } from "./client.ts";
+
+const password = "right";
+
+const files: FilePlan[] = [
+  { name: "large.bin", generate: { bytes: 900_000 } },
+  { name: "Größe.txt", text: "small" },
+  { name: `${"ü".repeat(80)}.bin`, generate: { bytes: 100_000 } },
+];
+
+interface MailPart {
+  readonly headers: string;
+  readonly bytes: Buffer;
+}
+
+/** Splits a mail into its headers and its parts, and decodes these. */
+function readMail(text: string): { headers: string; parts: MailPart[] } {
+  const [, boundary = ""] = /boundary="([^"]+)"/.exec(text) ?? [];
+  const [head = "", ...rest] = text.split(`--${boundary}`);
+  expect(rest.pop()).toBe("--\r\n");
+  const parts = rest.map((part) => {
+    const [headers = "", body = ""] = part.split("\r\n\r\n");
+    return { headers, bytes: Buffer.from(body, "base64") };
+  });
+  return { headers: head, parts };
+}
+
+describe("the EML", () => {
+  test("is there only where there is a confidential message", async () => {
+    const { simulator, path } = await simulateOne();
+    expect(errorOf(await ask(simulator, `${path}/eml`, { password }))).toBe("404/2003");
+  });
+
+  test("is a mail with the message and every file, and no line too long for one", async () => {
+    const { simulator, transfer, path } = await simulateOne({
+      files,
+      fromName: "Jörg, Büro",
+      cc: ["b@example.com"],
+      bcc: ["hidden@example.com"],
+      subject: "Größen und Maße, die niemand in eine Zeile bekommt\r\nBcc: everybody@example.com",
+      message: "Guten Tag,\nviele Grüße\n",
+    });
+    const answer = await ask(simulator, `${path}/eml`, { password });
+    expect(answer.headers["content-type"]).toBe("message/rfc822");
+    expect(answer.headers["content-length"]).toBe(String(answer.bytes.length));
+    expect(Math.max(...answer.text.split("\r\n").map((line) => line.length))).toBeLessThanOrEqual(100);
+
+    const { headers, parts } = readMail(answer.text);
+    expect(headers).toMatch(/^From: =\?UTF-8\?B\?\S+\?= <anna@supplier\.example>\r\n/);
+    expect(headers).toContain("To: <orders@example.com>\r\nCc: <b@example.com>\r\nSubject: =?UTF-8?B?");
+    expect(headers).toMatch(/\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} \+0000\r\nMessage-ID: <\S+@\S+>\r\n/);
+    expect(answer.text).not.toContain("hidden@example.com");
+    expect(answer.text).not.toContain("\r\nBcc:");
+
+    const [message, large, small, long] = parts;
+    expect(message?.bytes.toString()).toBe("Guten Tag,\r\nviele Grüße\r\n");
+    expect(small?.bytes.toString()).toBe("small");
+    expect(small?.headers).toContain("filename*=UTF-8''Gr%C3%B6%C3%9Fe.txt");
+    expect(long?.headers).toContain("filename*0*=UTF-8''%C3%BC");
+    expect(long?.headers).toContain("filename*1*=%C3%BC");
+    const single = await ask(simulator, `${path}/files/${transfer.files[0]?.id}`, { password });
+    expect(large?.bytes.equals(single.bytes)).toBe(true);
+  });
+
+  test("leaves the largest files out where a threshold asks for it, and says so", async () => {
+    const { simulator, path } = await simulateOne({ files, message: "Hi" });
+    const attachedWithin = async (threshold: string) => {
+      const { text, bytes } = await ask(simulator, `${path}/eml`, { password, query: { threshold } });
+      const [message, ...attachments] = readMail(text).parts;
+      return { bytes: bytes.length, count: attachments.length, message: message?.bytes.toString() };
+    };
+    expect(await attachedWithin("2")).toMatchObject({ count: 3, message: "Hi" });
+    const within = await attachedWithin("0.5");
+    expect(within).toMatchObject({ count: 2, message: expect.stringMatching(/^Hi\r\n\r\n1 of the files/) });
+    expect(within.bytes).toBeLessThanOrEqual(500_000);
+    expect(await attachedWithin("0")).toMatchObject({
+      count: 0,
+      message: expect.stringContaining("3 of the files"),
+    });
+  });
+
+  test("fills a threshold to the last byte", async () => {
+    const { simulator, path } = await simulateOne({ files: files.slice(1), message: "Hi" });
+    const whole = await ask(simulator, `${path}/eml`, { password });
+    const within = async (bytes: number) =>
+      (await ask(simulator, `${path}/eml`, { password, query: { threshold: (bytes / 1e6).toFixed(6) } }))
+        .bytes.length;
+    expect(await within(whole.bytes.length)).toBe(whole.bytes.length);
+    expect(await within(whole.bytes.length - 1)).toBeLessThan(whole.bytes.length);
+  });
+
+  test.each(["", "-1", "much", "1e3", "0x10"])("refuses the threshold %j", async (threshold) => {
+    const { simulator, path } = await simulateOne({ message: "Hi" });
+    expect(errorOf(await ask(simulator, `${path}/eml`, { password, query: { threshold } }))).toBe("400/1004");
+  });
+
+  test("can be continued", async () => {
+    const { simulator, path } = await simulateOne({ files, message: "Hi" });
+    const { bytes } = await ask(simulator, `${path}/eml`, { password });
+    const rest = await ask(simulator, `${path}/eml`, { password, headers: { Range: "bytes=400000-" } });
+    expect(rest.status).toBe(206);
+    expect(rest.bytes.equals(bytes.subarray(400_000))).toBe(true);
+  });
+});

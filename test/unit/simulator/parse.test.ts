@@ -1,0 +1,123 @@
+/** Scenario files: what they may say, and how mistakes in them are told. */
+import { describe, expect, test } from "vitest";
+import { parseScenario } from "../../../src/simulator/parse.ts";
+import { sampleScenario } from "../../../src/simulator/samples.ts";
+import type { Misbehaviour, Scenario } from "../../../src/simulator/scenario.ts";
+import { ask, pathOf, plan, simulate } from "./client.ts";
+
+const everyMisbehaviour: readonly Misbehaviour[] = [
+  { kind: "reset", afterBytes: 1 },
+  { kind: "stall", afterBytes: 1, seconds: 0.5 },
+  { kind: "drip", bytes: 1, pauseMs: 1 },
+  { kind: "truncate", afterBytes: 1, announce: true },
+  { kind: "lengthen", bytes: 1 },
+  { kind: "corrupt", at: 1 },
+  { kind: "error", status: 500, errorCode: 1, errorMessage: "x", retryAfter: "1" },
+  { kind: "html", status: 502 },
+  { kind: "body", text: "x", contentType: "text/plain" },
+  { kind: "alter", path: "data", value: null },
+  { kind: "redirect", to: "/x", status: 307 },
+  { kind: "range", mode: "lie" },
+  { kind: "omit", headers: ["etag"] },
+  { kind: "change-etag" },
+  { kind: "shift", by: -1 },
+  { kind: "repeat", entries: 1 },
+  { kind: "endless" },
+  { kind: "encoding", encoding: "br" },
+];
+
+describe("a scenario", () => {
+  test("may say everything that there is to say, and nothing", () => {
+    const scenario: Scenario = {
+      seed: 5,
+      apiVersion: "1.12",
+      clientId: "x".repeat(50),
+      tokenSeconds: 60,
+      wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 60 },
+      retentionDays: 1,
+      maxPageSize: 10,
+      csv: {
+        delimiter: "\t",
+        quote: "all",
+        byteOrderMark: true,
+        charset: "utf-8",
+        lineEnd: "\n",
+        subject: "empty",
+      },
+      passwordRules: { minimumLengthRequired: 5, blacklistedCharactersDeclined: "x", lettersRequired: true },
+      oldPaths: true,
+      languagePacks: [
+        { locale: "en", displayName: "English", version: "1.0", lastChangeTimestamp: null, files: {} },
+      ],
+      transfers: [
+        plan({ cc: ["b@example.com"], processingSeconds: 1, expiresInSeconds: -1, algorithm: "none" }),
+      ],
+      faults: everyMisbehaviour.map((does) => ({
+        on: "file",
+        transfer: "t",
+        file: "f",
+        skip: 1,
+        times: "always",
+        does,
+      })),
+    };
+    expect(parseScenario(structuredClone(scenario))).toEqual(scenario);
+    expect(parseScenario({})).toEqual({});
+  });
+
+  test.each<[unknown, string]>([
+    [null, "must be an object"],
+    [[], "must be an object"],
+    [{ transfer: [] }, "transfer: unknown key, did you mean transfers?"],
+    [{ colour: "red" }, "colour: unknown key, known are seed, apiVersion,"],
+    [{ apiVersion: 1.12 }, "apiVersion: "],
+    [{ apiVersion: "1" }, "apiVersion: must be major.minor"],
+    [{ clientId: "short" }, "clientId: must be 50 to 4000 letters and digits"],
+    [{ csv: { delimeter: ";" } }, "csv.delimeter: unknown key, did you mean delimiter?"],
+    [
+      { passwordRules: { upperCaseRequired: false } },
+      "passwordRules.upperCaseRequired: must be true, or left out",
+    ],
+    [{ transfers: [{ to: ["a@b.c"], files: [] }] }, "transfers.0.from: is required"],
+    [{ transfers: [plan({ to: [] })] }, "transfers.0: needs a recipient"],
+    [{ transfers: [plan({ cc: ["Orders@example.com"] })] }, "transfers.0: names the same recipient twice"],
+    [
+      { transfers: [plan({ files: [{ name: "x", base64: "a" }] })] },
+      "transfers.0.files.0.base64: is not base64",
+    ],
+    [
+      { transfers: [plan({ files: [{ name: "x", text: "", base64: "" }] })] },
+      "transfers.0.files.0: needs exactly one",
+    ],
+    [{ faults: [{ does: {} }] }, "faults.0.does.kind: "],
+    [
+      { faults: [{ times: "often", does: { kind: "endless" } }] },
+      'faults.0.times: must be a whole number or "always"',
+    ],
+  ])("that says %j is refused by name", (json, message) => {
+    expect(() => parseScenario(json)).toThrow(message);
+  });
+
+  test("is told of all its mistakes at once", () => {
+    expect(() => parseScenario({ seed: "x", port: 1 })).toThrow(/^seed: .*\nport: unknown key/);
+  });
+
+  test("that is wrong opens no simulator", async () => {
+    const wrong = { transfers: [plan({ trackingId: "t" }), plan({ trackingId: "t" })] };
+    await expect(simulate(wrong)).rejects.toThrow("trackingId: there already is a transfer t");
+  });
+});
+
+describe("the sample scenario", () => {
+  test("has transfers that open with the passwords it tells", async () => {
+    const simulator = await simulate(sampleScenario);
+    const statuses = await Promise.all(
+      simulator.transfers().map(async (transfer) => {
+        const { status } = await ask(simulator, pathOf(transfer), { password: transfer.password });
+        return `${transfer.state} ${status}`;
+      }),
+    );
+    expect(statuses.filter((status) => status === "Active 200")).toHaveLength(7);
+    expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 410"]);
+  });
+});

@@ -1,0 +1,157 @@
+/** Transfer passwords: what wrong ones do, and the rules for new ones. */
+import { describe, expect, test } from "vitest";
+import { brokenRules, generatePassword } from "../../../src/simulator/password-rules.ts";
+import type { PasswordRules } from "../../../src/simulator/scenario.ts";
+import { ask, errorOf, jsonOf, pathOf, poll, simulate, simulateOne } from "./client.ts";
+
+const password = "right";
+
+describe("wrong passwords", () => {
+  test("are refused and counted, and the limit deletes the transfer for everybody", async () => {
+    const { simulator, transfer } = await simulateOne(
+      { trackingId: "t", cc: ["b@example.com"] },
+      { wrongPasswords: { limit: 3, reaction: "delete" } },
+    );
+    const [mine, theirs] = [pathOf(transfer, 0), pathOf(transfer, 1)];
+    expect(errorOf(await ask(simulator, mine, { password: "one" }))).toBe("401/3003");
+    expect((await ask(simulator, mine, { password })).status).toBe(200);
+    expect(errorOf(await ask(simulator, `${theirs}/zip`, { password: "two" }))).toBe("401/3003");
+    expect(errorOf(await ask(simulator, `${mine}/files`, { password: "three" }))).toBe("410/2006");
+    expect(errorOf(await ask(simulator, theirs, { password }))).toBe("410/2006");
+    const [entry] = jsonOf(await poll(simulator, "b@example.com")).data;
+    expect(entry.status.state).toBe("Deleted_by_security");
+    expect(simulator.refusedPasswords("t")).toEqual(["one", "two", "three"]);
+    expect(simulator.transfers()[0]?.refusedPasswords).toBe(3);
+  });
+
+  test("lock the transfer-id for a time, even for the right one, and then count anew", async () => {
+    const { simulator, transfer } = await simulateOne(
+      { trackingId: "t", cc: ["b@example.com"] },
+      { wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 60 } },
+    );
+    const [mine, theirs] = [pathOf(transfer, 0), pathOf(transfer, 1)];
+    const attempt = async (text: string) => {
+      const answer = await ask(simulator, mine, { password: text });
+      return answer.status === 200 ? "200" : errorOf(answer);
+    };
+    expect(await attempt("one")).toBe("401/3003");
+    expect(await attempt("two")).toBe("403/2005");
+    expect(await attempt(password)).toBe("403/2005");
+    expect((await ask(simulator, theirs, { password })).status).toBe(200);
+    simulator.advance(61);
+    expect(await attempt("three")).toBe("401/3003");
+    expect(await attempt(password)).toBe("200");
+    expect(simulator.refusedPasswords("t")).toEqual(["one", "two", "three"]);
+  });
+
+  test("are those of another case, encoding or form", async () => {
+    const { simulator, path } = await simulateOne({ password: "Pä+s" });
+    for (const wrong of ["pä+s", "Pä s", "Pa\u0308+s"]) {
+      expect(errorOf(await ask(simulator, path, { password: wrong }))).toBe("401/3003");
+    }
+    const raw = await ask(simulator, path, { headers: { "X-CS-Password": "P%C3%A4+s" } });
+    expect(raw.status).toBe(200);
+  });
+});
+
+describe("a generated password", () => {
+  test("fulfils the rules, and is another each time", async () => {
+    const simulator = await simulate();
+    const next = async () => jsonOf(await ask(simulator, "/api/password")).data.password;
+    const [first, second] = [await next(), await next()];
+    expect(first).not.toBe(second);
+    const judged = await ask(simulator, "/api/password", { body: { password: first } });
+    expect(jsonOf(judged).data).toEqual({ valid: true, rulesNotFulfilled: [] });
+  });
+
+  test("fulfils every rule at once, for any seed", () => {
+    for (let seed = 0; seed < 50; seed += 1) {
+      expect(brokenRules(generatePassword(everyRule, seed, "test"), everyRule)).toEqual([]);
+    }
+  });
+
+  test("is not to be had where the rules contradict each other, and the scenario is told so", async () => {
+    const passwordRules = { minimumLengthRequired: 5, maximumLengthRequired: 4 };
+    const transfers = [{ from: "a@example.com", to: ["b@example.com"], files: [] }];
+    await expect(simulate({ passwordRules, transfers })).rejects.toThrow("passwordRules");
+    expect(errorOf(await ask(await simulate({ passwordRules }), "/api/password"))).toBe("500/5000");
+  });
+});
+
+describe("the rules", () => {
+  test("are listed by name, with what a client needs to know of each", async () => {
+    const passwordRules = {
+      minimumLengthRequired: 8,
+      blacklistedCharactersDeclined: "<>",
+      lettersRequired: true,
+    } as const;
+    const simulator = await simulate({ passwordRules });
+    expect(jsonOf(await ask(simulator, "/api/password/requirements"))).toEqual({
+      data: [
+        { name: "blacklistedCharactersDeclined", details: { characters: "<>" } },
+        { name: "minimumLengthRequired", details: { length: 8 } },
+        { name: "lettersRequired", details: {} },
+      ],
+      meta: {},
+    });
+    const judged = await ask(simulator, "/api/password", { body: { password: "<12>" } });
+    expect(jsonOf(judged).data).toEqual({
+      valid: false,
+      rulesNotFulfilled: [
+        { name: "blacklistedCharactersDeclined", details: { characters: "<>" } },
+        { name: "minimumLengthRequired", details: { length: 8 } },
+        { name: "lettersRequired", details: {} },
+      ],
+    });
+  });
+
+  test.each([
+    ["whitespacesDeclined", "a\tb", "ab"],
+    ["alphabeticalSequenceDeclined", "xAbCx", "abdxyba"],
+    ["alphabeticalSequenceDeclined", "zyx", "zx"],
+    ["numericSequenceDeclined", "x789", "x79"],
+    ["numericSequenceDeclined", "210", "2011"],
+    ["keyboardSequenceDeclined", "QWERtz", "qwe"],
+    ["keyboardSequenceDeclined", "zuio", "yuoi"],
+    ["keyboardSequenceDeclined", "lkjh", "lkj"],
+    ["blacklistedCharactersDeclined", "a<b", "ab"],
+    ["repeatedCharactersDeclined", "hello", "helo"],
+    ["dictionaryWordsDeclined", "myPassWord1", "mypasword1"],
+    ["minimumLengthRequired", "12345678901", "123456789012"],
+    ["maximumLengthRequired", "x".repeat(21), "😀".repeat(20)],
+    ["lettersRequired", "123!", "é"],
+    ["digitsRequired", "abc!", "a1"],
+    ["specialCharactersRequired", "abc 1", "a-c"],
+    ["upperCaseRequired", "abc", "aBc"],
+    ["lowerCaseRequired", "ABC", "AbC"],
+  ] as const)("say of %s that %j breaks it, and %j does not", (name, bad, good) => {
+    const rules = { [name]: everyRule[name] };
+    expect(brokenRules(bad, rules).map((rule) => rule.name)).toEqual([name]);
+    expect(brokenRules(good, rules)).toEqual([]);
+  });
+
+  test.each([undefined, "[]", "{}", '{"password": 5}', "{"])(
+    "judge nothing for the body %s",
+    async (body) => {
+      const answer = await ask(await simulate(), "/api/password", { method: "POST", body });
+      expect(answer.status).toBe(400);
+    },
+  );
+});
+
+const everyRule: Required<PasswordRules> = {
+  whitespacesDeclined: true,
+  alphabeticalSequenceDeclined: true,
+  numericSequenceDeclined: true,
+  keyboardSequenceDeclined: true,
+  blacklistedCharactersDeclined: true,
+  repeatedCharactersDeclined: true,
+  dictionaryWordsDeclined: true,
+  minimumLengthRequired: 12,
+  maximumLengthRequired: 20,
+  lettersRequired: true,
+  digitsRequired: true,
+  specialCharactersRequired: true,
+  upperCaseRequired: true,
+  lowerCaseRequired: true,
+};

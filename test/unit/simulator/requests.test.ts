@@ -1,0 +1,223 @@
+/** What every request to the simulated service must carry, and how it refuses those that do not. */
+import { createConnection } from "node:net";
+import { describe, expect, test } from "vitest";
+import { ask, errorOf, jsonOf, plan, simulate, simulateOne } from "./client.ts";
+
+describe("a request", () => {
+  test.each([
+    ["X-CS-MajorApiVersion", "400/1002", "one", "400/1004"],
+    ["X-CS-MinimumMinorApiVersion", "400/1002", "-3", "400/1004"],
+    ["X-CS-ProductKey", "400/1002", "api.soap", "400/1004"],
+    ["X-CS-ClientId", "400/1002", "too-short", "400/1004"],
+  ])("is refused without %s (%s), and where it is malformed", async (header, missing, value, malformed) => {
+    const simulator = await simulate();
+    expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: undefined } }))).toBe(
+      missing,
+    );
+    expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: value } }))).toBe(malformed);
+  });
+
+  test("may carry in its query what belongs into headers", async () => {
+    const { simulator, transfer, path } = await simulateOne({ password: "a+b %/ü" });
+    const answer = await ask(simulator, path, {
+      headers: {
+        "X-CS-MajorApiVersion": undefined,
+        "X-CS-MinimumMinorApiVersion": undefined,
+        "X-CS-ProductKey": undefined,
+        "X-CS-ClientId": undefined,
+      },
+      query: {
+        "major-api-version": "1",
+        "minimum-minor-api-version": "9",
+        "product-key": "api.rest",
+        "client-id": simulator.clientId,
+        password: "a+b %/ü",
+      },
+    });
+    expect(jsonOf(answer)).toEqual({ data: { totalSize: 12, checksumAlgorithm: "SHA-256" }, meta: {} });
+    expect(simulator.requests().at(-1)).toMatchObject({
+      operation: "info",
+      status: 200,
+      transfer: transfer.trackingId,
+      passwordSent: "query",
+      queryTwins: ["major-api-version", "minimum-minor-api-version", "product-key", "client-id", "password"],
+    });
+  });
+
+  test("for a version that is not served is refused", async () => {
+    const simulator = await simulate({ apiVersion: "1.12" });
+    const minor = (minimum: string) =>
+      ask(simulator, "/api/password", { headers: { "X-CS-MinimumMinorApiVersion": minimum } });
+    expect((await minor("8")).status).toBe(200);
+    expect((await minor("12")).status).toBe(200);
+    expect(errorOf(await minor("13"))).toBe("404/2004");
+    const other = await ask(simulator, "/api/password", { headers: { "X-CS-MajorApiVersion": "2" } });
+    expect(errorOf(other)).toBe("404/2004");
+  });
+
+  test("for a path that there is not is answered so, headers or not", async () => {
+    const simulator = await simulate();
+    expect(errorOf(await ask(simulator, "/api/nothing"))).toBe("404/1006");
+    expect(errorOf(await ask(simulator, "/", { headers: { "X-CS-ClientId": undefined } }))).toBe("404/1006");
+  });
+
+  test("with the wrong method learns the right ones", async () => {
+    const simulator = await simulate();
+    const answer = await ask(simulator, "/api/password", { method: "PUT" });
+    expect([answer.status, answer.headers.allow]).toEqual([405, "GET, POST"]);
+  });
+
+  test("with broken escapes is refused, in its path and in its query", async () => {
+    const { simulator, path } = await simulateOne();
+    expect(errorOf(await ask(simulator, "/api/transfers/%zz"))).toBe("400/1005");
+    expect(errorOf(await ask(simulator, `${path}?password=%zz`))).toBe("400/1004");
+    const answer = await ask(simulator, path, { headers: { "X-CS-Password": "%zz" } });
+    expect(errorOf(answer)).toBe("400/1004");
+  });
+
+  test("with a body beyond all measure is refused, and the simulator goes on", async () => {
+    const simulator = await simulate();
+    const body = JSON.stringify({ password: "x".repeat(3_000_000) });
+    expect((await ask(simulator, "/api/password", { body })).status).toBe(413);
+    expect((await ask(simulator, "/api/password")).status).toBe(200);
+  });
+
+  test("that is no HTTP at all does not disturb the others", async () => {
+    const simulator = await simulate();
+    const socket = createConnection(Number(new URL(simulator.url).port), "127.0.0.1");
+    socket.on("error", () => {}).resume();
+    const closed = new Promise((resolve) => socket.on("close", resolve));
+    socket.end("\0\0\0 what is this\r\n\r\n");
+    await closed;
+    expect((await ask(simulator, "/api/password")).status).toBe(200);
+  });
+});
+
+describe("the version of the service", () => {
+  test("is told without any headers, from 1.13 on", async () => {
+    const headers = {
+      "X-CS-MajorApiVersion": undefined,
+      "X-CS-MinimumMinorApiVersion": undefined,
+      "X-CS-ProductKey": undefined,
+      "X-CS-ClientId": undefined,
+    };
+    const now = await ask(await simulate(), "/api/status", { headers });
+    expect(jsonOf(now)).toEqual({ apiVersions: { uiApiVersions: [{ major: 1, minor: 15 }] } });
+    const old = await ask(await simulate({ apiVersion: "1.12" }), "/api/status", { headers });
+    expect(errorOf(old)).toBe("404/1006");
+  });
+
+  test("decides which lists there are", async () => {
+    const list = async (apiVersion: string, path: string) => {
+      const simulator = await simulate({ apiVersion });
+      const [major = ""] = apiVersion.split(".");
+      const headers = { "X-CS-MajorApiVersion": major, "X-CS-MinimumMinorApiVersion": "0" };
+      return errorOf(await ask(simulator, `/api/users/a@b.example/transfers${path}`, { headers }));
+    };
+    expect(await list("1.11", "/received-transfers")).toBe("404/1006");
+    expect(await list("1.11", "/sent-transfers")).toBe("404/1006");
+    expect(await list("1.11", "")).toBe("401/3002");
+    expect(await list("1.12", "/received-transfers")).toBe("401/3002");
+    expect(await list("2.0", "")).toBe("404/1006");
+    expect(await list("2.0", "/received-transfers")).toBe("401/3002");
+  });
+
+  test("decides whether a ZIP can be chosen from", async () => {
+    const files = [
+      { name: "a", text: "a" },
+      { name: "b", text: "b" },
+    ];
+    const sizes = await Promise.all(
+      ["1.10", "1.11"].map(async (apiVersion) => {
+        const { simulator, transfer, path } = await simulateOne({ files }, { apiVersion });
+        const query = { "customized-files-ids": transfer.files[0]?.id ?? "" };
+        return (await ask(simulator, `${path}/zip`, { password: "right", query })).bytes.length;
+      }),
+    );
+    expect(sizes[0]).toBeGreaterThan(sizes[1] ?? 0);
+  });
+});
+
+describe("the old paths of ZIP, EML and checksums", () => {
+  test("are the only ones where the scenario says so", async () => {
+    const { simulator, path } = await simulateOne({ message: "Hi" }, { oldPaths: true });
+    for (const extra of ["zip", "eml", "checksums"]) {
+      expect((await ask(simulator, `${path}/files/${extra}`, { password: "right" })).status).toBe(200);
+      expect(errorOf(await ask(simulator, `${path}/${extra}`, { password: "right" }))).toBe("404/1006");
+    }
+    expect((await ask(simulator, `${path}/files`, { password: "right" })).status).toBe(200);
+  });
+
+  test("are no files of a transfer otherwise", async () => {
+    const { simulator, path } = await simulateOne();
+    expect(errorOf(await ask(simulator, `${path}/files/zip`, { password: "right" }))).toBe("404/2003");
+  });
+});
+
+describe("the simulator", () => {
+  test("compresses JSON for clients that accept it", async () => {
+    const simulator = await simulate();
+    const zipped = await ask(simulator, "/api/password/requirements", {
+      headers: { "Accept-Encoding": "br, gzip;q=0.5" },
+    });
+    const plain = await ask(simulator, "/api/password/requirements", {
+      headers: { "Accept-Encoding": "gzip;q=0" },
+    });
+    expect(zipped.headers["content-encoding"]).toBe("gzip");
+    expect(plain.headers["content-encoding"]).toBeUndefined();
+    expect(jsonOf(zipped)).toEqual(jsonOf(plain));
+  });
+
+  test("tells of every request in one line without secrets", async () => {
+    const lines: string[] = [];
+    const simulator = await simulate({ transfers: [plan()] }, { log: (line) => lines.push(line) });
+    const [transfer] = simulator.transfers();
+    const path = `/api/transfers/${transfer?.recipients[0]?.transferId}`;
+    await ask(simulator, path, { query: { password: "secret-1" } });
+    await ask(simulator, path, { password: "secret-2" });
+    await simulator.close();
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(new RegExp(`^GET ${path} 401 \\d+ bytes \\d+ ms$`));
+    const told = lines.join() + JSON.stringify(simulator.requests());
+    for (const secret of ["secret-1", "secret-2", simulator.clientId]) expect(told).not.toContain(secret);
+  });
+
+  test("counts requests by operation, and remembers what is no secret of each", async () => {
+    const { simulator, transfer, path } = await simulateOne();
+    await ask(simulator, `${path}/zip`, {
+      password: "right",
+      query: { "include-checksum-file": "true" },
+      headers: { Range: "bytes=0-9" },
+    });
+    await ask(simulator, "/api/nothing");
+    expect(simulator.totals()).toMatchObject({ zip: 1, file: 0 });
+    const [zip, nothing] = simulator.requests();
+    expect(zip).toMatchObject({
+      operation: "zip",
+      method: "GET",
+      path: `${path}/zip`,
+      status: 206,
+      bytes: 10,
+      transfer: transfer.trackingId,
+      passwordSent: "header",
+      queryTwins: [],
+      query: { "include-checksum-file": ["true"] },
+      headers: { range: "bytes=0-9" },
+      faults: [],
+    });
+    expect(nothing).toMatchObject({ operation: undefined, status: 404 });
+  });
+
+  test("has the same ids, passwords and bytes for the same seed, and others for another", async () => {
+    const transfers = [plan({ trackingId: "t" })].map(({ password: _, ...rest }) => rest);
+    const [first, again, other] = await Promise.all(
+      [7, 7, 8].map(async (seed) => {
+        const simulator = await simulate({ seed, transfers });
+        return { clientId: simulator.clientId, transfers: simulator.transfers() };
+      }),
+    );
+    expect(again).toEqual(first);
+    expect(other?.clientId).not.toBe(first?.clientId);
+    expect(other?.transfers[0]?.password).not.toBe(first?.transfers[0]?.password);
+  });
+});

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
+      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
+      { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
+      { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
+    ],
+  },
+});
