@@ -1,3 +1,4 @@
+import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import { describe, expect, test } from "vitest";
 import { listen, openProxy, openWitness } from "../support/servers.ts";
@@ -101,8 +102,13 @@ describe("a proxy", () => {
   });
 });
 
-test("connections are reused", async () => {
-  const { service, access, simulator } = await openPair({}, { connections: 1 });
+test("connections are reused, and there are never more than allowed", async () => {
+  const server = createPlainServer((_request, response) => void response.end('{"data":[]}'));
+  let opened = 0;
+  server.on("connection", () => opened++);
+  const { simulator, access } = await openPair();
+  const service = openTestService(simulator, { baseUrl: new URL(await listen(server)), connections: 2 });
+  await Promise.all(Array.from({ length: 20 }, () => service.files(access, SIGNAL)));
   for (let round = 0; round < 20; round++) await service.files(access, SIGNAL);
-  expect(simulator.totals().files).toBe(20);
+  expect(opened).toBe(2);
 });
