@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000, interval: 20 } },
     projects: [
       { extends: true, test: { name: "architecture", include: ["test/architecture.test.ts"] } },
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },

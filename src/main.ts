@@ -1,7 +1,7 @@
 /** The program: arguments → command → exit code. The only place that ends the process. */
 import { CommanderError } from "commander";
 import type { FaultCode } from "./base/fault-codes.ts";
-import { describeFault, Fault } from "./base/faults.ts";
+import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import type { Context, Outcome } from "./cli/context.ts";
 import { printable } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
@@ -37,17 +37,28 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   CHECKSUM_MISMATCH: "attention",
   SIZE_MISMATCH: "attention",
   ALGORITHM_UNKNOWN: "attention",
+  UNVERIFIABLE: "attention",
+  CHECKSUMS_INCOMPLETE: "attention",
+  LIMIT_EXCEEDED: "attention",
   ARCHIVE_WRONG: "attention",
   RANGE_REFUSED: "failed",
   TARGET_EXISTS: "usage",
+  NAME_UNUSABLE: "usage",
   DISK_FULL: "failed",
   DISK_REFUSED: "failed",
   CONFIG_INVALID: "usage",
+  SECRET_UNREADABLE: "usage",
+  RECEIPT_UNREADABLE: "attention",
+  INBOX_HELD: "usage",
+  UNEXPECTED: "failed",
   STOPPED: "interrupted",
 };
 
+// Until proven otherwise: whatever ends the process before its work is done is a failure.
+process.exitCode = EXIT.failed;
+
 const stop = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
     if (stop.signal.aborted) process.exit(EXIT.interrupted);
     stop.abort(new Error(`${signal} received`));
@@ -56,9 +67,11 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 
 // Whoever reads our output may stop early, as `head` does: that is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(EXIT.fine);
-  throw error;
+  if (error.code !== "EPIPE")
+    process.stderr.write(`inlet: the output could not be written (${error.code}).\n`);
+  process.exit(error.code === "EPIPE" ? EXIT.fine : EXIT.failed);
 });
+process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
 process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal }, argv)];
@@ -72,14 +85,16 @@ async function run(context: Context, argv: readonly string[]): Promise<keyof typ
     return outcome;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";
-    if (!(error instanceof Fault)) throw error;
-    context.stderr.write(
-      argv.includes("--json") ? `${faultAsJson(error)}\n` : `inlet: ${printable(describeFault(error))}\n`,
-    );
-    return EXIT_OF_FAULT[error.code];
+    const fault = asFault(error);
+    const sentence = argv.includes("--json")
+      ? faultAsJson(fault)
+      : `inlet: ${describeFault(fault).split("\n").map(printable).join("\n")}`;
+    context.stderr.write(`${sentence}\n`);
+    if (fault.code === "UNEXPECTED" && error instanceof Error) context.stderr.write(`${error.stack}\n`);
+    return EXIT_OF_FAULT[fault.code];
   }
 }
 
-function faultAsJson({ code, verdict, message, advice }: Fault): string {
-  return JSON.stringify({ error: { code, verdict, message, advice } });
+function faultAsJson({ code, verdict, message, advice, retryAfterMs }: Fault): string {
+  return JSON.stringify({ error: { code, verdict, message, advice, retryAfterMs } });
 }

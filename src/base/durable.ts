@@ -1,8 +1,22 @@
-/** Files that are either wholly there, also after a power cut, or not there at all. */
+/**
+ * Files and names that survive a power cut: bytes are on the disk before they get their name, and a name counts
+ * only when its folder is on the disk too.
+ *
+ * Every step after which the disk holds something new is announced on a diagnostics channel, so that a test can stop
+ * the process at each of them.
+ */
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, lstat, open, rename, rm, unlink } from "node:fs/promises";
+import { channel } from "node:diagnostics_channel";
+import { type FileHandle, link, lstat, mkdir, open, rename, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Fault } from "./faults.ts";
+
+const steps = channel("inlet:durable-step");
+
+/** Announces that a step is done. */
+export function durableStep(name: string): void {
+  if (steps.hasSubscribers) steps.publish(name);
+}
 
 /**
  * Has `write` fill a new file under a temporary name beside `target`, and gives it its name only when that is done
@@ -13,26 +27,69 @@ export async function createDurably(
   write: (file: FileHandle) => Promise<void>,
 ): Promise<void> {
   if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
-  const temporary = join(dirname(target), `.${randomBytes(6).toString("hex")}.part`);
+  await withTemporary(target, 0o600, write, (temporary) => giveNewName(temporary, target));
+}
+
+/**
+ * Puts a whole text in the place of whatever the file held before: readers see the old or the new. A crash can leave
+ * the temporary file behind; `folder` says where, on the same file system, so that somebody can clear it.
+ */
+export async function replaceDurably(
+  target: string,
+  text: string,
+  mode: number,
+  folder: string = dirname(target),
+): Promise<void> {
+  await withTemporary(
+    target,
+    mode,
+    (file) => file.writeFile(text),
+    (temporary) => rename(temporary, target),
+    folder,
+  );
+}
+
+/** Moves a file or folder to a name on the same file system; when it returns, no power cut can move it back. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  durableStep("renamed");
+  await syncFolder(dirname(to));
+  if (dirname(from) !== dirname(to)) await syncFolder(dirname(from));
+  durableStep("rename synced");
+}
+
+/** Makes a folder and those above it, each on the disk before the next. */
+export async function makeFolderDurably(path: string, mode: number): Promise<void> {
+  if (await exists(path)) return;
+  await makeFolderDurably(dirname(path), mode);
   try {
-    const file = await open(temporary, "wx+", 0o600);
-    try {
-      await write(file);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await giveName(temporary, target);
-    await syncFolder(dirname(target));
+    await mkdir(path, { mode });
   } catch (error) {
-    throw faultOfDisk(error, target);
-  } finally {
-    await rm(temporary, { force: true });
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+  await syncFolder(dirname(path));
+  durableStep("folder made");
+}
+
+export async function syncFile(path: string): Promise<void> {
+  await withHandle(path, "r+", (handle) => handle.sync());
+}
+
+export async function syncFolder(path: string): Promise<void> {
+  await withHandle(path, "r", (handle) => handle.sync());
+}
+
+export async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 
 /** Turns a system error of the file system into a fault; whatever else was thrown stays what it is. */
-function faultOfDisk(error: unknown, path: string): unknown {
+export function faultOfDisk(error: unknown, path: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
   const detail = `${path} (${String(error.code)})`;
   const full = ["ENOSPC", "EDQUOT"].includes(String(error.code));
@@ -40,33 +97,56 @@ function faultOfDisk(error: unknown, path: string): unknown {
   return new Fault(full ? "DISK_FULL" : "DISK_REFUSED", { detail, cause: error });
 }
 
+async function withTemporary(
+  target: string,
+  mode: number,
+  write: (file: FileHandle) => Promise<void>,
+  name: (temporary: string) => Promise<void>,
+  folder: string = dirname(target),
+): Promise<void> {
+  const temporary = join(folder, `.${randomBytes(6).toString("hex")}.part`);
+  try {
+    const file = await open(temporary, "wx+", mode);
+    try {
+      await write(file);
+      durableStep("temporary written");
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await name(temporary);
+    durableStep("named");
+    await syncFolder(dirname(target));
+    durableStep("name synced");
+  } catch (error) {
+    throw faultOfDisk(error, target);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
 /** A hard link cannot replace an existing name, as a rename would; file systems without them get the rename. */
-async function giveName(temporary: string, target: string): Promise<void> {
+async function giveNewName(temporary: string, target: string): Promise<void> {
   try {
     await link(temporary, target);
     await unlink(temporary);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS" && code !== "EOPNOTSUPP") throw error;
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (!["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"].includes(code)) throw error;
     if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     await rename(temporary, target);
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
+async function withHandle(
+  path: string,
+  flags: string,
+  work: (handle: FileHandle) => Promise<void>,
+): Promise<void> {
+  const handle = await open(path, flags);
   try {
-    await handle.sync();
+    await work(handle);
   } finally {
     await handle.close();
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await lstat(path);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -80,7 +80,7 @@ export const FAULT_CODES = {
   LIST_ENDLESS: {
     verdict: "retry",
     happened: "The list of transfers does not end",
-    advice: "What was listed so far is used; tell whoever runs the service.",
+    advice: "Tell whoever runs the service.",
   },
   BAD_REQUEST: {
     verdict: "fatal",
@@ -121,7 +121,7 @@ export const FAULT_CODES = {
   NOT_FOUND: {
     verdict: "fatal",
     happened: "The service does not know what was asked for",
-    advice: "Check the id; the transfer may have expired.",
+    advice: "Check the id. A transfer may have expired, or not be ready yet.",
   },
   PASSWORD_REFUSED: {
     verdict: "wait",
@@ -131,8 +131,8 @@ export const FAULT_CODES = {
   },
   PASSWORD_UNUSABLE: {
     verdict: "wait",
-    happened: "The password cannot be sent, because it is empty or not valid text",
-    advice: "Write it again, as UTF-8 text.",
+    happened: "The password cannot be used, because it is empty or not one line of text",
+    advice: "Write it again, as one line of UTF-8 text.",
   },
   TRANSFER_LOCKED: {
     verdict: "wait",
@@ -152,17 +152,32 @@ export const FAULT_CODES = {
   CHECKSUM_MISMATCH: {
     verdict: "quarantine",
     happened: "The bytes received do not match the sender's checksum",
-    advice: "Do not use the file. Download it again; if it stays, ask the sender to send it again.",
+    advice: "They are not delivered. Try once more; if it stays, ask the sender to send it again.",
   },
   SIZE_MISMATCH: {
     verdict: "quarantine",
     happened: "The number of bytes received is not the announced one",
-    advice: "Do not use the file. Download it again; if it stays, ask the sender to send it again.",
+    advice: "They are not delivered. Try once more; if it stays, ask the sender to send it again.",
   },
   ALGORITHM_UNKNOWN: {
     verdict: "quarantine",
     happened: "The checksum's algorithm is not known here",
     advice: "Verify the file by hand, and ask for the algorithm to be supported.",
+  },
+  UNVERIFIABLE: {
+    verdict: "quarantine",
+    happened: "The service has no checksum for it, and this mailbox delivers nothing unverified",
+    advice: "Look at it and release it, or set verify: prefer for the mailbox.",
+  },
+  CHECKSUMS_INCOMPLETE: {
+    verdict: "quarantine",
+    happened: "The checksums file and the list of files do not name the same files",
+    advice: "Ask the sender which files belong to the transfer, then release or discard it.",
+  },
+  LIMIT_EXCEEDED: {
+    verdict: "quarantine",
+    happened: "The transfer is larger than the configured limits allow",
+    advice: "Raise limits.maxTransferSize or limits.maxFiles and retry it, or discard it.",
   },
   ARCHIVE_WRONG: {
     verdict: "quarantine",
@@ -176,8 +191,13 @@ export const FAULT_CODES = {
   },
   TARGET_EXISTS: {
     verdict: "fatal",
-    happened: "There already is a file of that name, and nothing is ever overwritten",
-    advice: "Name another one with --output, or move the old one away.",
+    happened: "There already is something else of that name, and nothing is ever overwritten",
+    advice: "Choose another name or folder with --output, or move the old one away.",
+  },
+  NAME_UNUSABLE: {
+    verdict: "fatal",
+    happened: "The sender's file name could do harm here",
+    advice: "Download this file alone, by its id, and give it a name with --output.",
   },
   DISK_FULL: {
     verdict: "wait",
@@ -191,13 +211,34 @@ export const FAULT_CODES = {
   },
   CONFIG_INVALID: {
     verdict: "fatal",
-    happened: "The configuration or command line is not valid",
-    advice: "Correct what is named; nothing was changed.",
+    happened: "Something given is not valid",
+    advice: "Nothing was changed.",
+  },
+  SECRET_UNREADABLE: {
+    verdict: "wait",
+    happened: "A secret cannot be read",
+    advice: "Check that its file, variable, credential or command is there and that Inlet may read it.",
+  },
+  RECEIPT_UNREADABLE: {
+    verdict: "wait",
+    happened: "A receipt is damaged, or was written by a newer version of Inlet",
+    advice:
+      "Do not delete it: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
+  },
+  INBOX_HELD: {
+    verdict: "fatal",
+    happened: "Another Inlet holds this inbox",
+    advice: "Stop the other one, or give this one an inbox of its own.",
+  },
+  UNEXPECTED: {
+    verdict: "retry",
+    happened: "Something happened that nobody foresaw",
+    advice: "The daemon tries again by itself; please report it, with the log around it.",
   },
   STOPPED: {
     verdict: "retry",
-    happened: "The work was stopped before it was done",
-    advice: "Nothing is lost; start it again.",
+    happened: "It was stopped before it was done",
+    advice: "Start it again.",
   },
 } as const satisfies Record<string, FaultMeaning>;
 

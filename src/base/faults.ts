@@ -37,7 +37,16 @@ export class Fault extends Error {
   }
 }
 
+/** Any error as a fault; what nobody foresaw is named. */
+export function asFault(error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new Fault("UNEXPECTED", { detail, cause: error });
+}
+
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
-  return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."} ${fault.advice}`;
+  const waits =
+    fault.retryAfterMs === undefined ? "" : ` It asks to wait ${Math.ceil(fault.retryAfterMs / 1000)} s.`;
+  return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }

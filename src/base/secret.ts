@@ -15,10 +15,6 @@ export class Secret {
     return this.#value;
   }
 
-  equals(other: Secret): boolean {
-    return this.#value === other.#value;
-  }
-
   toString(): string {
     return PLACEHOLDER;
   }
@@ -32,12 +28,35 @@ export class Secret {
   }
 }
 
-/** Replaces every one of the secrets in a text that somebody else wrote, also where it stands URL-encoded. */
+/**
+ * Takes every one of the secrets out of a text that somebody else wrote. Where one shows only through another
+ * spelling (encoded in part, in other letters), the whole text goes.
+ */
 export function scrub(text: string, secrets: readonly Secret[]): string {
-  const spellings = secrets
-    .map((secret) => secret.reveal())
+  const values = secrets.map((secret) => secret.reveal()).filter((value) => value.trim() !== "");
+  const spellings = values
     .flatMap((value) => [value, encodeURIComponent(value.toWellFormed()), value.trim()])
-    .filter((spelling) => spelling.length > 0)
     .toSorted((a, b) => b.length - a.length);
-  return spellings.reduce((rest, spelling) => rest.replaceAll(spelling, PLACEHOLDER), text);
+  const scrubbed = spellings.reduce((rest, spelling) => rest.replaceAll(spelling, PLACEHOLDER), text);
+  const bare = bareText(scrubbed);
+  return values.some((value) => value.length >= 4 && bare.includes(bareText(value))) ? PLACEHOLDER : scrubbed;
+}
+
+/** Without what encodings add: per cent and character references decoded, as bytes, in small letters. */
+function bareText(text: string): string {
+  const bytesOf = (piece: string) => Buffer.from(piece).toString("latin1");
+  const character = (code: number) => (code <= 0x10ffff ? bytesOf(String.fromCodePoint(code)) : " ");
+  return bytesOf(text.toLowerCase())
+    .replace(/&#x([0-9a-f]{1,6});/g, (_, digits: string) => character(Number.parseInt(digits, 16)))
+    .replace(/&#(\d{1,7});/g, (_, digits: string) => character(Number(digits)))
+    .replace(/%([0-9a-f]{2})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+    .toLowerCase();
+}
+
+/** Where a secret comes from; it is read when it is needed, so that a changed one counts at once. */
+export interface SecretSource {
+  /** For messages: `file /run/secrets/supplier`. Never the secret itself. */
+  readonly described: string;
+  /** Throws `SECRET_UNREADABLE`. */
+  read(signal: AbortSignal): Promise<Secret>;
 }

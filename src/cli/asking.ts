@@ -1,6 +1,7 @@
 /** Questions to the person at the terminal. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
+import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Context } from "./context.ts";
 
@@ -16,6 +17,10 @@ export async function askHidden(context: Context, question: string): Promise<Sec
     stderr.write(question);
     const typed = await lines.question("", { signal: stop });
     return typed === "" ? undefined : new Secret(typed);
+  } catch (cause) {
+    // Ctrl-C stops the program; Ctrl-D, with nothing typed, is no answer.
+    if (stop.aborted) throw new Fault("STOPPED", { cause });
+    return undefined;
   } finally {
     stderr.write("\n");
     lines.close();

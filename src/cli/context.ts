@@ -11,7 +11,7 @@ export interface Context {
 }
 
 /** How a command ended that did not throw. */
-export type Outcome = "fine" | "attention" | "failed";
+export type Outcome = "fine" | "attention" | "failed" | "unreachable";
 
 /** How a command's action hands over its work: its outcome becomes the program's. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

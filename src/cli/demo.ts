@@ -31,6 +31,9 @@ async function runDemo(context: Context): Promise<Outcome> {
     clientId: new Secret(simulator.clientId),
     acceptLanguage: "en",
     proxy: { http: "", https: "", except: "" },
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
     timeoutMs: 10_000,
     connections: 4,
     idListForm: "repeat",
@@ -83,7 +86,7 @@ async function receiveFiles(
   let bytes = 0;
   let unverified = 0;
   for (const [at, file] of files.entries()) {
-    const download = await service.openFile(access, file.id, { maxBytes: file.bytes }, context.stop);
+    const download = await service.openFile(access, file, { maxBytes: file.bytes }, context.stop);
     const expected = { bytes: file.bytes, checksums: checksumsOf(file) };
     const saved = await saveDownload(context, download, join(folder, names[at] ?? file.id), expected);
     bytes += saved.bytes;

@@ -28,7 +28,9 @@ function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], r
     return;
   }
   const titles = columns.map((column) => column.title);
-  const widths = titles.map((_, at) => Math.max(...[titles, ...cells].map((line) => width(line[at] ?? ""))));
+  const widths = titles.map((title, at) =>
+    cells.reduce((widest, line) => Math.max(widest, width(line[at] ?? "")), width(title)),
+  );
   const align = (line: readonly string[]) =>
     line
       .map((cell, at) => {
@@ -42,7 +44,8 @@ function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], r
 }
 
 export function printJson({ stdout }: Context, value: unknown): void {
-  stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  const text = JSON.stringify(value, null, 2);
+  stdout.write(`${text.replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnit)}\n`);
 }
 
 /** Sentences for the person at the terminal; never data. */
@@ -55,6 +58,11 @@ export function printable(text: string): string {
   return text
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+}
+
+/** As JSON writes what it must not hold as it is. */
+function escapeUnit(text: string): string {
+  return [...text.split("")].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
 }
 
 /** Combining marks take no room, wide characters take two. */

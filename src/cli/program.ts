@@ -9,6 +9,8 @@ interface Definition {
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
+  ["run", "the daemon: mirror every configured mailbox into its inbox", () => import("./run.ts")],
+  ["once", "poll every mailbox once, collect what can be collected, and end", () => import("./once.ts")],
   ["demo", "see it work, with a simulated service and a temporary folder", () => import("./demo.ts")],
   ["simulate", "run a simulated transfer service, for trying things out", () => import("./simulate.ts")],
   ["api", "use each operation of the service by hand", () => import("./api.ts")],

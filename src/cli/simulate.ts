@@ -5,6 +5,7 @@ import { Fault } from "../base/faults.ts";
 import { ScenarioError } from "../simulator/errors.ts";
 import { openSimulator } from "../simulator/open.ts";
 import { parseScenario } from "../simulator/parse.ts";
+import { SCENARIO_REFERENCE } from "../simulator/reference.ts";
 import { sampleScenario } from "../simulator/samples.ts";
 import type { Scenario } from "../simulator/scenario.ts";
 import type { Simulator } from "../simulator/simulator.ts";
@@ -22,25 +23,30 @@ interface SimulateOptions {
 }
 
 const HELP = `
-The first line on standard output is JSON: url, clientId, and per transfer and recipient mailbox, trackingId,
-transferId and password. Each request is reported on standard error, without secrets.
+The first line on standard output is JSON: url, clientId, pid (to stop it with),
+and per transfer and recipient mailbox, trackingId, transferId and password. Each
+request is reported on standard error, without secrets.
 
-It can be asked with curl. GET URL/control explains, with examples, how transfers and faults are added while it
-runs, how its time is moved, and what was asked of it:
+It can be asked with curl, a password URL-encoded, or with 'inlet api':
   curl URL/api/status
-  curl URL/control
-  curl -H 'X-CS-MajorApiVersion: 1' -H 'X-CS-MinimumMinorApiVersion: 12' -H 'X-CS-ProductKey: api.rest' \\
-       -H "X-CS-ClientId: CLIENT-ID" -H "X-CS-Password: PASSWORD" URL/api/transfers/TRANSFER-ID/files
+  curl -H 'X-CS-MajorApiVersion: 1' -H 'X-CS-MinimumMinorApiVersion: 12' \\
+       -H 'X-CS-ProductKey: api.rest' -H "X-CS-ClientId: CLIENT-ID" \\
+       -H 'X-CS-Password: Sunny%2BHarbour%2542' URL/api/transfers/TRANSFER-ID/files
+  INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID \\
+       inlet api received orders@example.com
 
-Or with 'inlet api':
-  INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID inlet api received orders@example.com
+While it runs, 'curl URL/control' explains, with examples, how transfers and faults
+are added, how its time is moved, and how to see what was asked of it.
 
-A scenario file is JSON with any of: seed, apiVersion, clientId, tokenSeconds, wrongPasswords, retentionDays,
-maxPageSize, csv, passwordRules, languagePacks, oldPaths, transfers, faults. The smallest useful one:
-  { "transfers": [{ "from": "a@example.org", "to": ["b@example.com"], "password": "Sunny+Harbour%42",
+A small scenario, whose second file breaks off once:
+  { "transfers": [{ "from": "a@example.org", "to": ["b@example.com"],
+                    "password": "Sunny+Harbour%42",
                     "files": [{ "name": "a.txt", "text": "Hello" },
-                              { "name": "large.bin", "generate": { "bytes": 5000000000 } }] }],
-    "faults":    [{ "on": "file", "does": { "kind": "reset", "afterBytes": 100000 } }] }`;
+                              { "name": "large.bin", "generate": { "bytes": 90000000 } }] }],
+    "faults": [{ "on": "file", "file": "large.bin",
+                 "does": { "kind": "reset", "afterBytes": 100000 } }] }
+
+${SCENARIO_REFERENCE}`;
 
 export function define(simulate: Command, run: Run): void {
   simulate
@@ -95,7 +101,7 @@ async function readScenario(path: string): Promise<Scenario> {
     return parseScenario(JSON.parse(text));
   } catch (cause) {
     if (!(cause instanceof ScenarioError || cause instanceof SyntaxError)) throw cause;
-    throw invalid(`${path}: ${cause.message}`, cause);
+    throw invalid(`${path}: ${cause.message.replaceAll("\n", "; ")}`, cause);
   }
 }
 
@@ -112,7 +118,7 @@ function describe(simulator: Simulator) {
     .flatMap(({ trackingId, password, recipients }) =>
       recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
     );
-  return { url: simulator.url, clientId: simulator.clientId, transfers };
+  return { url: simulator.url, clientId: simulator.clientId, pid: process.pid, transfers };
 }
 
 function port(text: string): number {

@@ -1,89 +1,112 @@
-/** How to reach the service, from the environment: which address, as whom, through what. */
-import { readFile } from "node:fs/promises";
-import { Fault } from "../base/faults.ts";
-import { Secret } from "../base/secret.ts";
+/** How to reach a service: which address, as whom, through what. */
+import { inspect } from "node:util";
+import type { Secret, SecretSource } from "../base/secret.ts";
+import type { Draft } from "./draft.ts";
+import type { Environment } from "./environment.ts";
+import { parseSecret } from "./parse-secret.ts";
+import { readPemFiles } from "./pem.ts";
+import { type Given, type KeyPath, showValue } from "./problems.ts";
+import type { RawService } from "./raw.ts";
+import { CLIENT_ID_PATTERN, SERVICE_KEYS } from "./schema-service.ts";
+import type { ServiceSettings } from "./settings.ts";
+import { parseDuration } from "./units.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment } from "./environment.ts";
 
-export interface ServiceSettings {
-  readonly baseUrl: URL;
-  /** Missing: the operations that need none still work. */
-  readonly clientId: Secret | undefined;
-  /** A token obtained before; missing: obtained on the strength of the client id. */
-  readonly token: Secret | undefined;
-  readonly acceptLanguage: string;
-  readonly ca: string | undefined;
-  readonly cert: string | undefined;
-  readonly key: string | undefined;
-  readonly proxy: { readonly http: string; readonly https: string; readonly except: string };
-  readonly timeoutMs: number;
+/** Some keys of a service, and where they were written. */
+export interface ServiceLayer {
+  readonly raw: RawService;
+  readonly path: KeyPath;
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-const DURATION_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-const DEFAULT_TIMEOUT = "30s";
 
-/** `baseUrl`, where given, wins over the environment. */
-export async function readServiceSettings(
-  env: Environment,
-  baseUrl: string | undefined,
-): Promise<ServiceSettings> {
-  const { INLET_SERVICE__PROXY: proxy } = env;
-  return {
-    baseUrl: parseBaseUrl(env, baseUrl),
-    clientId: parseClientId(env["INLET_SERVICE__CLIENTID"]),
-    token: secretOf(env["INLET_SERVICE__VERIFICATION__TOKEN"]),
-    acceptLanguage: env["INLET_SERVICE__ACCEPTLANGUAGE"] || "en",
-    ca: await readPem(env, "INLET_SERVICE__CA"),
-    cert: await readPem(env, "INLET_SERVICE__CERT"),
-    key: await readPem(env, "INLET_SERVICE__KEY"),
-    proxy: proxy === undefined ? proxyOfEnvironment(env) : { http: proxy, https: proxy, except: "" },
-    timeoutMs: parseDuration("INLET_SERVICE__TIMEOUT", env["INLET_SERVICE__TIMEOUT"] || DEFAULT_TIMEOUT),
+/** For each key the first layer that has it counts. Problems go to the draft; `undefined` where there is no address. */
+export async function parseService(
+  layers: readonly ServiceLayer[],
+  draft: Draft,
+): Promise<ServiceSettings | undefined> {
+  const pick = createPick(layers);
+  const timeout = pick("timeout");
+  const timeoutMs = parseDuration(timeout?.value ?? SERVICE_KEYS.timeout.default);
+  if (timeout !== undefined && timeoutMs === undefined) {
+    draft.problems.add(timeout.path, `${showValue(timeout.value)} is longer than 24h`);
+  }
+  const baseUrl = parseBaseUrl(pick, draft);
+  const settings = {
+    clientId: await parseClientId(pick, draft),
+    token: await parseToken(pick, draft),
+    acceptLanguage: pick("acceptLanguage")?.value ?? SERVICE_KEYS.acceptLanguage.default,
+    ...(await readPemFiles({ ca: pick("ca"), cert: pick("cert"), key: pick("key") }, draft)),
+    proxy: parseProxy(pick, draft),
+    timeoutMs: timeoutMs ?? 0,
+  };
+  return baseUrl === undefined ? undefined : concealing({ baseUrl, ...settings });
+}
+
+type Pick = <Key extends keyof RawService>(key: Key) => Given<NonNullable<RawService[Key]>> | undefined;
+
+function createPick(layers: readonly ServiceLayer[]): Pick {
+  return (key) => {
+    for (const { raw, path } of layers) {
+      const value = raw[key];
+      if (value !== undefined) return { value, path: [...path, key] };
+    }
+    return undefined;
   };
 }
 
-function parseBaseUrl(env: Environment, given: string | undefined): URL {
-  const text = given ?? env["INLET_SERVICE__BASEURL"];
-  if (!text) throw invalid("no service is named: give --base-url or set INLET_SERVICE__BASEURL");
+function parseBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
+  const given = pick("baseUrl");
+  if (given === undefined) return undefined;
+  const { value: text, path } = given;
+  const refuse = (message: string): undefined => {
+    problems.add(path, message);
+  };
   const url = URL.parse(text);
-  if (url === null || !["http:", "https:"].includes(url.protocol) || url.search + url.hash !== "") {
-    throw invalid(`${JSON.stringify(withoutCredentials(text))} is not the address of a service`);
+  // What stands before an @ or behind a ? may be a secret.
+  const shown = /[@?#]/.test(text) ? "this" : showValue(text);
+  if (url === null || !["http:", "https:"].includes(url.protocol)) {
+    return refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
   }
-  if (url.username + url.password !== "")
-    throw invalid("the service's address must not hold a user or password");
-  const mayBePlain = LOOPBACK.test(url.hostname) || env["INLET_SERVICE__ALLOWHTTP"] === "true";
+  if (url.username + url.password !== "") return refuse("must not hold a user or password");
+  if (/[?#]/.test(text)) return refuse("must end before any ? or #");
+  const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
-    throw invalid(
-      `${url.origin} would send secrets unencrypted: use https, or set INLET_SERVICE__ALLOWHTTP=true`,
+    return refuse(
+      `${url.origin} would send secrets unencrypted: use https, or set service.allowHttp to true`,
     );
   }
   return url;
 }
 
-function withoutCredentials(text: string): string {
-  return text.replace(/\/\/[^/]*@/, "//");
+function describeWrongClientId(secret: Secret): string | undefined {
+  const isRight = new RegExp(CLIENT_ID_PATTERN, "u").test(secret.reveal());
+  return isRight ? undefined : "is no client id: that is 50 to 4000 letters and digits";
 }
 
-function parseClientId(text: string | undefined): Secret | undefined {
-  if (!text) return undefined;
-  if (!/^[A-Za-z0-9]{50,4000}$/.test(text)) {
-    throw invalid("INLET_SERVICE__CLIENTID must be 50 to 4000 letters and digits");
+async function parseClientId(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+  const given = pick("clientId");
+  return given === undefined ? undefined : parseSecret(given.value, given.path, draft, describeWrongClientId);
+}
+
+async function parseToken(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+  const given = pick("verification");
+  if (given === undefined || given.value === "clientId" || given.value.token === undefined) return undefined;
+  return parseSecret(given.value.token, [...given.path, "token"], draft);
+}
+
+function parseProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
+  const given = pick("proxy");
+  if (given === undefined) return proxyOfEnvironment(draft.env);
+  const { value: proxy, path } = given;
+  const url = URL.parse(proxy);
+  if (url === null || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
+    draft.problems.add(path, `must be ${SERVICE_KEYS.proxy.title}`);
+  } else if (url.password !== "" && draft.variableOf(path) === undefined) {
+    draft.plainSecrets.push(path);
   }
-  return new Secret(text);
-}
-
-function secretOf(text: string | undefined): Secret | undefined {
-  return text ? new Secret(text) : undefined;
-}
-
-async function readPem(env: Environment, name: string): Promise<string | undefined> {
-  const path = env[name];
-  if (!path) return undefined;
-  try {
-    return await readFile(path, "utf8");
-  } catch (cause) {
-    throw new Fault("CONFIG_INVALID", { detail: `${name}: ${path} cannot be read`, cause });
-  }
+  return { http: proxy, https: proxy, except: "" };
 }
 
 /** The small-letter names win, as they do elsewhere. */
@@ -92,15 +115,23 @@ function proxyOfEnvironment(env: Environment): ServiceSettings["proxy"] {
   return { http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") };
 }
 
-function parseDuration(name: string, text: string): number {
-  const [, count, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
-  const unitMs = DURATION_MS[unit ?? ""];
-  if (count === undefined || unitMs === undefined || Number(count) === 0) {
-    throw invalid(`${name}: ${JSON.stringify(text)} is not a duration such as 30s or 5m`);
-  }
-  return Number(count) * unitMs;
+/** Keeps the private key, and a password in a proxy's address, out of whatever prints the settings. */
+function concealing(settings: ServiceSettings): ServiceSettings {
+  const shown = () => ({
+    ...settings,
+    key: settings.key && "[secret]",
+    proxy: {
+      ...settings.proxy,
+      http: withoutUser(settings.proxy.http),
+      https: withoutUser(settings.proxy.https),
+    },
+  });
+  return Object.defineProperties(settings, {
+    toJSON: { value: shown },
+    [inspect.custom]: { value: shown },
+  });
 }
 
-function invalid(detail: string): Fault {
-  return new Fault("CONFIG_INVALID", { detail });
+function withoutUser(address: string): string {
+  return address.replace(/^.*@/, "[secret]@");
 }

@@ -14,15 +14,24 @@ export function nodeAlgorithm(spelling: string): string | undefined {
   return knownAlgorithms().get(wanted) ?? knownAlgorithms().get(wanted.replace(/^sha2/, "sha"));
 }
 
+/** The algorithm as the service says; where it does not, the number of digits tells the usual ones apart. */
+export function checksumOf(value: string, algorithm: string | undefined): Checksum {
+  const usual: Readonly<Record<number, string>> = { 32: "MD5", 40: "SHA-1", 64: "SHA-256", 128: "SHA-512" };
+  return { value, algorithm: algorithm ?? usual[value.length] ?? `unknown, ${value.length} digits` };
+}
+
 export interface ChecksumVerification {
   update(chunk: Uint8Array): void;
-  /** When all bytes were given: throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-  finish(what: string): void;
+  /**
+   * When all bytes were given: the SHA-256 of them, in hexadecimal digits. Throws `CHECKSUM_MISMATCH`, naming `what`,
+   * unless every checksum matches.
+   */
+  finish(what: string): string;
 }
 
 /** Hashes once per algorithm, however many checksums there are. Throws `ALGORITHM_UNKNOWN`. */
 export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
-  const hashes = new Map<string, Hash>();
+  const hashes = new Map<string, Hash>([["sha256", createHash("sha256")]]);
   const expected = checksums.map((checksum) => {
     const algorithm = nodeAlgorithm(checksum.algorithm);
     if (algorithm === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: checksum.algorithm });
@@ -41,6 +50,7 @@ export function startVerification(checksums: readonly Checksum[]): ChecksumVerif
           throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${checksum.algorithm})` });
         }
       }
+      return digests.get("sha256")?.toString("hex") ?? "";
     },
   };
 }

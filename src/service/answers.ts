@@ -38,8 +38,15 @@ const BY_STATUS: Readonly<Record<number, FaultCode>> = {
   501: "NOT_SUPPORTED",
 };
 
+/** Before a connection stands nothing can have been sent: these faults, and no others, are unreachable. */
 const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
-  UND_ERR_CONNECT_TIMEOUT: "SERVICE_TIMEOUT",
+  UND_ERR_CONNECT_TIMEOUT: "SERVICE_UNREACHABLE",
+  ECONNREFUSED: "SERVICE_UNREACHABLE",
+  ENOTFOUND: "SERVICE_UNREACHABLE",
+  EAI_AGAIN: "SERVICE_UNREACHABLE",
+  EHOSTUNREACH: "SERVICE_UNREACHABLE",
+  ENETUNREACH: "SERVICE_UNREACHABLE",
+  EADDRNOTAVAIL: "SERVICE_UNREACHABLE",
   UND_ERR_HEADERS_TIMEOUT: "SERVICE_TIMEOUT",
   UND_ERR_BODY_TIMEOUT: "SERVICE_TIMEOUT",
   ETIMEDOUT: "SERVICE_TIMEOUT",
@@ -57,13 +64,19 @@ const TLS_ERROR = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_
 
 const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000;
 
-const ErrorBody = v.object({ errorCode: v.number(), errorMessage: v.optional(v.string(), "") });
+/** The number counts, however it is written and whatever stands beside it. */
+const ErrorBody = v.object({
+  errorCode: v.pipe(v.union([v.number(), v.string()]), v.transform(Number), v.integer()),
+  errorMessage: v.optional(v.unknown()),
+});
 
 export interface Refusal {
   /** What was asked for, in words. */
   readonly what: string;
   readonly status: number;
   readonly body: string;
+  /** A refusal that says nothing else then is one of the password. */
+  readonly carriedPassword: boolean;
   readonly retryAfter: string | undefined;
 }
 
@@ -72,10 +85,11 @@ export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: st
   const { status } = refusal;
   const told = v.safeParse(ErrorBody, parseJson(refusal.body));
   const errorCode = told.success ? told.output.errorCode : undefined;
-  const text = told.success ? clean(told.output.errorMessage) : "";
+  const message = told.success ? told.output.errorMessage : "";
+  const text = typeof message === "string" ? clean(message) : "";
   const retryAfterMs = parseRetryAfter(refusal.retryAfter, nowMs);
   const said = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
-  return new Fault(codeOfRefusal(status, errorCode), {
+  return new Fault(codeOfRefusal(status, errorCode, refusal.carriedPassword), {
     detail: `${refusal.what}: ${said.join(", ")}`,
     status,
     ...(errorCode === undefined ? {} : { errorCode }),
@@ -100,8 +114,9 @@ export function parseRetryAfter(value: string | undefined, nowMs: number): numbe
   return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), LONGEST_WAIT_MS);
 }
 
-function codeOfRefusal(status: number, errorCode: number | undefined): FaultCode {
+function codeOfRefusal(status: number, errorCode: number | undefined, carriedPassword: boolean): FaultCode {
   const code = errorCode === undefined ? undefined : BY_ERROR_CODE[errorCode];
+  if (code === undefined && status === 401 && carriedPassword) return "PASSWORD_REFUSED";
   return (
     code ??
     BY_STATUS[status] ??
@@ -119,8 +134,9 @@ function codeOfTransport(error: SystemError): FaultCode {
   const code = error.code ?? "";
   if (error.message.startsWith("Proxy response")) return "PROXY_REFUSED";
   if (error.name === "HTTPParserError") return "BAD_ANSWER";
+  if (code.startsWith("Z_")) return "BAD_ANSWER";
   if (TLS_ERROR.test(code)) return "TLS_REFUSED";
-  return BY_SOCKET_ERROR[code] ?? "SERVICE_UNREACHABLE";
+  return BY_SOCKET_ERROR[code] ?? "CONNECTION_LOST";
 }
 
 /** The innermost error that has a code: several addresses tried at once arrive as one error of errors. */
@@ -138,7 +154,7 @@ function explain(error: SystemError): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     return undefined;
   }

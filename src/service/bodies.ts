@@ -11,7 +11,7 @@ export async function readJson(answer: Dispatcher.ResponseData, what: string): P
   const text = await readText(answer, MOST_JSON_BYTES, what);
   if (text.trim() === "") return undefined;
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     const instead = text.trimStart().startsWith("<") ? "a page for people" : "incomplete or foreign text";
     throw new Fault("BAD_ANSWER", {
@@ -29,7 +29,7 @@ export async function readText(
 ): Promise<string> {
   const raw = await readAtMost(answer.body, mostBytes);
   if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what });
-  return (await unzip(raw, headerOf(answer, "content-encoding"), mostBytes, what)).toString();
+  return (await unzip(raw, encodingOf(answer), mostBytes, what)).toString();
 }
 
 /** `undefined` where there is more than that; the rest is not read. */
@@ -52,13 +52,13 @@ export function headerOf(answer: Dispatcher.ResponseData, name: string): string 
   return Array.isArray(value) ? value[0] : value;
 }
 
-async function unzip(
-  raw: Buffer,
-  encoding: string | undefined,
-  mostBytes: number,
-  what: string,
-): Promise<Buffer> {
-  if (encoding === undefined || encoding === "identity") return raw;
+/** In small letters; `identity` where nothing is said. */
+export function encodingOf(answer: Dispatcher.ResponseData): string {
+  return headerOf(answer, "content-encoding")?.trim().toLowerCase() || "identity";
+}
+
+async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: string): Promise<Buffer> {
+  if (encoding === "identity") return raw;
   if (encoding !== "gzip") throw unknownEncoding(encoding, what);
   try {
     return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });

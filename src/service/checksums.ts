@@ -32,6 +32,13 @@ export interface ChecksumReport {
 /** Longer than any checksum with its algorithm. */
 const LONGEST_CELL = 512;
 
+/** Hexadecimal digits, perhaps in pairs with colons, or base64; then the algorithm in parentheses. */
+const CHECKSUM_CELL =
+  /^\s*((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(\s*([^()]+?)\s*\)\s*$/i;
+
+/** A subject of more lines than that is no honest one. */
+const MOST_SUBJECT_LINES = 1_000;
+
 /** Throws `CHECKSUMS_UNREADABLE` where no reading has the known structure. */
 export function parseChecksums(
   bytes: Uint8Array,
@@ -40,8 +47,8 @@ export function parseChecksums(
 ): ChecksumReport {
   let best: ChecksumReport | undefined;
   for (const text of decodeText(bytes, contentType)) {
-    for (const reading of readCsv(text)) {
-      const table = findTable(reading);
+    for (const reading of readCsv(text, files.length + MOST_SUBJECT_LINES)) {
+      const table = findTable(reading, files);
       if (table === undefined) continue;
       const report = matchRows(table, files);
       if (leftovers(report) === 0) return report;
@@ -59,10 +66,15 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-function findTable({ records, delimiter }: CsvReading): Table | undefined {
+/** From the end: what looks like a file's row is one; and so is what names a file, while rows are missing. */
+function findTable({ records, delimiter }: CsvReading, files: readonly TransferFile[]): Table | undefined {
+  const names = new Set(files.map((file) => file.name));
   const rows: ChecksumRow[] = [];
-  for (const [at, record] of [...records.entries()].reverse()) {
-    const row = parseRow(record, delimiter);
+  for (let at = records.length - 1; at >= 0; at--) {
+    const record = records[at] ?? [];
+    const row =
+      parseRow(record, delimiter) ??
+      (rows.length < files.length ? parseOddRow(record, delimiter, names) : undefined);
     if (row === undefined) {
       if (!isLabels(record)) return undefined;
       return { subject: readSubject(records.slice(0, at), delimiter), rows: rows.reverse() };
@@ -79,10 +91,19 @@ function parseRow(record: readonly string[], delimiter: string): ChecksumRow | u
   const cell = record.at(-1) ?? "";
   if (cell.trim() === "") return { name, checksum: undefined };
   if (cell.length > LONGEST_CELL) return undefined;
-  const [, value, algorithm] = /^\s*([0-9a-f]{8,}|[a-z0-9+/]+=+)\s*\(\s*([^()]+?)\s*\)\s*$/i.exec(cell) ?? [];
-  return value === undefined || algorithm === undefined
-    ? undefined
-    : { name, checksum: { value, algorithm } };
+  const [, value, algorithm] = CHECKSUM_CELL.exec(cell) ?? [];
+  if (value === undefined || algorithm === undefined) return undefined;
+  return { name, checksum: { value: value.replaceAll(":", ""), algorithm } };
+}
+
+/** A row of a listed file whose checksum is written in a way that nobody knows: there is none to verify by. */
+function parseOddRow(
+  record: readonly string[],
+  delimiter: string,
+  names: ReadonlySet<string>,
+): ChecksumRow | undefined {
+  const name = record.slice(0, -1).join(delimiter);
+  return record.length >= 2 && names.has(name) ? { name, checksum: undefined } : undefined;
 }
 
 function isLabels(record: readonly string[]): boolean {

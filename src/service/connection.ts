@@ -12,10 +12,10 @@ interface ProxyRoutes {
 export interface ConnectionOptions {
   readonly proxy: ProxyRoutes;
   /** PEM text: certificate authorities to trust beside the usual ones. */
-  readonly ca?: string;
+  readonly ca: string | undefined;
   /** PEM texts for mutual TLS. */
-  readonly cert?: string;
-  readonly key?: string;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
   /** How long to wait for a connection, for the head of an answer, and between two pieces of its body. */
   readonly timeoutMs: number;
   /** How many connections at once. */

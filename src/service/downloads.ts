@@ -3,7 +3,7 @@ import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Dispatcher } from "undici";
 import { Fault } from "../base/faults.ts";
-import { headerOf, unknownEncoding } from "./bodies.ts";
+import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
 import { type Call, faultOf, type Http } from "./http.ts";
 import type {
   Download,
@@ -39,20 +39,20 @@ export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
       password: access.password,
     });
     try {
-      return await open(http, at(below), options, signal);
+      return noPage(await open(http, at(below), options, signal), call.what);
     } catch (error) {
       if (!(error instanceof Fault && error.status === 404 && error.errorCode === 1006)) throw error;
       const other = below.length === 0 ? ["files"] : [];
-      const download = await open(http, at(other), options, signal);
+      const download = noPage(await open(http, at(other), options, signal), call.what);
       below = other;
       return download;
     }
   }
 
   return {
-    openFile({ transferId, password }, fileId, options, signal) {
-      const path = ["transfers", transferId, "files", fileId];
-      return open(http, { what: "a file", path, password }, options, signal);
+    openFile({ transferId, password }, file, options, signal) {
+      const path = ["transfers", transferId, "files", file.id];
+      return open(http, { what: `the file ${JSON.stringify(file.name)}`, path, password }, options, signal);
     },
     openZip(access, options, signal) {
       return openWhole(
@@ -78,6 +78,13 @@ export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
   };
 }
 
+/** A login page of a proxy is a success to HTTP, but none of these is ever a page. */
+function noPage(download: Download, what: string): Download {
+  if (!/^text\/html\b/i.test(download.contentType ?? "")) return download;
+  download.cancel();
+  throw new Fault("BAD_ANSWER", { detail: `${what}: a page for people came instead` });
+}
+
 function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
   const ids = options.only ?? options.except ?? [];
   const lists = form === "comma" && ids.length > 0 ? [ids.join(",")] : ids;
@@ -95,7 +102,7 @@ async function open(http: Http, call: Call, options: FileOptions, signal: AbortS
   const headers = resume === undefined ? {} : rangeHeaders(resume.offset, resume.etag);
   const answer = await http.stream({ ...call, headers }, signal);
   const offset = offsetOf(answer, resume?.offset ?? 0, call.what);
-  const encoding = headerOf(answer, "content-encoding") ?? "identity";
+  const encoding = encodingOf(answer);
   if (!["identity", "gzip"].includes(encoding) || (encoding === "gzip" && offset > 0)) {
     answer.body.destroy();
     throw unknownEncoding(encoding, call.what);

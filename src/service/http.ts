@@ -14,8 +14,9 @@ const MOST_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
 const MOST_REDIRECTS = 3;
 
-/** A JSON answer may drip, but not for longer than so many times the time limit for silence. */
+/** The head of an answer, a refusal and JSON may drip, but not for longer than so many times the time limit for silence. */
 const ANSWER_PATIENCE = 4;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface HttpOptions extends ConnectionOptions {
   /** What stands before `/api`; may have a path of its own. */
@@ -36,6 +37,8 @@ export interface Call {
   readonly token?: Secret | undefined;
   readonly password?: Secret | undefined;
   readonly json?: unknown;
+  /** Secrets inside the JSON, which no message may repeat. */
+  readonly secrets?: readonly Secret[];
   /** Asked before there is a client id to send. */
   readonly anonymous?: boolean;
 }
@@ -51,36 +54,45 @@ export interface Http {
 
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
   const connections = openConnections(options);
+  const ask = async <Value>(
+    call: Call,
+    signal: AbortSignal,
+    finish: (answer: Dispatcher.ResponseData) => Value | Promise<Value>,
+  ): Promise<Value> => {
+    const patience = new AbortController();
+    const timer = setTimeout(
+      () => patience.abort(),
+      Math.min(options.timeoutMs * ANSWER_PATIENCE, LONGEST_TIMER_MS),
+    );
+    try {
+      const either = AbortSignal.any([signal, patience.signal]);
+      return await finish(await send(connections, options, call, either, clock));
+    } catch (error) {
+      throw patience.signal.aborted && !(error instanceof Fault)
+        ? tooSlow(call.what)
+        : faultOf(error, call.what, signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   return {
     origin: options.baseUrl.origin,
-    async json(call, signal) {
-      const patience = AbortSignal.timeout(options.timeoutMs * ANSWER_PATIENCE);
-      const either = AbortSignal.any([signal, patience]);
+    json(call, signal) {
       const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-      try {
-        const answer = await send(connections, options, { ...call, headers }, either, clock);
-        return await readJson(answer, call.what);
-      } catch (error) {
-        throw patience.aborted && !signal.aborted ? tooSlow(call.what) : faultOf(error, call.what, signal);
-      }
+      return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what));
     },
-    async stream(call, signal) {
+    stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
-      try {
-        return await send(connections, options, { ...call, headers }, signal, clock);
-      } catch (error) {
-        throw faultOf(error, call.what, signal);
-      }
+      return ask({ ...call, headers }, signal, (answer) => answer);
     },
-    close: () => connections.close(),
+    close: () => connections.destroy(),
   };
 }
 
-/** What ended a request or a body, as a fault; being told to stop is one of its own. */
+/** What ended a request or a body, as a fault; being told to stop is one of its own, but never hides an answer. */
 export function faultOf(error: unknown, what: string, signal: AbortSignal): Fault {
-  return signal.aborted
-    ? new Fault("STOPPED", { detail: what, cause: signal.reason })
-    : faultOfTransport(error, what);
+  if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what);
+  return new Fault("STOPPED", { detail: what, cause: signal.reason });
 }
 
 /** Sends, follows redirects within the origin, and turns every answer but a success into a fault. */
@@ -106,29 +118,34 @@ async function send(
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
       throw await refusal(answer, options, call, clock);
     }
-    await answer.body.dump();
-    target = redirectTarget(target, location, call, redirects);
+    answer.body.on("error", () => {}).destroy();
+    target = redirectTarget(target, location, options, call, redirects);
   }
 }
 
-function redirectTarget(from: URL, location: string, call: Call, redirects: number): URL {
+function redirectTarget(
+  from: URL,
+  location: string,
+  { baseUrl }: HttpOptions,
+  call: Call,
+  redirects: number,
+): URL {
   const to = URL.parse(location, from.href);
-  if (to === null || to.origin !== from.origin) {
+  if (to === null || to.origin !== baseUrl.origin) {
     const where = to === null ? "an address that is none" : to.origin;
     throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}` });
   }
   if (redirects >= MOST_REDIRECTS || call.method === "POST") {
-    throw new Fault("BAD_ANSWER", { detail: `${call.what}: redirected without end` });
+    throw new Fault("BAD_ANSWER", { detail: `${call.what}: redirected once too often` });
   }
   return to;
 }
 
+/** Set as a path, never resolved as an address: a path of two slashes would otherwise name another host. */
 function targetOf(baseUrl: URL, call: Call): URL {
-  const base = baseUrl.pathname.replace(/\/+$/, "");
-  const target = new URL(
-    `${base}/api/${call.path.map((segment) => encodeSegment(segment, call.what)).join("/")}`,
-    baseUrl,
-  );
+  const target = new URL(baseUrl);
+  const segments = call.path.map((segment) => encodeSegment(segment, call.what));
+  target.pathname = `${baseUrl.pathname.replace(/\/+$/, "")}/api/${segments.join("/")}`;
   for (const [name, value] of call.query ?? []) target.searchParams.append(name, value);
   return target;
 }
@@ -169,7 +186,10 @@ async function refusal(
   call: Call,
   clock: Clock,
 ): Promise<Fault> {
-  const secrets = [options.clientId, call.token, call.password].filter((secret) => secret !== undefined);
+  const { token, password } = call;
+  const secrets = [options.clientId, token, password, ...(call.secrets ?? [])].filter(
+    (it) => it !== undefined,
+  );
   const clean = (text: string) =>
     scrub(text, secrets)
       .replace(/\p{Cc}+/gu, " ")
@@ -181,6 +201,7 @@ async function refusal(
       what: call.what,
       status: answer.statusCode,
       body,
+      carriedPassword: call.password !== undefined,
       retryAfter: headerOf(answer, "retry-after"),
     },
     clock.now(),

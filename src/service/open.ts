@@ -3,7 +3,7 @@ import { createDownloads, type IdListForm } from "./downloads.ts";
 import { type HttpOptions, openHttp } from "./http.ts";
 import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
 import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
-import { pollLegacy, pollTransfers } from "./polling.ts";
+import { allPages, MOST_ENTRIES, pollLegacy, pollTransfers } from "./polling.ts";
 import type { ServicePort } from "./port.ts";
 import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
 import {
@@ -25,6 +25,12 @@ export function openService(options: ServiceOptions): ServicePort {
     origin: http.origin,
 
     pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
+    listReceived: (address, query, onRejected, signal) =>
+      allPages(
+        (page) =>
+          pollTransfers(http, "received", address, { ...query, page, pageSize: MOST_ENTRIES }, signal),
+        onRejected,
+      ),
     pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
 

@@ -18,7 +18,8 @@ export async function checkPassword(
 ): Promise<PasswordCheck> {
   const what = "the check of a password";
   const json = { password: password.reveal() };
-  return decodeCheck(await http.json({ what, method: "POST", path: ["password"], json }, signal), what);
+  const call = { what, method: "POST", path: ["password"], json, secrets: [password] } as const;
+  return decodeCheck(await http.json(call, signal), what);
 }
 
 export async function fetchPasswordRules(http: Http, signal: AbortSignal): Promise<readonly PasswordRule[]> {

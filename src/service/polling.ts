@@ -58,14 +58,9 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
 ): AsyncGenerator<Entry, void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;
-  let previous = "";
   for (let number = 1; number <= mostPages; number++) {
     const page = await fetchPage(number);
-    const fingerprint = page.entries.map((entry) => entry.trackingId).join("\n");
     if (page.entries.length + page.rejected.length === 0) return;
-    // A service that ignores the page number sends the same page for ever.
-    if (number > 1 && page.entries.length > 0 && fingerprint === previous) return;
-    previous = fingerprint;
     for (const fault of page.rejected) onRejected(fault);
     const fresh = page.entries.filter((entry) => !seen.has(entry.trackingId));
     stalePages = fresh.length === 0 ? stalePages + 1 : 0;

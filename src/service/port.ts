@@ -136,6 +136,16 @@ export interface ServicePort {
     query: PollQuery,
     signal: AbortSignal,
   ): Promise<Page<ListedTransfer>>;
+  /**
+   * Every received transfer once, over all pages; entries that cannot be understood go to `onRejected`. The list is
+   * complete only where the iteration ends without a fault.
+   */
+  listReceived(
+    address: VerifiedAddress,
+    query: Omit<PollQuery, keyof PageQuery>,
+    onRejected: (fault: Fault) => void,
+    signal: AbortSignal,
+  ): AsyncIterable<ListedTransfer>;
   pollSent(address: VerifiedAddress, query: PollQuery, signal: AbortSignal): Promise<Page<ListedTransfer>>;
   /** Deprecated: exists in versions 1.x only. */
   pollSentLegacy(
@@ -148,7 +158,7 @@ export interface ServicePort {
   files(access: TransferAccess, signal: AbortSignal): Promise<readonly TransferFile[]>;
   openFile(
     access: TransferAccess,
-    fileId: string,
+    file: Pick<TransferFile, "id" | "name">,
     options: FileOptions,
     signal: AbortSignal,
   ): Promise<Download>;

@@ -8,7 +8,8 @@ import type { Http } from "./http.ts";
 import type { TransferAccess } from "./port.ts";
 import { decodeFiles, decodeInformation } from "./wire.ts";
 
-const MOST_CHECKSUM_BYTES = 16 * 1024 * 1024;
+/** A row is a name and a checksum; the subject has some room of its own. */
+const MOST_CHECKSUM_BYTES = { whole: 256 * 1024, perFile: 4 * 1024 };
 
 export async function fetchInformation(
   http: Http,
@@ -45,7 +46,8 @@ export async function fetchChecksums(
   signal: AbortSignal,
 ): Promise<ChecksumReport> {
   const download = await downloads.openChecksums(access, signal);
-  const bytes = await readAtMost(download.body, MOST_CHECKSUM_BYTES);
+  const mostBytes = MOST_CHECKSUM_BYTES.whole + files.length * MOST_CHECKSUM_BYTES.perFile;
+  const bytes = await readAtMost(download.body, mostBytes);
   if (bytes === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: "the checksums file" });
   return parseChecksums(bytes, download.contentType, files);
 }

@@ -32,7 +32,8 @@ export async function obtainToken(
   const what = `a verification token for ${email}`;
   const path = ["users", email, "verification", "token"];
   const json = code === undefined ? undefined : { verificationCode: code.reveal() };
-  return decodeToken(await http.json({ what, method: "POST", path, json }, signal), what);
+  const secrets = code === undefined ? [] : [code];
+  return decodeToken(await http.json({ what, method: "POST", path, json, secrets }, signal), what);
 }
 
 export async function requestClientId(http: Http, signal: AbortSignal): Promise<Secret> {

@@ -22,6 +22,8 @@ import type {
 } from "./port.ts";
 
 const Id = v.pipe(v.string(), v.nonEmpty());
+/** Text that is printed as it is: nothing in it may move a cursor. */
+const Plain = v.pipe(v.string(), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty say the same. */
@@ -170,7 +172,7 @@ const Verification = v.pipe(
 );
 
 const Token = v.pipe(
-  v.object({ token: Id, validUntil: Time }),
+  v.object({ token: Plain, validUntil: Time }),
   v.transform(({ token, validUntil }): VerificationToken => ({ token: new Secret(token), validUntil })),
 );
 
@@ -196,8 +198,12 @@ export const decodeToken: Decoder<VerificationToken> = decodeData(Token);
 export const decodeGeneratedPassword: Decoder<{ readonly password: string }> = decodeData(
   v.object({ password: Id }),
 );
-export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(v.object({ clientId: Id }));
+export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(
+  v.object({ clientId: Plain }),
+);
 export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) => check(Status, answer, what);
+
+const MOST_ENTRIES_PER_PAGE = 1_000;
 
 type Schema<Output> = v.GenericSchema<unknown, Output>;
 
@@ -207,13 +213,17 @@ function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
   return (answer, what) => check(envelope, answer, what).data;
 }
 
-/** A list in which each entry is judged alone. */
+/** A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer. */
 function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
   const decodeList = decodeData(v.array(v.unknown()));
   return (answer, what) => {
+    const list = decodeList(answer, what);
+    if (list.length > MOST_ENTRIES_PER_PAGE) {
+      throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
+    }
     const entries: Entry[] = [];
     const rejected: Fault[] = [];
-    for (const [at, raw] of decodeList(answer, what).entries()) {
+    for (const [at, raw] of list.entries()) {
       const result = v.safeParse(schema, raw);
       if (result.success) entries.push(result.output);
       else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));

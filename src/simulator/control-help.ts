@@ -1,10 +1,15 @@
 /** What `GET /control` tells: every call of the control interface, with an example. */
+import { SCENARIO_REFERENCE } from "./reference.ts";
 
-export const CONTROL_HELP = `The control interface of a simulated transfer service.
+/** `base`: where the simulator listens. */
+export function controlHelp(base: string): string {
+  return CONTROL_HELP.replaceAll("BASE", base);
+}
+
+const CONTROL_HELP = `The control interface of a simulated transfer service.
 Bodies and answers are JSON; what does not fit is answered with 400 and {"error": "<key>: <what is wrong>"}.
-In the examples, BASE is where the simulator listens.
 
-GET /control/transfers                                   every transfer, its password and its ids
+GET /control/transfers                                   every transfer: ids, password, how many were refused
   curl BASE/control/transfers
 
 POST /control/transfers                                  somebody sends a transfer
@@ -42,4 +47,5 @@ GET /control/requests                                    what was asked of the s
 
 GET /control/mails                                       the verification codes that were mailed
   curl BASE/control/mails
-`;
+
+${SCENARIO_REFERENCE}`;

@@ -1,6 +1,6 @@
 /** The control interface: what the simulator can be told over HTTP, beside the service that it plays. */
 import type { IncomingMessage } from "node:http";
-import { CONTROL_HELP } from "./control-help.ts";
+import { controlHelp } from "./control-help.ts";
 import { ScenarioError, ServiceError } from "./errors.ts";
 import type { Asked } from "./journal.ts";
 import { advanceBody, parseAs, parseFaultPlan, parseTransferPlan, replaceBody } from "./parse.ts";
@@ -40,7 +40,9 @@ interface Endpoint {
 function listEndpoints(simulator: Simulator): readonly Endpoint[] {
   const shown = (trackingId: string): Reply => jsonReply(200, findTransfer(simulator, trackingId));
   return [
-    endpoint("GET", "/control", () => textReply(200, "text/plain; charset=utf-8", CONTROL_HELP)),
+    endpoint("GET", "/control", () =>
+      textReply(200, "text/plain; charset=utf-8", controlHelp(simulator.url)),
+    ),
     endpoint("GET", "/control/transfers", () => jsonReply(200, simulator.transfers())),
     endpoint("POST", "/control/transfers", async (_id, body) =>
       jsonReply(201, simulator.addTransfer(parseTransferPlan(await body()))),

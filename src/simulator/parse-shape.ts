@@ -1,11 +1,12 @@
 /** The building blocks of the schemas: objects that know their keys, and messages that help to mend a file. */
 import * as v from "valibot";
+import { describeUnknownKey } from "../base/nearest.ts";
 
 /** An object of exactly these keys; an unknown one is refused by the nearest known one. */
 export function shape<const Entries extends v.ObjectEntries>(entries: Entries) {
   const known = Object.keys(entries);
   return v.strictObject(entries, (issue) => {
-    if (issue.expected === "never") return describeUnknownKey(issue.received, known);
+    if (issue.expected === "never") return describeUnknownKey(issue.received.replace(/^"|"$/g, ""), known);
     return issue.expected === "Object" ? "must be an object" : "is required";
   });
 }
@@ -35,27 +36,4 @@ export function describeIssues(issues: readonly v.BaseIssue<unknown>[]): string 
       return path === null ? issue.message : `${path}: ${issue.message}`;
     })
     .join("\n");
-}
-
-function describeUnknownKey(received: string, known: readonly string[]): string {
-  const key = received.replace(/^"|"$/g, "");
-  const [nearest] = known
-    .map((name) => ({ name, distance: distanceOf(key.toLowerCase(), name.toLowerCase()) }))
-    .toSorted((a, b) => a.distance - b.distance);
-  const isNear = nearest !== undefined && nearest.distance <= Math.max(2, nearest.name.length / 2);
-  return isNear ? `unknown key, did you mean ${nearest.name}?` : `unknown key, known are ${known.join(", ")}`;
-}
-
-/** How many letters have to be added, dropped or changed to make one text of the other. */
-function distanceOf(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [row, letter] of [...a].entries()) {
-    const current = [row + 1];
-    for (const [column, other] of [...b].entries()) {
-      const changed = (previous[column] ?? 0) + (letter === other ? 0 : 1);
-      current.push(Math.min(changed, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous.at(-1) ?? 0;
 }

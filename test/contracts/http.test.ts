@@ -7,7 +7,7 @@ import { Secret } from "../../src/base/secret.ts";
 import type { Download } from "../../src/service/port.ts";
 import type { Misbehaviour } from "../../src/simulator/scenario.ts";
 import { listen, openWitness } from "../support/servers.ts";
-import { openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
+import { firstFile, openPair, openTestService, SIGNAL, transferPlan, verify } from "../support/service.ts";
 
 const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
 
@@ -105,6 +105,34 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
   });
 });
 
+describe("what is refused stays refused, however slowly it is said", () => {
+  test("for JSON and for downloads", async () => {
+    const url = await listen(
+      createServer((_request, response) => {
+        response.writeHead(401, { "content-type": "application/json" });
+        const drip = setInterval(() => response.write(" "), 50);
+        response.on("close", () => clearInterval(drip));
+      }),
+    );
+    const { service, access } = await openPair({}, { baseUrl: new URL(url), timeoutMs: 200 });
+    const refused = { code: "PASSWORD_REFUSED", verdict: "wait" };
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject(refused);
+    await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(refused);
+  });
+
+  test("a stop that comes later does not hide it", async () => {
+    const stop = new AbortController();
+    const url = await listen(
+      createServer((_request, response) => {
+        response.writeHead(401).write(" ");
+        setTimeout(() => stop.abort(), 50);
+      }),
+    );
+    const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+    await expect(service.files(access, stop.signal)).rejects.toMatchObject({ code: "PASSWORD_REFUSED" });
+  });
+});
+
 describe("a body that breaks is a fault", () => {
   const bodies: readonly (readonly [string, Misbehaviour, string])[] = [
     ["reset", { kind: "reset", afterBytes: 100_000 }, "CONNECTION_LOST"],
@@ -117,7 +145,7 @@ describe("a body that breaks is a fault", () => {
       { timeoutMs: 300 },
     );
     simulator.addFault({ on: "file", does });
-    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL);
+    const download = await service.openFile(access, firstFile(transfer), {}, SIGNAL);
     await expect(count(download)).rejects.toMatchObject({ code });
   });
 
@@ -125,15 +153,15 @@ describe("a body that breaks is a fault", () => {
     const { service, access, transfer, simulator } = await openPair({
       transfers: [transferPlan({ files: LARGE })],
     });
-    const id = transfer.files[0]?.id ?? "";
+    const file = firstFile(transfer);
     simulator.addFault({ on: "file", does: { kind: "encoding", encoding: "gzip" } });
-    expect(await count(await service.openFile(access, id, {}, SIGNAL))).toBe(1_000_000);
+    expect(await count(await service.openFile(access, file, {}, SIGNAL))).toBe(1_000_000);
     simulator.addFault({ on: "file", does: { kind: "omit", headers: ["content-length", "etag"] } });
-    const bare = await service.openFile(access, id, {}, SIGNAL);
+    const bare = await service.openFile(access, file, {}, SIGNAL);
     expect(bare).toMatchObject({ totalBytes: undefined, etag: undefined });
     expect(await count(bare)).toBe(1_000_000);
     simulator.addFault({ on: "file", does: { kind: "encoding", encoding: "br" } });
-    await expect(service.openFile(access, id, {}, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+    await expect(service.openFile(access, file, {}, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
   test("also where the packing is broken", async () => {
@@ -145,8 +173,27 @@ describe("a body that breaks is a fault", () => {
       ),
     );
     const { service, access } = await openPair({}, { baseUrl: new URL(url) });
-    const download = await service.openFile(access, "x", {}, SIGNAL);
-    await expect(count(download)).rejects.toBeInstanceOf(Fault);
+    const download = await service.openFile(access, { id: "x", name: "x" }, {}, SIGNAL);
+    await expect(count(download)).rejects.toMatchObject({ code: "BAD_ANSWER" });
+  });
+
+  test("and so is a page for people in the place of a ZIP or a message", async () => {
+    const { service, access, simulator } = await openPair({ transfers: [transferPlan({ message: "Hi" })] });
+    for (const on of ["zip", "eml", "checksums"] as const) simulator.addFault({ on, does: { kind: "html" } });
+    const page = { code: "BAD_ANSWER", message: expect.stringContaining("a page for people") };
+    await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(page);
+    await expect(service.openEml(access, {}, SIGNAL)).rejects.toMatchObject(page);
+    await expect(service.checksums(access, [], SIGNAL)).rejects.toMatchObject(page);
+  });
+
+  test("a page of a list with more entries than any has is refused whole", async () => {
+    const text = JSON.stringify({ data: Array.from({ length: 5000 }, () => 0) });
+    const { service, simulator } = await openPair();
+    const address = await verify(service);
+    simulator.addFault({ on: "received", does: { kind: "body", text } });
+    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject({
+      code: "ANSWER_TOO_LARGE",
+    });
   });
 });
 
@@ -163,9 +210,7 @@ describe("secrets go to the configured origin only", () => {
         code: "REDIRECT_REFUSED",
         verdict: "wait",
       });
-      await expect(service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL)).rejects.toThrow(
-        witness.url,
-      );
+      await expect(service.openFile(access, firstFile(transfer), {}, SIGNAL)).rejects.toThrow(witness.url);
       expect(witness.seen).toEqual([]);
     },
   );
@@ -174,6 +219,7 @@ describe("secrets go to the configured origin only", () => {
     const { service, access, simulator } = await openPair();
     const { port } = new URL(simulator.url);
     const elsewhere = [
+      `http://127.0.0.1:${Number(port) === 65535 ? 1 : Number(port) + 1}/`,
       `https://127.0.0.1:${port}/`,
       `http://localhost:${port}/`,
       "//evil.example/",
@@ -217,6 +263,34 @@ describe("secrets go to the configured origin only", () => {
     const fault = await service.files(access, SIGNAL).catch((error: unknown) => error as Fault);
     expect(String(fault)).not.toContain("\u001b");
     expect(String(fault).length).toBeLessThan(400);
+  });
+
+  test("a base URL whose path looks like another host stays where it is", async () => {
+    const witness = await openWitness();
+    const { simulator, access } = await openPair();
+    const { host } = new URL(witness.url);
+    const service = openTestService(simulator, { baseUrl: new URL(`${simulator.url}//${host}/x`) });
+    await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "NO_SUCH_ENDPOINT" });
+    expect(witness.seen).toEqual([]);
+  });
+
+  test("nor one that stands in the body of a request, nor one that is half encoded", async () => {
+    const { service, access, simulator } = await openPair();
+    const code = new Secret("CODE-123456");
+    const echo = (on: "verification-token" | "password-check" | "files", errorMessage: string) =>
+      simulator.addFault({ on, does: { kind: "error", status: 400, errorMessage } });
+    echo("verification-token", 'bad value {"verificationCode":"CODE-123456"}');
+    echo("password-check", "MyNewPassword!9 is weak");
+    echo("files", "it was Sunny%2bHarbour&#37;42%20%C3%A4");
+    const faults = [
+      await service.obtainToken("a@example.com", code, SIGNAL).catch(String),
+      await service.checkPassword(new Secret("MyNewPassword!9"), SIGNAL).catch(String),
+      await service.files(access, SIGNAL).catch(String),
+    ];
+    for (const fault of faults) {
+      expect(fault).toContain("[secret]");
+      expect(fault).not.toMatch(/CODE-123456|MyNewPassword|Harbour/);
+    }
   });
 
   test("every request carries the four fixed headers, and a base URL may have a path of its own", async () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { fromBufferPromise } from "yauzl";
 import { Secret } from "../../src/base/secret.ts";
 import type { Download } from "../../src/service/port.ts";
-import { accessTo, openPair, SIGNAL, transferPlan } from "../support/service.ts";
+import { accessTo, firstFile, openPair, SIGNAL, transferPlan } from "../support/service.ts";
 
 describe("opening a transfer", () => {
   test("gives its size, the algorithm and its files", async () => {
@@ -163,7 +163,7 @@ describe("the checksums file", () => {
 describe("downloading", () => {
   test("gives a file's exact bytes, its size and its tag", async () => {
     const { service, access, transfer } = await openPair();
-    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, SIGNAL);
+    const download = await service.openFile(access, firstFile(transfer), {}, SIGNAL);
     expect(download).toMatchObject({ offset: 0, totalBytes: 5 });
     expect(download.etag).toBeDefined();
     expect(await text(download.body)).toBe("Hello");
@@ -172,36 +172,36 @@ describe("downloading", () => {
   test("goes on where an earlier download ended", async () => {
     const files = [{ name: "large", generate: { bytes: 300_000 } }];
     const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
-    const id = transfer.files[0]?.id ?? "";
-    const first = await service.openFile(access, id, {}, SIGNAL);
+    const file = firstFile(transfer);
+    const first = await service.openFile(access, file, {}, SIGNAL);
     const whole = await buffer(first.body);
     const resume = { offset: 123_456, etag: first.etag ?? "" };
-    const rest = await service.openFile(access, id, { resume }, SIGNAL);
+    const rest = await service.openFile(access, file, { resume }, SIGNAL);
     expect(rest).toMatchObject({ offset: 123_456, totalBytes: 300_000 });
     expect(Buffer.concat([whole.subarray(0, 123_456), await buffer(rest.body)]).equals(whole)).toBe(true);
   });
 
   test("starts again where the file has changed or ranges are ignored", async () => {
     const { service, access, transfer, simulator } = await openPair();
-    const id = transfer.files[0]?.id ?? "";
-    const changed = await service.openFile(access, id, { resume: { offset: 2, etag: '"other"' } }, SIGNAL);
+    const file = firstFile(transfer);
+    const changed = await service.openFile(access, file, { resume: { offset: 2, etag: '"other"' } }, SIGNAL);
     expect(changed.offset).toBe(0);
     expect(await text(changed.body)).toBe("Hello");
     simulator.addFault({ on: "file", does: { kind: "range", mode: "ignore" } });
-    const ignored = await service.openFile(access, id, { resume: { offset: 2 } }, SIGNAL);
+    const ignored = await service.openFile(access, file, { resume: { offset: 2 } }, SIGNAL);
     expect(ignored.offset).toBe(0);
     expect(await text(ignored.body)).toBe("Hello");
   });
 
   test("is a fault where the range is refused or another part comes", async () => {
     const { service, access, transfer, simulator } = await openPair();
-    const id = transfer.files[0]?.id ?? "";
+    const file = firstFile(transfer);
     simulator.addFault({ on: "file", does: { kind: "range", mode: "refuse" } });
     const resume = { offset: 2 };
-    await expect(service.openFile(access, id, { resume }, SIGNAL)).rejects.toMatchObject({
+    await expect(service.openFile(access, file, { resume }, SIGNAL)).rejects.toMatchObject({
       code: "RANGE_REFUSED",
     });
-    await expect(service.openFile(access, id, { resume: { offset: 99 } }, SIGNAL)).rejects.toMatchObject({
+    await expect(service.openFile(access, file, { resume: { offset: 99 } }, SIGNAL)).rejects.toMatchObject({
       code: "RANGE_REFUSED",
     });
   });
@@ -209,7 +209,7 @@ describe("downloading", () => {
   test("does not trust a weak tag to mean the same bytes", async () => {
     const { service, access, transfer } = await openPair();
     const resume = { offset: 2, etag: 'W/"x"' };
-    const rest = await service.openFile(access, transfer.files[0]?.id ?? "", { resume }, SIGNAL);
+    const rest = await service.openFile(access, firstFile(transfer), { resume }, SIGNAL);
     expect(rest.offset).toBe(2);
     expect(await text(rest.body)).toBe("llo");
   });
@@ -217,7 +217,7 @@ describe("downloading", () => {
   test("stops at the first byte too many", async () => {
     const { service, access, transfer, simulator } = await openPair();
     simulator.addFault({ on: "file", does: { kind: "lengthen", bytes: 3 } });
-    const download = await service.openFile(access, transfer.files[0]?.id ?? "", { maxBytes: 5 }, SIGNAL);
+    const download = await service.openFile(access, firstFile(transfer), { maxBytes: 5 }, SIGNAL);
     await expect(drain(download)).rejects.toMatchObject({ code: "SIZE_MISMATCH", verdict: "quarantine" });
   });
 
@@ -271,10 +271,10 @@ describe("downloading", () => {
       { transfers: [transferPlan({ files })] },
       { connections: 1 },
     );
-    const id = transfer.files[0]?.id ?? "";
-    (await service.openFile(access, id, {}, SIGNAL)).cancel();
-    await drain(await service.openFile(access, id, {}, SIGNAL));
-    for await (const _chunk of (await service.openFile(access, id, {}, SIGNAL)).body) break;
+    const file = firstFile(transfer);
+    (await service.openFile(access, file, {}, SIGNAL)).cancel();
+    await drain(await service.openFile(access, file, {}, SIGNAL));
+    for await (const _chunk of (await service.openFile(access, file, {}, SIGNAL)).body) break;
     expect(await service.files(access, SIGNAL)).toHaveLength(1);
   });
 
@@ -282,7 +282,7 @@ describe("downloading", () => {
     const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
     const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
     const stop = new AbortController();
-    const download = await service.openFile(access, transfer.files[0]?.id ?? "", {}, stop.signal);
+    const download = await service.openFile(access, firstFile(transfer), {}, stop.signal);
     const reading = (async () => {
       for await (const _chunk of download.body) stop.abort();
     })();

@@ -1,5 +1,5 @@
 /** `inlet api` as people and programs use it, against the simulated service. */
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
@@ -135,7 +135,8 @@ describe("shows", () => {
 
   test("that a service is too old", async () => {
     const { api } = await setUp({ apiVersion: "1.12" });
-    expect((await api("status")).stderr).toContain("older than 1.13");
+    const unsaid = await api("status");
+    expect(unsaid).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("older than 1.13") });
     const tooOld = await setUp({ apiVersion: "1.9" });
     expect((await tooOld.api("received", MAILBOX)).stderr).toContain("Inlet needs version 1.12 or newer");
   });
@@ -145,7 +146,7 @@ describe("downloads", () => {
   test("every file, verified, under its own name, and leaves nothing else behind", async () => {
     const { api, transferId, folder } = await setUp();
     const { exitCode, stdout } = await api("get", transferId);
-    expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\nGröße, 2.csv\t8\tSHA-256\n"]);
+    expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\t\nGröße, 2.csv\t8\tSHA-256\t\n"]);
     expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("Hello");
   });
@@ -177,8 +178,43 @@ describe("downloads", () => {
     await writeFile(join(folder, "a.txt"), "mine");
     const { exitCode, stderr } = await api("get", transferId, "a.txt");
     expect(exitCode).toBe(2);
-    expect(stderr).toContain("There already is a file of that name, and nothing is ever overwritten: a.txt.");
+    expect(stderr).toContain(
+      "There already is something else of that name, and nothing is ever overwritten: a.txt.",
+    );
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("mine");
+  });
+
+  test("what is missing when it is called again, and says what was there already", async () => {
+    const { api, transferId, folder, simulator } = await setUp();
+    simulator.addFault({ on: "file", file: "Größe, 2.csv", does: { kind: "reset" } });
+    const broken = await api("get", transferId);
+    expect(broken).toMatchObject({ exitCode: 4, stdout: "a.txt\t5\tSHA-256\t\n" });
+    expect(broken.stderr).toContain('the file "Größe, 2.csv"');
+    const again = await api("get", transferId);
+    expect(again).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining("a.txt\t5\tSHA-256\talready here"),
+    });
+    expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
+  });
+
+  test("the good files although one is bad, into a folder of choice", async () => {
+    const files = [
+      { name: "bad", text: "1", listChecksum: "wrong" },
+      { name: "../harm", text: "2" },
+      { name: "good", text: "3" },
+    ] as const;
+    const { api, transferId, folder } = await setUp({ transfers: [transferPlan({ files })] });
+    await mkdir(join(folder, "into"));
+    const { exitCode, stdout, stderr } = await api("get", transferId, "-o", "into");
+    expect([exitCode, stdout]).toEqual([3, "into/good\t1\tSHA-256\t\n"]);
+    expect(stderr).toContain("do not match the sender's checksum");
+    expect(stderr).toContain('could do harm here: "../harm"');
+    const several = await api("get", transferId, "-o", "nowhere");
+    expect(several).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("--output must be a folder"),
+    });
   });
 
   test.each([
@@ -206,7 +242,7 @@ describe("downloads", () => {
   });
 
   test("nothing under a name that could do harm here", async () => {
-    const names = ["../outside", "/etc/passwd", "-rf", "a\u0000b", "..", "x".repeat(256)];
+    const names = ["../outside", "/etc/passwd", "-rf", ".profile", "a\u0000b", "..", "x".repeat(256)];
     const transfers = names.map((name) => transferPlan({ files: [{ name, text: "x" }] }));
     const { simulator, folder, options } = await setUp({ transfers });
     for (const transfer of simulator.transfers()) {
@@ -214,7 +250,7 @@ describe("downloads", () => {
       const args = ["api", "get", id, "--password-file", "-"];
       const { exitCode, stderr } = await runProgram(args, { ...options, input: transfer.password });
       expect(exitCode).toBe(2);
-      expect(stderr).toContain("cannot be used as a file name here: choose one with --output");
+      expect(stderr).toContain("The sender's file name could do harm here");
     }
     expect(await readdir(folder)).toEqual([]);
   });
@@ -237,7 +273,7 @@ describe("downloads", () => {
       ...options,
       env: { ...options.env, INLET_PASSWORD: PASSWORD },
     });
-    await expect.poll(() => readdir(folder)).toHaveLength(1);
+    await expect.poll(() => readdir(folder), { timeout: 20_000 }).toHaveLength(1);
     const ended = new Promise((done) => child.once("exit", done));
     child.kill("SIGINT");
     expect(await ended).toBe(130);
@@ -279,11 +315,85 @@ describe("passwords by hand", () => {
     expect(simulator.refusedPasswords(trackingId)).toHaveLength(4);
   });
 
+  test("that are no line of UTF-8 text are not sent at all", async () => {
+    const { options, transferId, simulator, folder } = await setUp();
+    const bad = [
+      Buffer.from("M\xfcller", "latin1"),
+      Buffer.from(`${PASSWORD}\nmore\n`),
+      Buffer.from("a\u0000b"),
+    ];
+    for (const content of bad) {
+      await writeFile(join(folder, "bad"), content);
+      const result = await runProgram(["api", "info", transferId, "--password-file", "bad"], options);
+      expect(result).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("nothing was sent") });
+    }
+    expect(simulator.requests()).toEqual([]);
+    await writeFile(join(folder, "marked"), `\ufeff${PASSWORD}`);
+    const marked = await runProgram(["api", "info", transferId, "--password-file", "marked"], options);
+    expect(marked.exitCode).toBe(0);
+  });
+
+  test("are asked for, and Ctrl-C or Ctrl-D at the question ends it without a trace", async () => {
+    const { options, transferId, simulator } = await setUp();
+    const prompt = "Password of transfer";
+    const interrupted = await runOnTerminal(["api", "info", transferId], {
+      ...options,
+      input: "\u0003",
+      prompt,
+    });
+    const ended = await runOnTerminal(["api", "info", transferId], { ...options, input: "\u0004", prompt });
+    expect([interrupted.exitCode, ended.exitCode]).toEqual([130, 2]);
+    for (const { stdout } of [interrupted, ended]) expect(stdout).not.toMatch(/^\s+at /m);
+    expect(simulator.requests()).toEqual([]);
+  });
+
   test("that are missing are asked for in a sentence", async () => {
     const { options, transferId } = await setUp();
     const { exitCode, stderr } = await runProgram(["api", "info", transferId], options);
     expect(exitCode).toBe(2);
     expect(stderr).toContain("no password: give --password-file");
+  });
+});
+
+describe("the configuration file", () => {
+  test("describes the service, and a mailbox's own", async () => {
+    const { folder, simulator, transferId } = await setUp();
+    await writeFile(join(folder, "client-id"), `${simulator.clientId}\n`, { mode: 0o600 });
+    const text = `
+service: { baseUrl: http://127.0.0.1:1, clientId: { file: client-id } }
+mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.url}" } }]
+`;
+    const config = join(folder, "inlet.yaml");
+    await writeFile(config, text);
+    const common = await runProgram(["api", "--config", config, "received", MAILBOX]);
+    expect(common).toMatchObject({ exitCode: 4, stdout: "" });
+    const ways = [
+      await runProgram(["api", "--config", config, "--mailbox", "orders", "received", MAILBOX]),
+      await runProgram(["api", "--base-url", simulator.url, "received", MAILBOX], {
+        env: { INLET_CONFIG: config },
+      }),
+      await runProgram(["api", "received", MAILBOX], {
+        env: { INLET_CONFIG: config, INLET_SERVICE__BASEURL: simulator.url },
+      }),
+    ];
+    for (const { exitCode, stdout } of ways) {
+      expect(exitCode).toBe(0);
+      expect(stdout).toContain(transferId);
+    }
+    expect(await readFile(config, "utf8")).toBe(text);
+    expect((await readdir(folder)).toSorted()).toEqual(["client-id", "inlet.yaml"]);
+  });
+
+  test("is named where it is wrong", async () => {
+    const folder = await makeFolder();
+    const config = join(folder, "inlet.yaml");
+    await writeFile(config, "service:\n  baseUrl: https://transfer.example.com\n  clientId: hunter2\n");
+    const { exitCode, stderr } = await runProgram(["api", "--config", config, "status"]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(`${config}:3:3: service.clientId: must be 50 to 4000 letters and digits`);
+    expect(stderr).not.toContain("hunter2");
+    const missing = await runProgram(["api", "--config", join(folder, "none"), "status"]);
+    expect(missing.stderr).toContain("none does not exist, and --config names it");
   });
 });
 

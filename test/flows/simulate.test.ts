@@ -20,7 +20,7 @@ interface FirstLine {
 describe("the simulated service", () => {
   test("says in its first line where it is and what it holds, and can be asked by hand", async () => {
     const { child, first } = await startSimulator([]);
-    expect(Object.keys(first)).toEqual(["url", "clientId", "transfers"]);
+    expect(Object.keys(first)).toEqual(["url", "clientId", "pid", "transfers"]);
     expect(Object.keys(first.transfers[0] ?? {})).toEqual([
       "mailbox",
       "trackingId",

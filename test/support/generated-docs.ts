@@ -2,12 +2,20 @@
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
+import { variableFor } from "../../src/config/environment.ts";
+import { describeAllowed } from "../../src/config/explain.ts";
+import { SCHEMA } from "../../src/config/schema.ts";
+import { type SchemaNode, SECRET } from "../../src/config/schema-nodes.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 /** Path from the project's root → content. */
 export function generateDocs(): Record<string, string> {
-  return { "docs/faults.md": faultsPage() };
+  return {
+    "docs/faults.md": faultsPage(),
+    "docs/configuration.md": configurationPage(),
+    "config/inlet.schema.json": editorSchema(),
+  };
 }
 
 function faultsPage(): string {
@@ -28,6 +36,135 @@ The verdict says what Inlet does about it by itself:
 |---|---|---|---|
 ${rows.join("\n")}
 `;
+}
+
+function configurationPage(): string {
+  const { service, mailboxes, limits, handoff, ...top } = SCHEMA.properties;
+  return `# Configuration
+
+One YAML file says everything. It is looked for in this order:
+
+1. where \`--config PATH\` says,
+2. where the variable \`INLET_CONFIG\` says,
+3. at \`/etc/inlet/inlet.yaml\`.
+
+A file that was named must exist. Where none was named and none is at the usual place, the environment alone will do.
+Inlet reads the file and never writes to it.
+
+The smallest file that works:
+
+\`\`\`yaml
+service:
+  baseUrl: https://transfer.example.com
+  clientId: { credential: client-id }
+inbox: /srv/inbox
+mailboxes:
+  - email: orders@example.com
+    passwords:
+      - { sender: "*@supplier.example", password: { credential: supplier } }
+\`\`\`
+
+[config/inlet.example.yaml](../config/inlet.example.yaml) shows every key with an explanation. Editors that know JSON Schema
+complete and check keys with [config/inlet.schema.json](../config/inlet.schema.json); the first line of the example tells
+them where it is.
+
+Durations are written as \`250ms\`, \`30s\`, \`5m\` or \`1h\`; sizes as \`10MiB\`, \`1GB\` or a number of bytes. A relative
+path begins in the folder of the file, or, in a variable, in the current folder. \`~\` is not expanded.
+
+## Top level
+
+${keyTable(top, SCHEMA.required)}
+
+## service
+
+${service.description}
+
+${keyTable(service.properties, ["baseUrl"])}
+
+## mailboxes
+
+${mailboxes.description} Each has these keys:
+
+${keyTable(mailboxes.items.properties, mailboxes.items.required)}
+
+Each entry of \`passwords\` has these:
+
+${keyTable(mailboxes.items.properties.passwords.items.properties, ["password"])}
+
+## limits
+
+${limits.description}
+
+${keyTable(limits.properties, [])}
+
+## handoff
+
+${handoff.description}
+
+${keyTable(handoff.properties, [])}
+
+Permissions are octal, whether written as \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a
+decimal number.
+
+## Secrets
+
+Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`), it can stand there as text, or be one of these:
+
+${keyTable(SECRET.properties, [])}
+
+A secret is read when it is needed, so that a changed one counts without a restart. Files, variables and credentials are
+also read once at the start, so that a missing one is reported then and not in the middle of the night. Commands are not
+run before they are needed; they have 30 seconds, and what they write to standard error is dropped. A secret is UTF-8 text
+of at most 64 KiB.
+
+Inlet warns about a secret file that others can read, and about a configuration that others can read and that holds a
+secret as text. A file that belongs to somebody else and is readable by a group is not reported: that group is how Inlet
+reads it.
+
+## Environment
+
+Every key can be set by a variable, which wins over the file: \`INLET_\` and the key's path in capitals, with two underscores
+between its parts. Lists, and whole groups, are given as JSON. An empty variable counts as none.
+
+| variable | sets |
+|---|---|
+${[["service", "baseUrl"], ["service", "clientId", "file"], ["inbox"], ["limits", "minFreeSpace"]]
+  .map((path) => `| \`${variableFor(path)}\` | \`${path.join(".")}\` |`)
+  .join("\n")}
+| \`INLET_MAILBOXES\` | \`mailboxes\`, such as \`[{"email": "orders@example.com"}]\` |
+
+A variable that is all but one of these is refused, and the right one is named. Others that begin with \`INLET_\` are left
+alone.
+
+## When something is wrong
+
+Everything that is wrong is reported at once, one line each: where it stands, the key, and what is allowed. Values of
+keys that may hold a secret are never shown.
+
+\`\`\`
+/etc/inlet/inlet.yaml:9:5: mailboxes[0].pol: unknown key, did you mean poll?
+/etc/inlet/inlet.yaml:12:3: limits.transfers: "many" is not a whole number from 1 to 1000
+INLET_SERVICE__TIMEOUT: service.timeout: "soon" is not a duration such as 250ms, 30s, 5m or 1h
+\`\`\`
+`;
+}
+
+function keyTable(keys: Readonly<Record<string, SchemaNode>>, required: readonly string[]): string {
+  const rows = Object.entries(keys).map(([key, node]) => {
+    const absent = required.includes(key)
+      ? "required"
+      : node.default === undefined
+        ? ""
+        : `\`${node.default}\``;
+    return `| \`${key}\` | ${describeAllowed(node)} | ${absent} | ${node.description} |`;
+  });
+  return ["| key | holds | default | means |", "|---|---|---|---|", ...rows].join("\n");
+}
+
+/** Short lists on one line, as the formatter wants them. */
+function editorSchema(): string {
+  const text = JSON.stringify(SCHEMA, null, 2);
+  return `${text.replace(/\[\s+("[^\]]*")\s+\]/g, (_, items: string) => `[${items.replace(/,\s+/g, ", ")}]`)}\n`;
 }
 
 if (import.meta.main) {

@@ -44,6 +44,9 @@ export function openTestService(simulator: Simulator, options: Partial<ServiceOp
     clientId: new Secret(simulator.clientId),
     acceptLanguage: "en",
     proxy: NO_PROXY,
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
     timeoutMs: 20_000,
     connections: 8,
     idListForm: "repeat",
@@ -77,6 +80,12 @@ export function accessTo(transfer: SimulatedTransfer, mailbox: string = MAILBOX)
   const own = transfer.recipients.find((recipient) => recipient.mailbox === mailbox);
   if (own === undefined) throw new Error(`${mailbox} is no recipient`);
   return { transferId: own.transferId, password: new Secret(transfer.password) };
+}
+
+export function firstFile({ files }: SimulatedTransfer): { id: string; name: string } {
+  const [file] = files;
+  if (file === undefined) throw new Error("the transfer has no file");
+  return file;
 }
 
 export async function verify(service: ServicePort, email: string = MAILBOX): Promise<VerifiedAddress> {

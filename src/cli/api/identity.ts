@@ -1,5 +1,5 @@
 /** `api status`, `api client-id` and `api verification`: who the service is, and who we are to it. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { Fault } from "../../base/faults.ts";
 import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
 import type { ApiVersion, VerificationStatus } from "../../service/port.ts";
@@ -29,7 +29,7 @@ export function addIdentity(api: Command, run: Run): void {
     .command("token")
     .description("obtain a token by client id, or by a mailed code, and print it")
     .argument("<email>")
-    .option("--code", "ask for the mailed code at the terminal")
+    .addOption(new Option("--code", "ask for the mailed code at the terminal").conflicts("codeFile"))
     .option("--code-file <file>", "read the mailed code from a file, or from standard input for -");
   token.action((email: string) => run((context) => makeToken(context, email, token.optsWithGlobals())));
 }
@@ -38,8 +38,14 @@ function showStatus(context: Context, options: ApiOptions): Promise<Outcome> {
   return withService(context, options, async ({ service }) => {
     const versions = await service.apiVersions(context.stop);
     printRows(context, options, VERSION_COLUMNS, versions ?? [], { apiVersions: versions ?? null });
-    if (versions === undefined) say(context, "The service does not tell its version: it is older than 1.13.");
-    const fits = versions?.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION) ?? true;
+    if (versions === undefined) {
+      say(
+        context,
+        "It does not tell its version: either it is older than 1.13, or the base URL is not quite right.",
+      );
+      return "attention";
+    }
+    const fits = versions.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION);
     if (!fits) throw new Fault("API_VERSION");
     return "fine";
   });

@@ -56,9 +56,9 @@ function getFile(
   path: string,
   options: ApiOptions & { readonly output?: string },
 ): Promise<Outcome> {
+  const target = options.output ?? ownName(basename(path));
   return withService(context, options, async ({ service }) => {
     const download = await service.openLanguageFile(id, path, context.stop);
-    const target = options.output ?? ownName(basename(path));
     const saved = await saveDownload(context, download, target, { checksums: [] });
     if (options.json) printJson(context, { path: saved.path, bytes: saved.bytes });
     else context.stdout.write(`${saved.path}\n`);

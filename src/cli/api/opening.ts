@@ -1,6 +1,6 @@
 /** What a transfer holds, and what is to be expected of each of its files. */
 import { Fault } from "../../base/faults.ts";
-import type { Checksum } from "../../model/checksum.ts";
+import { type Checksum, checksumOf } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
 import type { ChecksumReport } from "../../service/checksums.ts";
 import type { ServicePort, TransferAccess } from "../../service/port.ts";
@@ -25,8 +25,7 @@ export async function openTransfer(
   return {
     files,
     checksumsOf(file) {
-      const { checksum: value } = file;
-      const listed = value === undefined || algorithm === undefined ? undefined : { value, algorithm };
+      const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
       return [listed, csv?.byFileId.get(file.id)?.checksum].filter((checksum) => checksum !== undefined);
     },
   };

@@ -6,6 +6,7 @@ import { Fault } from "../../base/faults.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
 import type { Context } from "../context.ts";
+import { printRows } from "../printing.ts";
 import { startProgress } from "../progress.ts";
 
 /** What is known beforehand of a body. */
@@ -20,6 +21,8 @@ export interface Saved {
   readonly bytes: number;
   /** The algorithms by which it was verified, as the service spells them; none: nothing was there to verify by. */
   readonly verifiedBy: readonly string[];
+  /** It was there before, and is the same. */
+  readonly already?: boolean;
 }
 
 /** `inspect` may look at the whole file before it gets its name, and throw. */
@@ -39,19 +42,41 @@ export async function saveDownload(
   } finally {
     download.cancel();
   }
-  return { path: target, bytes, verifiedBy: [...new Set(expected.checksums.map((sum) => sum.algorithm))] };
+  return { path: target, bytes, verifiedBy: algorithmsOf(expected.checksums) };
 }
 
 /** The name that the sender chose, where it can be one here without harm. */
 export function ownName(name: string): string {
   const harmful =
     /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
-  if (harmful || name.startsWith("-")) {
-    throw new Fault("CONFIG_INVALID", {
-      detail: `${JSON.stringify(name)} cannot be used as a file name here: choose one with --output`,
-    });
+  // Hidden files may be settings that some program reads by itself.
+  if (harmful || /^[-.]/.test(name)) {
+    throw new Fault("NAME_UNUSABLE", { detail: JSON.stringify(name) });
   }
   return join(".", name);
+}
+
+export function algorithmsOf(checksums: readonly Checksum[]): string[] {
+  return [...new Set(checksums.map((checksum) => checksum.algorithm))];
+}
+
+export function reportSaved(
+  context: Context,
+  options: { readonly json?: boolean },
+  saved: readonly Saved[],
+): void {
+  const unverified = "nothing: the service has no checksum";
+  printRows(
+    context,
+    options,
+    [
+      { title: "SAVED", value: (file) => file.path },
+      { title: "BYTES", right: true, value: (file) => String(file.bytes) },
+      { title: "VERIFIED BY", value: (file) => file.verifiedBy.join(", ") || unverified },
+      { title: "", value: (file) => (file.already ? "already here" : "") },
+    ],
+    saved,
+  );
 }
 
 async function receive(

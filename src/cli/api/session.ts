@@ -1,10 +1,11 @@
 /** What every `api` command needs before it can ask: the client, the address's token, the transfer's password. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { Fault } from "../../base/faults.ts";
 import { Secret } from "../../base/secret.ts";
-import { readServiceSettings, type ServiceSettings } from "../../config/service.ts";
+import { loadService } from "../../config/load.ts";
+import type { ServiceSettings } from "../../config/settings.ts";
 import { openService } from "../../service/open.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden } from "../asking.ts";
@@ -15,6 +16,8 @@ const CONNECTIONS = 4;
 
 export interface ApiOptions {
   readonly baseUrl?: string;
+  readonly config?: string;
+  readonly mailbox?: string;
   readonly json?: boolean;
 }
 
@@ -38,14 +41,18 @@ export async function withService(
   options: ApiOptions,
   work: (session: Session) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const settings = await readServiceSettings(context.env, options.baseUrl);
-  const service = openService({
-    ...connectionOf(settings),
-    clientId: settings.clientId ?? throwawayClientId(),
-  });
+  const { config: path, baseUrl, mailbox } = options;
+  const settings = await loadService({ path, baseUrl, mailbox, env: context.env });
+  const clientId = await settings.clientId?.read(context.stop);
+  const token = await settings.token?.read(context.stop);
+  const service = openService({ ...connectionOf(settings), clientId: clientId ?? throwawayClientId() });
+  const verified = async (email: string): Promise<VerifiedAddress> => {
+    if (token !== undefined) return { email, token };
+    if (clientId === undefined) throw noClientId();
+    return { email, token: (await service.obtainToken(email, undefined, context.stop)).token };
+  };
   try {
-    const { token } = settings;
-    return await work({ service, token, verified: (email) => verify(context, settings, service, email) });
+    return await work({ service, token, verified });
   } finally {
     await service.close();
   }
@@ -75,42 +82,38 @@ export async function accessTo(
 export async function readSecret(context: Context, path: string | undefined): Promise<Secret | undefined> {
   if (path === undefined) return undefined;
   try {
-    const content = path === "-" ? await text(context.stdin) : await readFile(path, "utf8");
-    return new Secret(content.replace(/\r?\n$/, ""));
+    const content = path === "-" ? await buffer(context.stdin) : await readFile(path);
+    return parseSecret(content, path === "-" ? "standard input" : path);
   } catch (cause) {
+    if (cause instanceof Fault) throw cause;
     throw new Fault("CONFIG_INVALID", { detail: `${path} cannot be read`, cause });
   }
 }
 
-function connectionOf(settings: ServiceSettings) {
-  const { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs } = settings;
-  return {
-    baseUrl,
-    acceptLanguage,
-    proxy,
-    timeoutMs,
-    connections: CONNECTIONS,
-    idListForm: "repeat" as const,
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  };
+/** One line of UTF-8: anything else is a mistake that would cost an attempt. */
+function parseSecret(content: Uint8Array, where: string): Secret {
+  let line: string;
+  try {
+    line = new TextDecoder("utf-8", { fatal: true }).decode(content).replace(/\r?\n$/, "");
+  } catch (cause) {
+    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} is not UTF-8 text; nothing was sent`, cause });
+  }
+  if (/\p{Cc}/u.test(line)) {
+    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} holds more than one line; nothing was sent` });
+  }
+  return new Secret(line);
 }
 
-async function verify(
-  context: Context,
-  settings: ServiceSettings,
-  service: ServicePort,
-  email: string,
-): Promise<VerifiedAddress> {
-  if (settings.token !== undefined) return { email, token: settings.token };
-  if (settings.clientId === undefined) {
-    throw new Fault("CONFIG_INVALID", {
-      detail: "a verified address needs the client id that is registered for it: set INLET_SERVICE__CLIENTID",
-    });
-  }
-  const { token } = await service.obtainToken(email, undefined, context.stop);
-  return { email, token };
+function connectionOf({ baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs }: ServiceSettings) {
+  const idListForm = "repeat" as const;
+  return { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs, connections: CONNECTIONS, idListForm };
+}
+
+function noClientId(): Fault {
+  return new Fault("CONFIG_INVALID", {
+    detail:
+      "a verified address needs the client id that is registered for it: give service.clientId or set INLET_SERVICE__CLIENTID",
+  });
 }
 
 /** Operations that know nobody still want a client id of the right form. */

@@ -1,6 +1,6 @@
 /** `api info`, `api files` and `api checksums`: what a transfer consists of. */
-import { buffer } from "node:stream/consumers";
-import type { Command } from "commander";
+import { once } from "node:events";
+import { type Command, Option } from "commander";
 import type { TransferFile, TransferInformation } from "../../model/transfer.ts";
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import type { Context, Outcome, Run } from "../context.ts";
@@ -30,7 +30,9 @@ export function addAccess(command: Command): Command {
   return command
     .argument("<transfer-id>", "the recipient's own id of the transfer, as 'api received' lists it")
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
-    .option("--no-password", "send none, for transfers that need none");
+    .addOption(
+      new Option("--no-password", "send none, for transfers that need none").conflicts("passwordFile"),
+    );
 }
 
 function showInformation(context: Context, transferId: string, options: TransferOptions): Promise<Outcome> {
@@ -67,7 +69,8 @@ function showChecksums(context: Context, transferId: string, options: TransferOp
   return withService(context, options, async ({ service }) => {
     const access = await accessTo(context, transferId, options);
     if (options.raw) {
-      context.stdout.write(await buffer((await service.openChecksums(access, context.stop)).body));
+      const { body } = await service.openChecksums(access, context.stop);
+      for await (const chunk of body) if (!context.stdout.write(chunk)) await once(context.stdout, "drain");
       return "fine";
     }
     const files = await service.files(access, context.stop);

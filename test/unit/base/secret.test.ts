@@ -26,4 +26,17 @@ describe("a secret", () => {
   test("is scrubbed whole where one is part of another", () => {
     expect(scrub("abcdef", [new Secret("abc"), new Secret("abcdef")])).toBe("[secret]");
   });
+
+  test.each(["HUNTER+two", "hunter%2btwo", "h%75nter+two", "hunter&#43;two", "hunter&#x2B;two"])(
+    "takes the whole text with it where it shows through another spelling: %s",
+    (spelling) => {
+      expect(scrub(`it was ${spelling}`, [new Secret("hunter+two")])).toBe("[secret]");
+    },
+  );
+
+  test("leaves other text alone", () => {
+    expect(scrub("The service is closed: 100% of it", [new Secret("hunter2"), new Secret("x")])).toBe(
+      "The service is closed: 100% of it",
+    );
+  });
 });

@@ -1,22 +1,30 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { readServiceSettings } from "../../../src/config/service.ts";
+import { loadService, type ServiceOptions } from "../../../src/config/load.ts";
+import type { ServiceSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
+import { SIGNAL } from "../../support/service.ts";
+import { CLIENT_ID, faultMessage, NOWHERE, writeConfig } from "./stage.ts";
 
 const BASE = { INLET_SERVICE__BASEURL: "https://transfer.example.com/base" };
 
+function load(options: ServiceOptions): Promise<ServiceSettings> {
+  return loadService({ defaultPath: NOWHERE, ...options });
+}
+
 describe("the service as the environment describes it", () => {
   test("has sensible defaults", async () => {
-    const settings = await readServiceSettings(BASE, undefined);
+    const settings = await load({ env: BASE });
     expect(settings.baseUrl.href).toBe("https://transfer.example.com/base");
     expect(settings).toMatchObject({
       acceptLanguage: "en",
       timeoutMs: 30_000,
       clientId: undefined,
       ca: undefined,
+      proxy: { http: "", https: "", except: "" },
     });
-    expect(settings.proxy).toEqual({ http: "", https: "", except: "" });
   });
 
   test("is reached through the proxy of the environment, or the one of its own", async () => {
@@ -27,52 +35,104 @@ describe("the service as the environment describes it", () => {
       NO_PROXY: "x.example",
       HTTP_PROXY: "http://c",
     };
-    expect((await readServiceSettings(env, undefined)).proxy).toEqual({
-      http: "http://c",
-      https: "http://b",
-      except: "x.example",
-    });
+    expect((await load({ env })).proxy).toEqual({ http: "http://c", https: "http://b", except: "x.example" });
     const own = { ...env, INLET_SERVICE__PROXY: "http://own" };
-    expect((await readServiceSettings(own, undefined)).proxy).toEqual({
-      http: "http://own",
-      https: "http://own",
-      except: "",
-    });
-  });
-
-  test("hides its secrets", async () => {
-    const clientId = "C".repeat(64);
-    const env = { ...BASE, INLET_SERVICE__CLIENTID: clientId, INLET_SERVICE__VERIFICATION__TOKEN: "t0ken" };
-    const settings = await readServiceSettings(env, undefined);
-    expect(JSON.stringify(settings)).not.toMatch(/CCCC|t0ken/);
-    expect(settings.clientId?.reveal()).toBe(clientId);
+    expect((await load({ env: own })).proxy).toEqual({ http: "http://own", https: "http://own", except: "" });
   });
 
   test("may use plain http on this machine, elsewhere only when told to", async () => {
     for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"]) {
-      expect((await readServiceSettings({}, `http://${host}:8080`)).baseUrl.hostname).toBe(host);
+      expect((await load({ env: {}, baseUrl: `http://${host}:8080` })).baseUrl.hostname).toBe(host);
     }
     for (const host of ["example.com", "localhost.example.com", "128.0.0.1", "[::2]"]) {
-      await expect(readServiceSettings({}, `http://${host}`)).rejects.toMatchObject({
-        code: "CONFIG_INVALID",
-      });
-      expect(await readServiceSettings({ INLET_SERVICE__ALLOWHTTP: "true" }, `http://${host}`)).toBeDefined();
+      const baseUrl = `http://${host}`;
+      await expect(load({ env: {}, baseUrl })).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+      expect(await load({ env: { INLET_SERVICE__ALLOWHTTP: "true" }, baseUrl })).toBeDefined();
     }
   });
 
-  test("may name files with certificates", async () => {
-    const ca = join(await makeFolder(), "ca.pem");
-    await writeFile(ca, "PEM");
-    expect((await readServiceSettings({ ...BASE, INLET_SERVICE__CA: ca }, undefined)).ca).toBe("PEM");
+  test("may name files with certificates, whose key is shown nowhere", async () => {
+    const folder = await makeFolder();
+    const pem = (kind: string) => `-----BEGIN ${kind}-----\nhunter2\n-----END ${kind}-----\n`;
+    await writeFile(join(folder, "cert.pem"), pem("CERTIFICATE"));
+    await writeFile(join(folder, "key.pem"), pem("PRIVATE KEY"), { mode: 0o600 });
+    const env = {
+      ...BASE,
+      INLET_SERVICE__CA: "cert.pem",
+      INLET_SERVICE__CERT: "cert.pem",
+      INLET_SERVICE__KEY: "key.pem",
+    };
+    const settings = await load({ env, cwd: folder });
+    expect(settings).toMatchObject({ ca: pem("CERTIFICATE"), key: pem("PRIVATE KEY") });
+    expect({ ...settings }.key).toBe(pem("PRIVATE KEY"));
+    for (const shown of [JSON.stringify({ settings }), inspect({ settings }, { depth: 9 })]) {
+      expect(shown).toContain("[secret]");
+      expect(shown).not.toContain("PRIVATE KEY");
+    }
   });
 
-  test.each([
-    ["250ms", 250],
-    ["1.5s", 1500],
-    ["2m", 120_000],
-    ["1h", 3_600_000],
-  ])("waits for %s", async (text, timeoutMs) => {
-    const env = { ...BASE, INLET_SERVICE__TIMEOUT: text };
-    expect((await readServiceSettings(env, undefined)).timeoutMs).toBe(timeoutMs);
+  test("hides its secrets", async () => {
+    const env = {
+      ...BASE,
+      INLET_SERVICE__CLIENTID: CLIENT_ID,
+      INLET_SERVICE__VERIFICATION__TOKEN: "t0ken",
+    };
+    const settings = await load({ env });
+    expect(JSON.stringify(settings) + inspect(settings, { depth: 9 })).not.toMatch(/CCCC|t0ken/);
+    expect((await settings.clientId?.read(SIGNAL))?.reveal()).toBe(CLIENT_ID);
+    expect((await settings.token?.read(SIGNAL))?.reveal()).toBe("t0ken");
+  });
+
+  test("is asked for where it is missing", async () => {
+    expect(await faultMessage(load({ env: {} }))).toContain(
+      `no service is named: give --base-url or set INLET_SERVICE__BASEURL, or write service.baseUrl into ${NOWHERE}`,
+    );
+  });
+});
+
+describe("the service as a file describes it", () => {
+  const text = `
+service: { baseUrl: https://one.example.com, acceptLanguage: de }
+mailboxes:
+  - { email: a@example.com, name: Anna, service: { baseUrl: https://two.example.com, timeout: 5s } }
+  - email: b@example.com
+`;
+
+  test("counts without inbox, and is outdone by the environment, and that by --base-url", async () => {
+    const path = await writeConfig(text);
+    const hosts = [
+      await load({ path, env: {} }),
+      await load({ path, env: BASE }),
+      await load({ path, env: BASE, baseUrl: "https://three.example.com" }),
+    ].map(({ baseUrl }) => baseUrl.host);
+    expect(hosts).toEqual(["one.example.com", "transfer.example.com", "three.example.com"]);
+  });
+
+  test("may be a mailbox's own, by name or address", async () => {
+    const path = await writeConfig(text);
+    for (const mailbox of ["anna", "A@Example.com"]) {
+      const own = await load({ path, env: {}, mailbox });
+      expect([own.baseUrl.host, own.timeoutMs, own.acceptLanguage]).toEqual(["two.example.com", 5_000, "de"]);
+    }
+    expect((await load({ path, env: {}, mailbox: "b@example.com" })).baseUrl.host).toBe("one.example.com");
+    const given = await load({ path, env: {}, mailbox: "Anna", baseUrl: "https://three.example.com" });
+    expect([given.baseUrl.host, given.timeoutMs]).toEqual(["three.example.com", 5_000]);
+  });
+
+  test("says which mailboxes there are", async () => {
+    const path = await writeConfig(text);
+    expect(await faultMessage(load({ path, env: {}, mailbox: "Ana" }))).toContain(
+      '--mailbox: there is no mailbox "Ana", did you mean Anna?',
+    );
+    expect(await faultMessage(load({ path, env: {}, mailbox: "somebody@else.example" }))).toContain(
+      '--mailbox: there is no mailbox "somebody@else.example", known are Anna, b@example.com',
+    );
+  });
+
+  test("does not ask for the passwords of mailboxes", async () => {
+    const path = await writeConfig(
+      `${text}    passwords: [{ sender: x, password: { credential: missing } }]\n`,
+    );
+    expect((await load({ path, env: {} })).baseUrl.host).toBe("one.example.com");
   });
 });

@@ -47,6 +47,17 @@ describe("a refusal becomes a fault", () => {
     expect(refuse(status, body).code).toBe(code);
   });
 
+  test.each([
+    '{"errorCode":3003,"errorMessage":null}',
+    '{"errorCode":"3003"}',
+    '\ufeff{"errorCode":3003}',
+    "",
+    "<html>",
+  ])("of the password, however it is written: %j", (body) => {
+    const refusal = { what: "it", status: 401, body, retryAfter: undefined, carriedPassword: true };
+    expect(faultOfRefusal(refusal, NOW, (text) => text)).toMatchObject({ code: "PASSWORD_REFUSED" });
+  });
+
   test("with the time that the service asks to wait", () => {
     expect(refuse(429, "", "7").retryAfterMs).toBe(7000);
   });
@@ -76,7 +87,8 @@ describe("a broken connection becomes a fault", () => {
     ["UND_ERR_SOCKET", "CONNECTION_LOST"],
     ["UND_ERR_HEADERS_TIMEOUT", "SERVICE_TIMEOUT"],
     ["UND_ERR_BODY_TIMEOUT", "SERVICE_TIMEOUT"],
-    ["UND_ERR_CONNECT_TIMEOUT", "SERVICE_TIMEOUT"],
+    ["UND_ERR_CONNECT_TIMEOUT", "SERVICE_UNREACHABLE"],
+    ["UND_ERR_NEVER_SEEN", "CONNECTION_LOST"],
     ["DEPTH_ZERO_SELF_SIGNED_CERT", "TLS_REFUSED"],
     ["ERR_TLS_CERT_ALTNAME_INVALID", "TLS_REFUSED"],
     ["CERT_HAS_EXPIRED", "TLS_REFUSED"],
@@ -90,10 +102,14 @@ describe("a broken connection becomes a fault", () => {
   });
 
   test("also where something odd was thrown", () => {
-    expect(faultOfTransport("odd", "it")).toMatchObject({ code: "SERVICE_UNREACHABLE" });
+    expect(faultOfTransport("odd", "it")).toMatchObject({ code: "CONNECTION_LOST" });
   });
 });
 
 function refuse(status: number, body: string, retryAfter?: string) {
-  return faultOfRefusal({ what: "it", status, body, retryAfter }, NOW, (text) => text);
+  return faultOfRefusal(
+    { what: "it", status, body, retryAfter, carriedPassword: false },
+    NOW,
+    (text) => text,
+  );
 }

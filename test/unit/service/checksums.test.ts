@@ -100,6 +100,35 @@ describe("the checksums file is understood", () => {
     expect(parseChecksums(bytes, "text/csv", filesOf(["Prüfung.txt".normalize("NFC")])).missing).toEqual([]);
   });
 
+  test.each([
+    ["a delimiter at the end of every line", "Subject,Hi,\nFile Name,Checksum,\na,0123456789abcdef (MD5),\n"],
+    ["a last line of delimiters", "Subject,Hi\nFile Name,Checksum\na,0123456789abcdef (MD5)\n,\n"],
+    ["digits in pairs", "File Name,Checksum\na,01:23:45:67:89:ab:cd:ef (MD5)\n"],
+    ["base64 without padding", `File Name,Checksum\na,${"Ab1+".repeat(16)} (SHA-384)\n`],
+  ])("with %s", (_form, text) => {
+    const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(["a"]));
+    expect([report.unlisted, report.missing]).toEqual([[], []]);
+    expect(report.byFileId.get("id0")?.checksum?.value).toMatch(/^0123456789abcdef$|^Ab1/);
+  });
+
+  test("with checksums that nobody can read, which then do not count, and hide no other row", () => {
+    for (const odd of ["-", "null (SHA-256)", "0123456789abcdef", "0123456789abcdef ()"]) {
+      const text = `Subject,Hi\nFile Name,Checksum\na,0123456789abcdef (MD5)\nb,${odd}\nc,0123456789abcdef (MD5)\n`;
+      const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(["a", "b", "c"]));
+      expect(report).toMatchObject({ subject: "Hi", unlisted: [], missing: [] });
+      expect(report.byFileId.get("id1")?.checksum).toBeUndefined();
+    }
+  });
+
+  test("with a file that is named like the labels", () => {
+    expectUnderstood(PLAIN_FORM, "Hi", ["File Name", "Subject"]);
+  });
+
+  test("without keeping us busy for long, however large and hostile it is", () => {
+    const hostile = Buffer.from(",\n".repeat(2_000_000));
+    expect(() => parseChecksums(hostile, "text/csv", filesOf(["a"]))).toThrow(Fault);
+  });
+
   test("with checksums in base64 and with short ones", () => {
     const text =
       "File Name,Checksum\na,47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= (SHA-256)\nb,1c291ca3 (CRC32)\n";

@@ -42,7 +42,7 @@ describe("all pages of a list", () => {
       return ["a", "b"];
     });
     expect(ids).toEqual(["a", "b"]);
-    expect(asked).toEqual([1, 2]);
+    expect(asked).toEqual([1, 2, 3, 4]);
   });
 
   test("end where pages bring old entries for ever", async () => {

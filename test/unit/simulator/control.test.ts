@@ -14,7 +14,7 @@ describe("the control interface", () => {
     const simulator = await simulate();
     const { text, headers } = await ask(simulator, "/control");
     expect(headers["content-type"]).toContain("text/plain");
-    const bodies = [...text.matchAll(/curl BASE(\/control\/\w+) -d '([^']+)'/g)];
+    const bodies = [...text.matchAll(/curl http:[\w.:/]+?(\/control\/\w+) -d '([^']+)'/g)];
     expect(bodies).toHaveLength(4);
     for (const [, path, body] of bodies) {
       const { status } = await ask(simulator, path ?? "", { body });

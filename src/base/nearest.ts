@@ -1,0 +1,44 @@
+/** Which known name somebody most likely meant by an unknown one. */
+
+/** The known name that is nearest, whatever the case of its letters; `undefined` where none is near enough to be meant. */
+export function nearestName(
+  name: string,
+  known: readonly string[],
+  mostDistance: (known: string) => number = halfOf,
+): string | undefined {
+  const [nearest] = known
+    .map((candidate) => ({
+      candidate,
+      distance: distanceOf(name.toLowerCase(), candidate.toLowerCase()),
+    }))
+    .toSorted((a, b) => a.distance - b.distance);
+  return nearest !== undefined && nearest.distance <= mostDistance(nearest.candidate)
+    ? nearest.candidate
+    : undefined;
+}
+
+/** What to say about a key that does not exist. */
+export function describeUnknownKey(key: string, known: readonly string[]): string {
+  const nearest = nearestName(key, known);
+  return nearest === undefined
+    ? `unknown key, known are ${known.join(", ")}`
+    : `unknown key, did you mean ${nearest}?`;
+}
+
+function halfOf(known: string): number {
+  return Math.max(2, known.length / 2);
+}
+
+/** How many letters have to be added, dropped or changed to make one text of the other. */
+function distanceOf(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [row, letter] of [...a].entries()) {
+    const current = [row + 1];
+    for (const [column, other] of [...b].entries()) {
+      const changed = (previous[column] ?? 0) + (letter === other ? 0 : 1);
+      current.push(Math.min(changed, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous.at(-1) ?? 0;
+}

@@ -1,0 +1,129 @@
+/**
+ * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the
+ * last one is visible outside. However it ends, the receipt says so.
+ */
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { faultOfDisk } from "../base/durable.ts";
+import { asFault, Fault } from "../base/faults.ts";
+import { type CollectJob, DONE, type Next } from "../model/job.ts";
+import { isFinal, type Receipt } from "../model/receipt.ts";
+import { deliver, finishContent } from "./deliver.ts";
+import { type FetchContext, fetchFiles } from "./fetch.ts";
+import { fetchZip } from "./fetch-zip.ts";
+import { fetchMessage } from "./message.ts";
+import { type OpenedTransfer, openTransfer } from "./open.ts";
+import { type Plan, planTransfer } from "./plan.ts";
+import { Record } from "./record.ts";
+import { endIfGone, settleFault } from "./settle.ts";
+import type { CollectTools, Source } from "./tools.ts";
+
+export async function collectTransfer(
+  tools: CollectTools,
+  source: Source,
+  job: CollectJob,
+  signal: AbortSignal,
+): Promise<Next> {
+  const receipt = await tools.receipts.find(job);
+  if (receipt === undefined || isFinal(receipt)) return DONE;
+  const record = new Record(tools, receipt);
+  try {
+    return await collect(tools, source, record, signal);
+  } catch (error) {
+    return settleFault(tools, source, record, asFault(error), signal);
+  }
+}
+
+async function collect(
+  tools: CollectTools,
+  source: Source,
+  record: Record,
+  signal: AbortSignal,
+): Promise<Next> {
+  const staging = join(tools.inbox.staging, record.key);
+  if (record.receipt.state === "delivering" && record.receipt.folder !== undefined) {
+    await deliver(tools, source, record, join(staging, "content"), record.receipt.folder);
+    return DONE;
+  }
+  const { trackingId } = record.receipt;
+  if (source.isVanished(trackingId) && (await endIfGone(tools, source, record, signal))) return DONE;
+  await record.enter("collecting", { attempts: record.receipt.attempts + 1 });
+  const transfer = await openTransfer(tools, source, record, signal);
+  if (transfer === undefined) return DONE;
+  const plan = planTransfer(transfer, source.mailbox, tools.limits, tools.handoff, tools.inbox, staging);
+  const digests = await fetchContent(tools, source, record, transfer, plan, signal);
+  const message = await fetchMessage(source.service, transfer.access, plan, signal);
+  await finishContent(tools, record, plan, { digests, message, subject: transfer.subject });
+  demandVerification(plan, source.mailbox.verify);
+  signal.throwIfAborted();
+  await deliver(tools, source, record, plan.content, layoutOf(tools, source, record.receipt, transfer));
+  return DONE;
+}
+
+/** Room first, then the bytes: by the planned way, or, where the ZIP is not what it should be, by single files. */
+async function fetchContent(
+  tools: CollectTools,
+  { service }: Source,
+  record: Record,
+  { access }: OpenedTransfer,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  await prepareContent(plan);
+  const reservation = await tools.inbox.reserve(plan.neededBytes, plan.files.length);
+  let done = 0;
+  const context: FetchContext = {
+    service,
+    access,
+    parallel: tools.limits.filesPerTransfer,
+    onBytes(bytes) {
+      done += bytes;
+      reservation.use(bytes);
+      tools.watch.progressed(record.receipt, Math.min(done, plan.totalBytes), plan.totalBytes);
+    },
+  };
+  try {
+    if (plan.way === "files") return await fetchFiles(context, plan, signal);
+    return await fetchZip(context, plan, signal).catch((error: unknown) => {
+      if (!(error instanceof Fault && error.code === "ARCHIVE_WRONG")) throw error;
+      return fetchFiles(context, plan, signal);
+    });
+  } finally {
+    reservation.release();
+  }
+}
+
+/** What an earlier run left is used again where it belongs to a file of this plan; anything else goes. */
+async function prepareContent({ content, files }: Plan): Promise<void> {
+  try {
+    await mkdir(content, { recursive: true, mode: 0o700 });
+    const wanted = new Set(files.map((file) => file.name));
+    for (const name of await readdir(content)) {
+      if (!wanted.has(name)) await rm(join(content, name), { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw faultOfDisk(error, content);
+  }
+}
+
+function demandVerification(plan: Plan, verify: "require" | "prefer"): void {
+  const unproven = plan.files.find((file) => file.checksums.length === 0);
+  if (verify === "prefer" || unproven === undefined) return;
+  throw new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+}
+
+function layoutOf(
+  { inbox }: CollectTools,
+  { mailbox }: Source,
+  receipt: Receipt,
+  { subject }: OpenedTransfer,
+): string {
+  return inbox.formatLayout(mailbox.layout, {
+    mailbox: mailbox.name,
+    sender: receipt.sender,
+    trackingId: receipt.trackingId,
+    transferId: receipt.transferId,
+    subject: subject ?? "",
+    discovered: new Date(receipt.at.discovered ?? 0),
+  });
+}

@@ -1,0 +1,83 @@
+/** Downloads a transfer as one ZIP and unpacks it; what comes out is the same as by single files. */
+import { open, rm } from "node:fs/promises";
+import { durableStep, faultOfDisk } from "../base/durable.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { Fault } from "../base/faults.ts";
+import type { FetchContext } from "./fetch.ts";
+import { guardPace } from "./pace.ts";
+import type { Plan } from "./plan.ts";
+import { unpackZip } from "./unpack.ts";
+
+/** Room in a ZIP for headers and names, beyond its files. */
+const OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
+/** Unpacking may take so long for each mebibyte, and a minute in any case. */
+const DEADLINE_MS = { whole: 60_000, perMebibyte: 1_000 };
+
+/** What a second download may mend. */
+const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
+  "ARCHIVE_WRONG",
+  "CHECKSUM_MISMATCH",
+  "SIZE_MISMATCH",
+]);
+
+/** The SHA-256 of each file, by id. A broken or wrong archive is fetched again once. */
+export async function fetchZip(
+  context: FetchContext,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  try {
+    return await fetchOnce(context, plan, signal);
+  } catch (error) {
+    if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
+    return await fetchOnce(context, plan, signal);
+  } finally {
+    await rm(plan.zip, { force: true });
+  }
+}
+
+async function fetchOnce(
+  context: FetchContext,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  await download(context, plan, signal);
+  durableStep("ZIP fetched");
+  const digests = new Map<string, string>();
+  const wanted = plan.files.map((file) => ({
+    originalName: file.originalName,
+    target: file.name,
+    bytes: file.bytes,
+    checksums: file.checksums,
+    onDigest: (sha256: string) => void digests.set(file.id, sha256),
+  }));
+  const limits = {
+    maxEntries: plan.files.length,
+    maxBytes: plan.totalBytes,
+    deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
+  };
+  await unpackZip(plan.zip, wanted, plan.content, limits, signal);
+  durableStep("ZIP unpacked");
+  return digests;
+}
+
+/** A ZIP is made anew for each request, so it cannot be continued: a broken one starts again. */
+async function download(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<void> {
+  const { service, access, onBytes } = context;
+  const maxBytes = plan.totalBytes + plan.files.length * OVERHEAD.perFile + OVERHEAD.whole;
+  await rm(plan.zip, { force: true });
+  const file = await open(plan.zip, "wx", 0o600).catch((error: unknown) => {
+    throw faultOfDisk(error, plan.zip);
+  });
+  try {
+    const { body } = await service.openZip(access, { maxBytes }, signal);
+    for await (const chunk of guardPace(body)) {
+      await file.appendFile(chunk);
+      onBytes(chunk.byteLength);
+    }
+  } catch (error) {
+    throw faultOfDisk(error, plan.zip);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,186 @@
+/** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { durableStep, faultOfDisk } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { type ChecksumVerification, startVerification } from "../model/checksum.ts";
+import type { ServicePort, TransferAccess } from "../service/port.ts";
+import { guardPace } from "./pace.ts";
+import type { Plan, PlannedFile } from "./plan.ts";
+
+/** So many times in a row a download may break off without a byte gained before the transfer has to wait. */
+const MOST_FRUITLESS_TRIES = 3;
+const HASH_CHUNK_BYTES = 1024 * 1024;
+
+export interface FetchContext {
+  readonly service: ServicePort;
+  readonly access: TransferAccess;
+  /** How many files at once. */
+  readonly parallel: number;
+  /** Hears of every byte that is new on the disk, or already was there. */
+  onBytes(bytes: number): void;
+}
+
+/** The SHA-256 of each file, by id. Throws `CHECKSUM_MISMATCH` or `SIZE_MISMATCH` where a second try did not help. */
+export async function fetchFiles(
+  context: FetchContext,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const digests = new Map<string, string>();
+  const failed = new AbortController();
+  const either = AbortSignal.any([signal, failed.signal]);
+  const waiting = [...plan.files];
+  const work = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      digests.set(file.id, await fetchFile(context, file, join(plan.content, file.name), either));
+    }
+  };
+  const workers = Array.from({ length: Math.min(context.parallel, plan.files.length) }, () =>
+    work().catch((error: unknown) => {
+      failed.abort();
+      throw error;
+    }),
+  );
+  const ends = await Promise.allSettled(workers);
+  const errors = ends.filter((end) => end.status === "rejected").map((end) => end.reason as unknown);
+  // The first real failure stops the others; theirs says only that they were stopped.
+  const cause = errors.find((error) => !(error instanceof Fault && error.code === "STOPPED")) ?? errors[0];
+  if (cause !== undefined) throw cause;
+  return digests;
+}
+
+/** A mismatch is fetched again once, from scratch. */
+async function fetchFile(
+  context: FetchContext,
+  file: PlannedFile,
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    return await fetchOnce(context, file, path, signal);
+  } catch (error) {
+    const differs = error instanceof Fault && ["CHECKSUM_MISMATCH", "SIZE_MISMATCH"].includes(error.code);
+    if (!differs) throw error;
+    await rm(path, { force: true });
+    return fetchOnce(context, file, path, signal);
+  }
+}
+
+async function fetchOnce(
+  context: FetchContext,
+  file: PlannedFile,
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const handle = await open(path, "a+", 0o600).catch((error: unknown) => {
+    throw faultOfDisk(error, path);
+  });
+  try {
+    const part = new Part(handle, file);
+    await part.takeUp(signal);
+    context.onBytes(part.bytes);
+    await receive(context, file, part, signal);
+    if (part.bytes !== file.bytes) {
+      const detail = `${JSON.stringify(file.originalName)}: ${part.bytes} bytes instead of ${file.bytes}`;
+      throw new Fault("SIZE_MISMATCH", { detail });
+    }
+    const digest = part.verification.finish(JSON.stringify(file.originalName));
+    durableStep("file fetched");
+    return digest;
+  } catch (error) {
+    throw faultOfDisk(error, path);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads until all is there; a connection that breaks is taken up again as long as each try gains something. */
+async function receive(
+  context: FetchContext,
+  file: PlannedFile,
+  part: Part,
+  signal: AbortSignal,
+): Promise<void> {
+  if (part.bytes === file.bytes && file.bytes > 0) return;
+  const tag: { etag?: string } = {};
+  let fruitless = 0;
+  for (;;) {
+    const before = part.bytes;
+    try {
+      return await receiveRest(context, file, part, tag, signal);
+    } catch (error) {
+      if (!isWorthAnotherTry(error)) throw error;
+      if (error.code === "RANGE_REFUSED") await part.startAgain();
+      fruitless = part.bytes > before ? 0 : fruitless + 1;
+      if (fruitless >= MOST_FRUITLESS_TRIES) throw error;
+    }
+  }
+}
+
+async function receiveRest(
+  { service, access, onBytes }: FetchContext,
+  file: PlannedFile,
+  part: Part,
+  tag: { etag?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const options = {
+    maxBytes: file.bytes,
+    ...(part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } }),
+  };
+  const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
+  if (download.etag !== undefined) tag.etag = download.etag;
+  if (download.offset !== part.bytes) await part.startAgain();
+  for await (const chunk of guardPace(download.body)) {
+    await part.append(chunk);
+    onBytes(chunk.byteLength);
+  }
+}
+
+function isWorthAnotherTry(error: unknown): error is Fault {
+  return (
+    error instanceof Fault && ["CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED"].includes(error.code)
+  );
+}
+
+/** What is on the disk of one file, with its hash so far. */
+class Part {
+  readonly #handle: FileHandle;
+  readonly #file: PlannedFile;
+  verification: ChecksumVerification;
+  bytes = 0;
+
+  constructor(handle: FileHandle, file: PlannedFile) {
+    this.#handle = handle;
+    this.#file = file;
+    this.verification = startVerification(file.checksums);
+  }
+
+  /** Hashes what an earlier run left; without a checksum nothing would prove that it still fits. */
+  async takeUp(signal: AbortSignal): Promise<void> {
+    const { size } = await this.#handle.stat();
+    if (size === 0) return;
+    if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
+    const chunk = Buffer.allocUnsafe(HASH_CHUNK_BYTES);
+    while (this.bytes < size) {
+      signal.throwIfAborted();
+      const { bytesRead } = await this.#handle.read(chunk, 0, chunk.length, this.bytes);
+      if (bytesRead === 0) return this.startAgain();
+      this.verification.update(chunk.subarray(0, bytesRead));
+      this.bytes += bytesRead;
+    }
+  }
+
+  async append(chunk: Uint8Array): Promise<void> {
+    await this.#handle.appendFile(chunk);
+    this.verification.update(chunk);
+    this.bytes += chunk.byteLength;
+  }
+
+  async startAgain(): Promise<void> {
+    await this.#handle.truncate(0);
+    this.verification = startVerification(this.#file.checksums);
+    this.bytes = 0;
+  }
+}

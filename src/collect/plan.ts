@@ -1,0 +1,81 @@
+/** What is to be done for a transfer: which file under which name, by which way, within which limits. */
+import { join } from "node:path";
+import { Fault } from "../base/faults.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Checksum } from "../model/checksum.ts";
+import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import type { OpenedTransfer } from "./open.ts";
+
+export const MANIFEST = "transfer.json";
+export const SUMS = "SHA256SUMS";
+export const MESSAGE = "message.eml";
+
+/** From so many files on, each smaller than that on average, one ZIP is faster than single files. */
+const ZIP_FROM_FILES = 16;
+const ZIP_BELOW_AVERAGE_BYTES = 1024 * 1024;
+
+export interface PlannedFile {
+  readonly id: string;
+  /** Safe, and unique within the folder. */
+  readonly name: string;
+  readonly originalName: string;
+  readonly bytes: number;
+  readonly checksums: readonly Checksum[];
+}
+
+export interface Plan {
+  readonly way: "files" | "zip";
+  readonly files: readonly PlannedFile[];
+  readonly totalBytes: number;
+  /** What must fit on the disk at the same time. */
+  readonly neededBytes: number;
+  /** Where it is put together: everything that will be delivered, and nothing else. */
+  readonly content: string;
+  /** Where a ZIP is kept until it is unpacked. */
+  readonly zip: string;
+}
+
+/** Pure. Throws `LIMIT_EXCEEDED`. */
+export function planTransfer(
+  transfer: OpenedTransfer,
+  mailbox: Mailbox,
+  limits: Limits,
+  handoff: Handoff,
+  inbox: Inbox,
+  staging: string,
+): Plan {
+  const totalBytes = transfer.files.reduce((sum, file) => sum + file.bytes, 0);
+  const announced = Math.max(totalBytes, transfer.totalBytes);
+  if (transfer.files.length > limits.maxFiles) {
+    throw new Fault("LIMIT_EXCEEDED", {
+      detail: `${transfer.files.length} files, and ${limits.maxFiles} are allowed`,
+    });
+  }
+  if (announced > limits.maxTransferBytes) {
+    throw new Fault("LIMIT_EXCEEDED", {
+      detail: `${announced} bytes, and ${limits.maxTransferBytes} are allowed`,
+    });
+  }
+  const reserved = [MANIFEST, SUMS, MESSAGE, ...(handoff.marker === undefined ? [] : [handoff.marker])];
+  const names = inbox.safeNames(transfer.files, reserved);
+  const way = chooseWay(mailbox, transfer.files.length, totalBytes);
+  return {
+    way,
+    files: transfer.files.map(({ id, name, bytes, checksums }) => ({
+      id,
+      name: names.get(id) ?? id,
+      originalName: name,
+      bytes,
+      checksums,
+    })),
+    totalBytes,
+    neededBytes: way === "zip" ? announced * 2 : announced,
+    content: join(staging, "content"),
+    zip: join(staging, "transfer.zip"),
+  };
+}
+
+function chooseWay(mailbox: Mailbox, files: number, bytes: number): Plan["way"] {
+  if (mailbox.fetch !== "auto") return files === 0 ? "files" : mailbox.fetch;
+  return files >= ZIP_FROM_FILES && bytes < files * ZIP_BELOW_AVERAGE_BYTES ? "zip" : "files";
+}

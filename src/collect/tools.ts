@@ -1,0 +1,55 @@
+/** What collecting works with, and what it tells others while it does. */
+import type { Clock } from "../base/clock.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import type { Receipt } from "../model/receipt.ts";
+import type { TransferState } from "../model/transfer.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { Receipts } from "../receipts/port.ts";
+import type { ServicePort } from "../service/port.ts";
+
+export interface CollectTools {
+  readonly inbox: Inbox;
+  readonly receipts: Receipts;
+  readonly passwords: Passwords;
+  readonly limits: Limits;
+  readonly handoff: Handoff;
+  readonly clock: Clock;
+  /** Between 0 and 1, for jitter. */
+  readonly random: () => number;
+  readonly patience: Patience;
+  readonly watch: CollectWatch;
+}
+
+/** How long to wait before asking again. */
+export interface Patience {
+  /** After the first failure; longer after each further one. */
+  readonly retryMs: number;
+  /** For room on the disk. */
+  readonly diskMs: number;
+  /** For a locked transfer, where the service does not say. */
+  readonly lockedMs: number;
+}
+
+/** Hears what happens. Must not throw. */
+interface CollectWatch {
+  /** A receipt was written whose state differs from before. */
+  stateChanged(receipt: Receipt): void;
+  /** So many bytes of so many are here now. */
+  progressed(receipt: Receipt, doneBytes: number, totalBytes: number): void;
+}
+
+/** A mailbox and how its service is reached. */
+export interface Source {
+  readonly mailbox: Mailbox;
+  readonly service: ServicePort;
+  /** True after a request that had no answer, until one is answered again. */
+  readonly health: { shaky: boolean };
+  /** The link for people, where the last poll listed one: it carries the password of a transfer that has none. */
+  linkOf(trackingId: string): Secret | undefined;
+  /** Whether polls do not list it any more. */
+  isVanished(trackingId: string): boolean;
+  /** What the service says has become of a transfer; `undefined` where it does not know it. */
+  stateOf(trackingId: string, signal: AbortSignal): Promise<TransferState | undefined>;
+}

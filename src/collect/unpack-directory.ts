@@ -1,0 +1,178 @@
+/** The directory of a ZIP, matched to the files that the transfer's list announces, before any of them is written. */
+import { Entry, getFileNameLowLevel, type ZipFile } from "yauzl";
+import { Fault } from "../base/faults.ts";
+import type { Checksum } from "../model/checksum.ts";
+
+export interface WantedEntry {
+  /** As the transfer's list spells it. */
+  readonly originalName: string;
+  /** A plain, safe file name inside the folder. */
+  readonly target: string;
+  readonly bytes: number;
+  readonly checksums: readonly Checksum[];
+  /** Called when its bytes are written and verified, with their SHA-256 in hexadecimal digits. */
+  onDigest?(sha256: string): void;
+}
+
+export interface DirectoryLimits {
+  readonly maxEntries: number;
+  /** One entry more than announced is skipped: the service's own list of checksums. */
+  readonly allowExtra?: boolean;
+}
+
+export interface MatchedEntry {
+  readonly wanted: WantedEntry;
+  readonly entry: Entry;
+}
+
+const STORED = 0;
+export const DEFLATED = 8;
+
+/** Every wanted file with its entry, in the order of the ZIP. Throws `ARCHIVE_WRONG` or `SIZE_MISMATCH`. */
+export async function matchDirectory(
+  archive: ZipFile,
+  wanted: readonly WantedEntry[],
+  limits: DirectoryLimits,
+  signal: AbortSignal,
+): Promise<MatchedEntry[]> {
+  const wishes = new Wishes(wanted);
+  const matched: MatchedEntry[] = [];
+  let extra: Entry | undefined;
+  for await (const found of archive.eachEntry()) {
+    signal.throwIfAborted();
+    const readings = readName(found);
+    refuseSpecial(found, readings);
+    const entry = withoutTexts(found);
+    const wish = wishes.take(readings, entry.uncompressedSize);
+    if (wish !== undefined) matched.push({ wanted: wish, entry });
+    else if (limits.allowExtra === true && extra === undefined) extra = entry;
+    else throw wrong(`${quoted(readings[0])} is not in the list`);
+    if (archive.entriesRead > limits.maxEntries) throw wrong(`it has more than ${limits.maxEntries} entries`);
+  }
+  const missing = wishes.left();
+  if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
+  const entries = matched.map(({ entry }) => entry);
+  refuseOverlaps(extra === undefined ? entries : [...entries, extra], archive.fileSize);
+  return matched;
+}
+
+export function wrong(detail: string, cause?: unknown): Fault {
+  return new Fault("ARCHIVE_WRONG", { detail, cause });
+}
+
+export function wrongSize(name: string, bytes: number | string, announced: number): Fault {
+  const detail = `${quoted(name)} in the ZIP: ${bytes} bytes instead of ${announced}`;
+  return new Fault("SIZE_MISMATCH", { detail });
+}
+
+/** For messages: short, and without anything that a terminal would obey or not show. */
+export function quoted(name: string): string {
+  const short = name.length > 80 ? `${name.slice(0, 79)}…` : name;
+  return JSON.stringify(short).replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );
+}
+
+/** Spellings under which a name is looked for, the strictest first. */
+const FORMS: readonly ((name: string) => string)[] = [
+  (name) => name,
+  (name) => name.normalize("NFC"),
+  (name) => name.normalize("NFC").replaceAll("\\", "/"),
+];
+
+class Wishes {
+  readonly #left: Set<WantedEntry>;
+  readonly #byForm: readonly ReadonlyMap<string, readonly WantedEntry[]>[];
+
+  constructor(wanted: readonly WantedEntry[]) {
+    this.#left = new Set(wanted);
+    this.#byForm = FORMS.map((form) => Map.groupBy(wanted, ({ originalName }) => form(originalName)));
+  }
+
+  /** The file that an entry is; `undefined` where no file has any such name. */
+  take(readings: readonly string[], bytes: number): WantedEntry | undefined {
+    for (const [at, form] of FORMS.entries()) {
+      for (const reading of readings) {
+        const namesakes = this.#byForm[at]?.get(form(reading));
+        if (namesakes !== undefined) return this.#takeOne(namesakes, reading, bytes);
+      }
+    }
+    return undefined;
+  }
+
+  left(): WantedEntry | undefined {
+    const [first] = this.#left;
+    return first;
+  }
+
+  /** Namesakes are told apart by their sizes; those with the same checksums need not be. */
+  #takeOne(namesakes: readonly WantedEntry[], name: string, bytes: number): WantedEntry {
+    const free = namesakes.filter((wish) => this.#left.has(wish));
+    const [first] = free;
+    if (first === undefined) throw wrong(`${quoted(name)} is there twice`);
+    const [fitting, ...others] = free.filter((wish) => wish.bytes === bytes);
+    if (fitting === undefined) throw wrongSize(name, bytes, first.bytes);
+    if (others.some((other) => !haveSameContent(fitting, other))) {
+      throw wrong(`${quoted(name)} stands for two files that cannot be told apart`);
+    }
+    this.#left.delete(fitting);
+    return fitting;
+  }
+}
+
+function haveSameContent(one: WantedEntry, other: WantedEntry): boolean {
+  return one.checksums.length > 0 && JSON.stringify(one.checksums) === JSON.stringify(other.checksums);
+}
+
+/** As the entry declares it; then as UTF-8, which many programs write without saying so. */
+function readName(entry: Entry): readonly [string, string] {
+  const { generalPurposeBitFlag, fileNameRaw, extraFields } = entry;
+  return [
+    getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true),
+    fileNameRaw.toString("utf8"),
+  ];
+}
+
+const FILE_TYPE = { mask: 0o170000, none: 0, plain: 0o100000 };
+const DOS_FOLDER = 0x10;
+
+function refuseSpecial(entry: Entry, [name]: readonly [string, string]): void {
+  const type = (entry.externalFileAttributes >>> 16) & FILE_TYPE.mask;
+  if (name.endsWith("/") || (entry.externalFileAttributes & DOS_FOLDER) !== 0) {
+    throw wrong(`${quoted(name)} is a folder`);
+  }
+  if (type !== FILE_TYPE.none && type !== FILE_TYPE.plain) throw wrong(`${quoted(name)} is not a plain file`);
+  if (entry.isEncrypted()) throw wrong(`${quoted(name)} is encrypted`);
+  if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED) {
+    throw wrong(`${quoted(name)} is compressed in an unknown way (${entry.compressionMethod})`);
+  }
+}
+
+/** Names, comments and extra fields of a hostile archive could fill the memory. */
+function withoutTexts(entry: Entry): Entry {
+  const { relativeOffsetOfLocalHeader, compressionMethod, compressedSize, uncompressedSize, crc32 } = entry;
+  return Object.assign(new Entry(), {
+    relativeOffsetOfLocalHeader,
+    compressionMethod,
+    compressedSize,
+    uncompressedSize,
+    crc32,
+  });
+}
+
+const LOCAL_HEADER_BYTES = 30;
+
+/** Honest entries lie one after the other; those that share bytes make much out of little. */
+function refuseOverlaps(entries: readonly Entry[], archiveBytes: number): void {
+  let end = 0;
+  for (const { relativeOffsetOfLocalHeader: start, compressedSize } of entries.toSorted(byPlace)) {
+    if (start < end) throw wrong("its entries overlap");
+    end = start + LOCAL_HEADER_BYTES + compressedSize;
+  }
+  if (end > archiveBytes) throw wrong("it ends before its last entry does");
+}
+
+function byPlace(one: Entry, other: Entry): number {
+  return one.relativeOffsetOfLocalHeader - other.relativeOffsetOfLocalHeader;
+}

@@ -1,0 +1,88 @@
+/** Reads a ZIP from its file, trusting none of the positions that it names. */
+import type { FileHandle } from "node:fs/promises";
+import { RandomAccessReader } from "yauzl";
+
+/** Enough for the directory of some hundred entries. */
+const WINDOW_BYTES = 64 * 1024;
+const CHUNK_BYTES = 256 * 1024;
+
+const END_SIGNATURE = Buffer.from("PK\x05\x06");
+const END_BYTES = 22;
+const MAX_COMMENT_BYTES = 0xffff;
+
+/**
+ * For yauzl, whose own reader hands any number in the file to the system, which throws where nobody can catch it.
+ * The handle stays its owner's to close.
+ */
+export class ZipReader extends RandomAccessReader {
+  readonly bytes: number;
+  readonly #file: FileHandle;
+  /** What was read last, and some more: directories are read in many small steps. */
+  #window = Buffer.alloc(0);
+  #windowStart = 0;
+
+  constructor(file: FileHandle, bytes: number) {
+    super();
+    this.#file = file;
+    this.bytes = bytes;
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null) => void,
+  ): void {
+    this.#slice(position, length).then((bytes) => {
+      bytes.copy(buffer, offset);
+      callback(null);
+    }, callback);
+  }
+
+  override close(callback: (error: Error | null) => void): void {
+    setImmediate(callback, null);
+  }
+
+  /** The bytes from `start` to before `end`, in chunks that are the caller's to keep. */
+  async *stream(start: number, end: number): AsyncGenerator<Buffer> {
+    for (let at = start; at < end; ) {
+      const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
+      const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, at);
+      if (bytesRead === 0) throw new Error("it ends too early");
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  /**
+   * Whether it can be read as two archives, one of them hidden in the comment of the other: a signature at its end
+   * stands for a directory if its comment reaches exactly to the end of the file.
+   */
+  async hasTwoEnds(): Promise<boolean> {
+    const tailBytes = Math.min(this.bytes, END_BYTES + MAX_COMMENT_BYTES);
+    const tail = await this.#slice(this.bytes - tailBytes, tailBytes);
+    let ends = 0;
+    for (let at = tail.indexOf(END_SIGNATURE); at !== -1; at = tail.indexOf(END_SIGNATURE, at + 1)) {
+      const commentAt = at + END_BYTES;
+      if (commentAt <= tail.length && tail.readUInt16LE(commentAt - 2) === tail.length - commentAt) ends += 1;
+    }
+    return ends > 1;
+  }
+
+  async #slice(position: number, length: number): Promise<Buffer> {
+    if (!(Number.isSafeInteger(position) && position >= 0 && position + length <= this.bytes)) {
+      throw new Error("it points outside of itself");
+    }
+    const inWindow = position - this.#windowStart;
+    if (inWindow >= 0 && inWindow + length <= this.#window.length) {
+      return this.#window.subarray(inWindow, inWindow + length);
+    }
+    const end = Math.min(this.bytes, position + Math.max(length, WINDOW_BYTES));
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.stream(position, end)) chunks.push(chunk);
+    this.#window = Buffer.concat(chunks);
+    this.#windowStart = position;
+    return this.#window.subarray(0, length);
+  }
+}

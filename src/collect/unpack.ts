@@ -1,0 +1,200 @@
+/** Unpacks a ZIP into a folder: exactly the announced files, each with its size and checksums, under our own names. */
+import { type FileHandle, lstat, open, rm, unlink } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { crc32, createInflateRaw } from "node:zlib";
+import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
+import { faultOfDisk } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { startVerification } from "../model/checksum.ts";
+import {
+  DEFLATED,
+  type DirectoryLimits,
+  type MatchedEntry,
+  matchDirectory,
+  quoted,
+  type WantedEntry,
+  wrong,
+  wrongSize,
+} from "./unpack-directory.ts";
+import { ZipReader } from "./unpack-reader.ts";
+
+const INFLATED_CHUNK_BYTES = 64 * 1024;
+/** Timers that are set for longer end at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export interface UnpackLimits extends DirectoryLimits {
+  /** Of all wanted files together. */
+  readonly maxBytes: number;
+  readonly deadlineMs: number;
+}
+
+/**
+ * All or nothing: whatever fails, the files that this call made are removed. What an earlier try left under a target's
+ * name is replaced. Nothing is synced to the disk. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`, `CHECKSUM_MISMATCH`,
+ * `ALGORITHM_UNKNOWN`, `LIMIT_EXCEEDED`, `TARGET_EXISTS`, `DISK_FULL`, `DISK_REFUSED` or `STOPPED`.
+ */
+export async function unpackZip(
+  zipPath: string,
+  wanted: readonly WantedEntry[],
+  folder: string,
+  limits: UnpackLimits,
+  signal: AbortSignal,
+): Promise<void> {
+  requirePlainTargets(wanted);
+  const announced = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (announced > limits.maxBytes) {
+    throw new Fault("LIMIT_EXCEEDED", {
+      detail: `${announced} bytes, and at most ${limits.maxBytes} are allowed`,
+    });
+  }
+  const end = startEnd(limits.deadlineMs, signal);
+  const made: string[] = [];
+  try {
+    const zip = await open(zipPath, "r");
+    try {
+      const reader = new ZipReader(zip, (await zip.stat()).size);
+      const archive = await openArchive(reader);
+      const matched = await matchDirectory(archive, wanted, limits, end.signal);
+      for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
+      for (const match of matched) {
+        end.signal.throwIfAborted();
+        const path = join(folder, match.wanted.target);
+        const file = await open(path, "wx", 0o600);
+        made.push(path);
+        try {
+          await readEntry(reader, archive, match, (chunk) => file.writeFile(chunk), end.signal);
+        } finally {
+          await file.close();
+        }
+      }
+    } finally {
+      await zip.close();
+    }
+  } catch (error) {
+    await Promise.allSettled(made.map((path) => rm(path, { force: true })));
+    throw faultOf(error, end.signal, folder);
+  } finally {
+    end.clear();
+  }
+}
+
+/** Proves that a ZIP holds what was announced, and writes nothing. The handle stays its owner's to close. */
+export async function verifyZip(
+  zip: FileHandle,
+  wanted: readonly Omit<WantedEntry, "target">[],
+  limits: DirectoryLimits,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const reader = new ZipReader(zip, (await zip.stat()).size);
+    const archive = await openArchive(reader);
+    const entries = wanted.map((entry) => ({ ...entry, target: "" }));
+    const matched = await matchDirectory(archive, entries, limits, signal);
+    for (const match of matched) await readEntry(reader, archive, match, async () => {}, signal);
+  } catch (error) {
+    throw faultOf(error, signal, "the ZIP");
+  }
+}
+
+/** They come from `safeNames`; a defect there must not become a way out of the folder. */
+function requirePlainTargets(wanted: readonly WantedEntry[]): void {
+  for (const { target } of wanted) {
+    if (["", ".", ".."].includes(target) || basename(target) !== target || target.includes("\0")) {
+      throw new TypeError(`${quoted(target)} is no plain file name`);
+    }
+  }
+}
+
+async function openArchive(reader: ZipReader): Promise<ZipFile> {
+  if (await reader.hasTwoEnds()) throw wrong("it has two directories");
+  const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
+  return fromRandomAccessReaderPromise(reader, reader.bytes, options);
+}
+
+/** What an earlier try left is a plain file; anything else is not ours to touch. */
+async function clearTarget(path: string): Promise<void> {
+  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  if (found === undefined) return;
+  if (!found.isFile()) throw new Fault("TARGET_EXISTS", { detail: path });
+  await unlink(path);
+}
+
+/** Gives the content of one entry to `take`, and throws unless it is what was announced. */
+async function readEntry(
+  reader: ZipReader,
+  archive: ZipFile,
+  { wanted, entry }: MatchedEntry,
+  take: (chunk: Buffer) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const verification = startVerification(wanted.checksums);
+  const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });
+  let bytes = 0;
+  let crc = 0;
+  const stored = reader.stream(fileDataStart, fileDataStart + entry.compressedSize);
+  const content = isDeflated(entry) ? inflate(stored, entry.compressedSize, signal) : stored;
+  for await (const chunk of content) {
+    signal.throwIfAborted();
+    bytes += chunk.length;
+    if (bytes > wanted.bytes) throw wrongSize(wanted.originalName, "more", wanted.bytes);
+    crc = crc32(chunk, crc);
+    verification.update(chunk);
+    await take(chunk);
+  }
+  if (bytes < wanted.bytes) throw wrongSize(wanted.originalName, bytes, wanted.bytes);
+  if (crc !== entry.crc32) throw wrong(`${quoted(wanted.originalName)} is damaged`);
+  // Not inside the optional call, which would skip it where nobody asks for the digest.
+  const sha256 = verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
+  wanted.onDigest?.(sha256);
+}
+
+/** Some programs say so of an empty file that has no bytes at all. */
+function isDeflated({ compressionMethod, compressedSize }: Entry): boolean {
+  return compressionMethod === DEFLATED && compressedSize > 0;
+}
+
+async function* inflate(
+  deflated: AsyncIterable<Buffer>,
+  bytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const inflater = createInflateRaw({ chunkSize: INFLATED_CHUNK_BYTES });
+  // Whatever goes wrong before the inflater comes out of it.
+  pipeline(deflated, inflater, { signal }).catch(() => {});
+  yield* inflater;
+  if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than what it holds");
+}
+
+interface End {
+  /** Its reason is the fault to throw. */
+  readonly signal: AbortSignal;
+  clear(): void;
+}
+
+/** By the deadline or by the caller's signal, whichever comes first. */
+function startEnd(deadlineMs: number, stop: AbortSignal): End {
+  const end = new AbortController();
+  const onStop = () => end.abort(new Fault("STOPPED"));
+  const timer = setTimeout(() => end.abort(wrong("takes too long")), Math.min(deadlineMs, MAX_TIMER_MS));
+  stop.addEventListener("abort", onStop, { once: true });
+  if (stop.aborted) onStop();
+  return {
+    signal: end.signal,
+    clear() {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", onStop);
+    },
+  };
+}
+
+/** What is neither a fault nor the disk's is what yauzl or zlib say of the archive. */
+function faultOf(error: unknown, signal: AbortSignal, folder: string): unknown {
+  if (error instanceof Fault) return error;
+  if (signal.aborted) return signal.reason instanceof Fault ? signal.reason : new Fault("STOPPED");
+  const fault = faultOfDisk(error, error instanceof Error && "path" in error ? String(error.path) : folder);
+  if (fault instanceof Fault) return fault;
+  return wrong(error instanceof Error ? error.message : String(error), error);
+}

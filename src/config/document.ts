@@ -1,0 +1,158 @@
+/** A YAML file as plain values, with the place of each, so that a message can say where to look. */
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type ParsedNode,
+  parseDocument,
+  type ScalarTag,
+  visit,
+} from "yaml";
+import type { KeyPath } from "./problems.ts";
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+interface YamlError extends Position {
+  readonly message: string;
+}
+
+export interface ConfigDocument {
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Not empty: the values are of no use. Never quotes the file, which may hold secrets. */
+  readonly errors: readonly YamlError[];
+  /** Where the key at this path stands, or the entry of a list; `undefined` where it is not there. */
+  locate(path: KeyPath): Position | undefined;
+}
+
+/** More than anybody writes, fewer than do harm. */
+const MOST_ALIASES = 100;
+
+/** One mistake makes the parser stumble often; the first ones tell. */
+const MOST_ERRORS = 3;
+
+/** Numbers that begin with a zero stay text: `0640` means permissions, and `007` in a password two zeros. */
+const ZERO_FIRST: ScalarTag = {
+  tag: "tag:yaml.org,2002:str",
+  default: true,
+  test: /^0o?\d+$/,
+  resolve: (text) => text,
+};
+
+export function parseConfigDocument(text: string): ConfigDocument {
+  const lines = new LineCounter();
+  const position = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  try {
+    const document = parseDocument(text, {
+      version: "1.2",
+      lineCounter: lines,
+      prettyErrors: false,
+      stringKeys: true,
+      resolveKnownTags: false,
+      logLevel: "error",
+      customTags: (tags) => [ZERO_FIRST, ...tags],
+    });
+    const errors = findErrors(document).map(({ offset, message }) => ({ ...position(offset), message }));
+    if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
+    const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
+    if (!isGroup(values)) return broken("the file must hold keys such as inbox: /srv/inbox");
+    // Throws where a value holds itself.
+    JSON.stringify(values);
+    const resolve = (node: unknown) => (isAlias(node) ? node.resolve(document) : node);
+    return {
+      values,
+      errors: [],
+      locate: (path) => {
+        const offset = findOffset(document.contents, path, resolve);
+        return offset === undefined ? undefined : position(offset);
+      },
+    };
+  } catch {
+    // The parser's own message may quote the file.
+    return broken("this YAML is nested or repeats itself more than is sensible");
+  }
+}
+
+interface Finding {
+  readonly offset: number;
+  readonly message: string;
+}
+
+function findErrors(document: Document.Parsed): Finding[] {
+  const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
+    offset: pos[0],
+    message: MEANING[code] ?? "this is not valid YAML: look at the quotes, colons and indentation here",
+  }));
+  visit(document, {
+    Alias: (_key, alias) => {
+      if (alias.resolve(document) !== undefined) return;
+      found.push({
+        offset: alias.range?.[0] ?? 0,
+        message: "a value that begins with * must stand in quotes",
+      });
+    },
+  });
+  const perPlace = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
+  return [...perPlace.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MOST_ERRORS);
+}
+
+/** Sentences of our own: those of the parser may quote a secret that stands there. */
+const MEANING: Readonly<Partial<Record<ErrorCode, string>>> = {
+  TAB_AS_INDENT: "tabs cannot be used for indentation: use spaces",
+  DUPLICATE_KEY: "this key is already given above in the same group",
+  BAD_INDENT: "the indentation does not fit the lines around it, or a bracket is not closed",
+  BAD_ALIAS: "a value that begins with * or & must stand in quotes",
+  BAD_SCALAR_START: "a value that begins with this character must stand in quotes",
+  BAD_DQ_ESCAPE: "unknown escape: double a backslash, or use single quotes",
+  BAD_DIRECTIVE: "a line that begins with % has no place here",
+  TAG_RESOLVE_FAILED: "a value that begins with ! must stand in quotes",
+  MULTIPLE_DOCS: "the file must hold one document: remove the line that is only ---",
+  NON_STRING_KEY: "a key must be a plain word",
+  BLOCK_AS_IMPLICIT_KEY: "a value that holds ': ' must stand in quotes, or a line is indented wrongly",
+  MISSING_CHAR: "something is missing here: a closing quote, bracket, comma or colon",
+  MULTILINE_IMPLICIT_KEY: "a key must be followed by a colon on its line",
+  RESOURCE_EXHAUSTION: "this YAML is nested more than is sensible",
+};
+
+function broken(message: string): ConfigDocument {
+  return { values: {}, errors: [{ line: 1, column: 1, message }], locate: () => undefined };
+}
+
+function isGroup(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function findOffset(
+  root: ParsedNode | null,
+  path: KeyPath,
+  resolve: (node: unknown) => unknown,
+): number | undefined {
+  let node: unknown = root;
+  let offset: number | undefined;
+  for (const step of path) {
+    const parent = resolve(node);
+    if (isMap(parent)) {
+      const pair = parent.items.find(({ key }) => isScalar(key) && key.value === step);
+      if (pair === undefined) return undefined;
+      node = pair.value;
+      offset = offsetOf(pair.key);
+    } else if (isSeq(parent) && typeof step === "number" && step < parent.items.length) {
+      node = parent.items[step];
+      offset = offsetOf(node);
+    } else return undefined;
+  }
+  return offset;
+}
+
+function offsetOf(node: unknown): number | undefined {
+  return (node as Partial<ParsedNode> | null)?.range?.[0];
+}

@@ -1,0 +1,162 @@
+/** Environment variables that set keys of the configuration: `INLET_SERVICE__BASEURL` sets `service.baseUrl`. */
+import { nearestName } from "../base/nearest.ts";
+import type { KeyPath, Place } from "./problems.ts";
+import { SCHEMA } from "./schema.ts";
+import { type SchemaNode, typesOf } from "./schema-nodes.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Override {
+  /** The variable. */
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+interface EnvironmentProblem {
+  readonly path: KeyPath;
+  readonly message: string;
+  readonly place: Place;
+}
+
+const PREFIX = "INLET_";
+const SEPARATOR = "__";
+
+/** Ours, but no keys. */
+const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD"]);
+
+/** What Kubernetes sets beside a service that is called inlet. */
+const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
+
+/** Every key that a variable can set, by the variable's name. What stands inside a list is set with the list. */
+const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
+  new Map(settableKeys(SCHEMA, []).map((key) => [variableFor(key.path), key]));
+
+/** `["service", "baseUrl"]` → `INLET_SERVICE__BASEURL`. */
+export function variableFor(path: readonly string[]): string {
+  return PREFIX + path.join(SEPARATOR).toUpperCase();
+}
+
+/** What the environment sets, outer keys before inner ones. An empty variable counts as none. */
+export function readOverrides(env: Environment): {
+  readonly overrides: Override[];
+  readonly problems: EnvironmentProblem[];
+} {
+  const overrides: Override[] = [];
+  const problems: EnvironmentProblem[] = [];
+  for (const [name, text] of Object.entries(env)) {
+    const key = SETTABLE.get(name.toUpperCase());
+    if (!text) continue;
+    const message = key === undefined ? describeUnknown(name.toUpperCase()) : undefined;
+    if (message !== undefined) problems.push({ path: [], message, place: { name } });
+    if (key === undefined) continue;
+    const parsed = parseValue(key.node, text);
+    if ("value" in parsed) overrides.push({ name, path: key.path, value: parsed.value });
+    else problems.push({ path: key.path, message: parsed.problem, place: { name } });
+  }
+  overrides.sort((a, b) => a.path.length - b.path.length || (a.name < b.name ? -1 : 1));
+  return { overrides, problems: [...problems, ...findClashes(overrides)] };
+}
+
+/** The values with the overrides in place; what was given is not changed. */
+export function applyOverrides(
+  values: Readonly<Record<string, unknown>>,
+  overrides: readonly Override[],
+): Record<string, unknown> {
+  const result: Record<string, unknown> = structuredClone(values);
+  const replaced = new Set<string>();
+  for (const { path, value } of overrides) {
+    let group = result;
+    let node: SchemaNode = SCHEMA;
+    for (const [at, key] of path.slice(0, -1).entries()) {
+      node = node.properties?.[key] ?? node;
+      const place = path.slice(0, at + 1).join(".");
+      const existing = group[key];
+      // Keys that exclude each other: the variable's takes the place of the file's.
+      const isOutdone = node.maxProperties === 1 && !replaced.has(place);
+      const next: Record<string, unknown> = isGroup(existing) && !isOutdone ? existing : {};
+      replaced.add(place);
+      group[key] = next;
+      group = next;
+    }
+    group[path.at(-1) ?? ""] = value;
+    replaced.add(path.join("."));
+  }
+  return result;
+}
+
+function settableKeys(
+  node: SchemaNode,
+  path: readonly string[],
+): { readonly path: readonly string[]; readonly node: SchemaNode }[] {
+  return Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
+    const childPath = [...path, key];
+    return [{ path: childPath, node: child }, ...settableKeys(child, childPath)];
+  });
+}
+
+/** `undefined` for a variable that is none of our business. */
+function describeUnknown(name: string): string | undefined {
+  if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
+  const known = [...SETTABLE.keys()];
+  const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
+  if (list !== undefined) return `no such variable: the whole list is set by ${list}, as JSON`;
+  // A single underscore in place of two is the likeliest slip.
+  const plain = (variable: string) => variable.slice(PREFIX.length).replaceAll("_", "");
+  const isOurs = name.includes(SEPARATOR);
+  const nearest = nearestName(plain(name), known.map(plain), isOurs ? undefined : mostDistanceOfStranger);
+  const meant = known.find((variable) => plain(variable) === nearest);
+  if (meant !== undefined) return `no such variable, did you mean ${meant}?`;
+  return isOurs ? "no such variable: config/inlet.example.yaml names every key" : undefined;
+}
+
+/** Other programs may have variables that begin like ours: only what is all but ours is taken for a slip. */
+function mostDistanceOfStranger(known: string): number {
+  return known.length < 6 ? 1 : 2;
+}
+
+function isList(variable: string): boolean {
+  const key = SETTABLE.get(variable);
+  return key !== undefined && typesOf(key.node).includes("array");
+}
+
+/** Text where text is allowed; else JSON. What is not JSON stays text where the schema can show it in its refusal. */
+function parseValue(
+  node: SchemaNode,
+  text: string,
+): { readonly value: unknown } | { readonly problem: string } {
+  const types = typesOf(node);
+  const looksLikeGroup = types.includes("object") && text.trimStart().startsWith("{");
+  if (types.includes("string") && !looksLikeGroup) return { value: text };
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    if (!types.includes("object") && !types.includes("array")) return { value: text };
+    // Only the position is repeated: the rest of the message quotes the text, which may hold secrets.
+    const [position = ""] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
+    return {
+      problem: `must be ${node.title ?? "a value"}, written as JSON${position && `: look at ${position}`}`,
+    };
+  }
+}
+
+function findClashes(overrides: readonly Override[]): EnvironmentProblem[] {
+  return overrides.flatMap((outer, at) =>
+    overrides.slice(at + 1).flatMap((inner) => {
+      const isSame = inner.path.join() === outer.path.join();
+      const isInside = inner.path.join().startsWith(`${outer.path.join()},`) && !isGroup(outer.value);
+      if (!isSame && !isInside) return [];
+      return [
+        {
+          path: inner.path,
+          message: `${outer.name} says something else: set one of the two`,
+          place: { name: inner.name },
+        },
+      ];
+    }),
+  );
+}
+
+function isGroup(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

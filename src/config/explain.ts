@@ -1,0 +1,139 @@
+/** Holds a configuration against its schema, and says what is wrong in words that help to mend it. */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
+import { describeUnknownKey, nearestName } from "../base/nearest.ts";
+import { variableFor } from "./environment.ts";
+import { type KeyPath, type Problems, showValue } from "./problems.ts";
+import type { RawSettings } from "./raw.ts";
+import { SCHEMA } from "./schema.ts";
+import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
+
+/** For whoever compiles the schema: it is never to fill anything in, or to print. */
+export const VALIDATION_OPTIONS = {
+  allErrors: true,
+  useDefaults: false,
+  allowUnionTypes: true,
+  logger: false,
+} as const;
+
+/** A value that cannot be used: where it is, and what to say about it. */
+interface Refusal {
+  readonly path: KeyPath;
+  readonly message: string;
+}
+
+/** Adds every problem, and returns what is left of the values without what was refused. `required`: top-level keys. */
+export function checkSchema(
+  values: Record<string, unknown>,
+  required: readonly string[],
+  problems: Problems,
+): RawSettings {
+  const validate = validatorFor(required);
+  if (validate(values)) return values;
+  const usable = structuredClone(values);
+  const refused = new Set<string>();
+  for (const error of validate.errors ?? []) {
+    const { path, message } = explain(error);
+    const isTold = refused.has(path.join("\0")) || (error.keyword === "required" && problems.has(path));
+    if (!isTold) problems.add(path, message);
+    refused.add(path.join("\0"));
+    remove(usable, path);
+  }
+  return usable;
+}
+
+/** Made once: it takes longer than everything else here. */
+const validators = new Map<string, ValidateFunction>();
+
+function validatorFor(required: readonly string[]): ValidateFunction {
+  const known = validators.get(required.join());
+  if (known !== undefined) return known;
+  const made = new Ajv2020({ ...VALIDATION_OPTIONS, verbose: true }).compile({ ...SCHEMA, required });
+  validators.set(required.join(), made);
+  return made;
+}
+
+function explain(error: ErrorObject): Refusal {
+  const path = parsePointer(error.instancePath);
+  const node = error.parentSchema as SchemaNode;
+  switch (error.keyword) {
+    case "required": {
+      const key = String(error.params["missingProperty"]);
+      return { path: [...path, key], message: describeMissing([...path, key], node) };
+    }
+    case "additionalProperties": {
+      const key = String(error.params["additionalProperty"]);
+      const known = Object.keys(node.properties ?? {});
+      // Where a secret belongs, an unknown key may be the secret itself.
+      if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
+      return { path: [...path, key], message: describeUnknownKey(key, known) };
+    }
+    default:
+      return { path, message: describeUnfit(error.data, node) };
+  }
+}
+
+function describeMissing(path: KeyPath, node: SchemaNode): string {
+  const allowed = describeAllowed(node.properties?.[String(path.at(-1))]);
+  const isTop = path.length === 1;
+  return `is missing: give ${allowed}${isTop ? `, or set ${variableFor(path.map(String))}` : ""}`;
+}
+
+function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {
+  const nearest = nearestName(key, known, () => 2);
+  return `holds an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
+}
+
+function describeUnfit(value: unknown, node: SchemaNode): string {
+  const allowed = describeAllowed(node);
+  const types = typesOf(node);
+  if (value === null) return `has no value: give ${allowed}, or remove the key`;
+  const isSimple = typeof value !== "object" && !types.includes("object") && !types.includes("array");
+  const mayBeShown = isSimple && !node.writeOnly && value !== "";
+  const subject = mayBeShown ? `${showValue(value)} is not` : "must be";
+  return `${subject} ${allowed}${hintAtTilde(value, node)}${hintAtQuotes(value, types)}`;
+}
+
+function hintAtTilde(value: unknown, node: SchemaNode): string {
+  const isHome = node.pattern === PATH.pattern && typeof value === "string" && value.startsWith("~");
+  return isHome ? ": ~ is not expanded here" : "";
+}
+
+/** The right value, taken for another kind of value by YAML. */
+function hintAtQuotes(value: unknown, types: readonly string[]): string {
+  const takesText = types.includes("string");
+  const isPlain = typeof value === "number" || typeof value === "boolean";
+  if (takesText && isPlain && !types.includes("integer")) return ": put it in quotes";
+  const isQuoted = typeof value === "string" && /^(true|false|\d+)$/.test(value);
+  return isQuoted && !takesText ? ": write it without quotes" : "";
+}
+
+/** What a key may hold: `a duration such as 30s`. */
+export function describeAllowed(node: SchemaNode | undefined): string {
+  if (node?.enum !== undefined) {
+    return node.enum.length === 1 ? node.enum.join() : `one of ${node.enum.join(", ")}`;
+  }
+  if (node?.title !== undefined) return node.title;
+  return node?.minimum === undefined ? "a value" : `a whole number from ${node.minimum} to ${node.maximum}`;
+}
+
+/** `/mailboxes/0/poll` → `["mailboxes", 0, "poll"]`. */
+function parsePointer(pointer: string): KeyPath {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+}
+
+/** Leaves a hole in a list, so that what follows keeps its number. */
+function remove(values: Record<string, unknown>, path: KeyPath): void {
+  let holder: unknown = values;
+  for (const step of path.slice(0, -1)) {
+    if (typeof holder !== "object" || holder === null) return;
+    holder = (holder as Record<string, unknown>)[String(step)];
+  }
+  const last = path.at(-1);
+  if (last === undefined || typeof holder !== "object" || holder === null) return;
+  if (Array.isArray(holder) && typeof last === "number") holder[last] = undefined;
+  else delete (holder as Record<string, unknown>)[String(last)];
+}

@@ -1,0 +1,49 @@
+/** Where finished transfers, unfinished ones and our own secrets are kept. */
+import { homedir } from "node:os";
+import { isAbsolute, join, relative, sep } from "node:path";
+import type { Draft } from "./draft.ts";
+import type { Environment } from "./environment.ts";
+import { showValue } from "./problems.ts";
+
+interface Folders {
+  readonly inbox: string;
+  readonly work: string;
+  readonly state: string;
+}
+
+/** Absolute paths; problems go to the draft. */
+export function parseFolders(draft: Draft, uid: number | undefined): Folders {
+  const { inbox: rawInbox, work: rawWork, state: rawState } = draft.raw;
+  const inbox = rawInbox === undefined ? "" : draft.resolvePath(["inbox"], rawInbox);
+  const work = rawWork === undefined ? join(inbox, ".inlet") : draft.resolvePath(["work"], rawWork);
+  const state =
+    rawState === undefined ? defaultState(draft.env, uid) : draft.resolvePath(["state"], rawState);
+  if (inbox !== "") {
+    checkApart("work", work, inbox, draft);
+    checkApart("state", state, inbox, draft);
+  }
+  return { inbox, work, state };
+}
+
+/** Nothing of ours may stand where a transfer could be delivered: there, no name begins with a dot. */
+function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
+  const inside = relative(inbox, folder);
+  if (inside === "") problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
+  const isOutside = inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside);
+  if (inside === "" || isOutside || inside.startsWith(".")) return;
+  problems.add(
+    [key],
+    `${showValue(folder)} is inside the inbox, where transfers could meet it: choose a folder outside, or one whose name begins with a dot`,
+  );
+}
+
+function defaultState(env: Environment, uid: number | undefined): string {
+  // systemd separates several with colons.
+  const [given] = env["STATE_DIRECTORY"]?.split(":") ?? [];
+  if (given) return given;
+  if (uid === 0) return "/var/lib/inlet";
+  const { XDG_STATE_HOME: stateHome } = env;
+  const home =
+    stateHome && isAbsolute(stateHome) ? stateHome : join(env["HOME"] || homedir(), ".local/state");
+  return join(home, "inlet");
+}

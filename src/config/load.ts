@@ -1,0 +1,80 @@
+/** Loads the configuration: from the file and the environment to settings that are complete and checked. */
+import { nearestName } from "../base/nearest.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import { type Draft, type DraftOptions, readDraft } from "./draft.ts";
+import { parseFolders } from "./folders.ts";
+import { parseHandoff } from "./handoff.ts";
+import { parseLimits } from "./limits.ts";
+import { parseMailboxes, serviceLayers } from "./mailboxes.ts";
+import { formatPath, showValue } from "./problems.ts";
+import { describeReaders } from "./readers.ts";
+import { SCHEMA } from "./schema.ts";
+import { parseService, type ServiceLayer } from "./service.ts";
+import type { ServiceSettings, Settings } from "./settings.ts";
+
+export interface LoadOptions extends DraftOptions {
+  /** Whose settings: decides where the state folder is, where none is named. */
+  readonly uid?: number | undefined;
+}
+
+export interface ServiceOptions extends DraftOptions {
+  /** The value of `--mailbox`: a name or address whose own service counts. */
+  readonly mailbox?: string | undefined;
+}
+
+/** Throws `CONFIG_INVALID`, which names everything that is wrong. Reads only files: no network, no commands. */
+export async function loadSettings(options: LoadOptions): Promise<Settings> {
+  const { uid = process.getuid?.() } = options;
+  const draft = await readDraft(options, SCHEMA.required);
+  const settings = {
+    source: draft.file ?? "the environment",
+    ...parseFolders(draft, uid),
+    queue: draft.raw.queue ?? SCHEMA.properties.queue.default,
+    mailboxes: await parseMailboxes(draft),
+    limits: parseLimits(draft),
+    handoff: parseHandoff(draft),
+  };
+  draft.problems.throwIfAny();
+  return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
+}
+
+/** The service alone, for work by hand: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
+export async function loadService(options: ServiceOptions): Promise<ServiceSettings> {
+  const draft = await readDraft(options, []);
+  const service = await parseService(layersFor(options, draft), draft);
+  if (service === undefined && draft.problems.isEmpty) {
+    draft.problems.add(
+      [],
+      `no service is named: give --base-url or set INLET_SERVICE__BASEURL, or write service.baseUrl into ${draft.wanted}`,
+    );
+  }
+  draft.problems.throwIfAny();
+  return service as ServiceSettings;
+}
+
+function layersFor({ mailbox: wanted, baseUrl }: ServiceOptions, draft: Draft): ServiceLayer[] {
+  const { service: common = {}, mailboxes = [] } = draft.raw;
+  if (wanted === undefined) return [{ raw: common, path: ["service"] }];
+  const names = mailboxes.map((mailbox) => mailbox?.name ?? mailbox?.email ?? "");
+  const at = mailboxes.findIndex((mailbox) =>
+    [mailbox?.name, mailbox?.email].some(
+      (name) => name && canonicalAddress(name) === canonicalAddress(wanted),
+    ),
+  );
+  if (at < 0) {
+    const nearest = nearestName(wanted, names);
+    const known =
+      nearest === undefined ? `known are ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
+    draft.problems.add([], `there is no mailbox ${showValue(wanted)}, ${known}`, { name: "--mailbox" });
+  }
+  const { baseUrl: ownUrl, ...own } = mailboxes[at]?.service ?? {};
+  const isUrlOwn = ownUrl !== undefined && baseUrl === undefined;
+  return serviceLayers(common, isUrlOwn ? { ...own, baseUrl: ownUrl } : own, ["mailboxes", at]);
+}
+
+async function warnOfPlainSecrets({ file, plainSecrets }: Draft): Promise<string[]> {
+  if (file === undefined || plainSecrets.length === 0) return [];
+  const readers = await describeReaders(file);
+  const keys = plainSecrets.map(formatPath).join(", ");
+  return readers === undefined ? [] : [`A secret stands in plain text (${keys}), and ${readers}`];
+}

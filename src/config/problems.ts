@@ -1,0 +1,98 @@
+/** What is wrong with a configuration, gathered so that everything can be mended in one go. */
+import { Fault } from "../base/faults.ts";
+
+export type KeyPath = readonly (string | number)[];
+
+/** A value, and the key it was given for. */
+export interface Given<Value> {
+  readonly value: Value;
+  readonly path: KeyPath;
+}
+
+/** Where a value was written. */
+export interface Place {
+  /** A file, an environment variable, or `the environment`. */
+  readonly name: string;
+  /** Counted from 1. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+interface Problem {
+  readonly path: string;
+  readonly place: Place | undefined;
+  readonly text: string;
+}
+
+const LONGEST_VALUE = 80;
+
+export class Problems {
+  readonly #find: (path: KeyPath) => Place | undefined;
+  readonly #found: Problem[] = [];
+
+  constructor(find: (path: KeyPath) => Place | undefined) {
+    this.#find = find;
+  }
+
+  /** `message` never holds a secret. The same problem reached in two ways is one. */
+  add(path: KeyPath, message: string, place: Place | undefined = this.#find(path)): void {
+    const key = formatPath(path);
+    const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}` };
+    const line = formatProblem(problem);
+    if (!this.#found.some((known) => formatProblem(known) === line)) this.#found.push(problem);
+  }
+
+  has(path: KeyPath): boolean {
+    return this.#found.some((problem) => problem.path === formatPath(path));
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.length === 0;
+  }
+
+  /** One fault that names them all: a single one in its sentence, several one per line, in the order of the file. */
+  throwIfAny(): void {
+    if (this.isEmpty) return;
+    const lines = this.#found.toSorted((a, b) => inFileOrder(a.place, b.place)).map(formatProblem);
+    const detail = lines.length === 1 ? lines.join() : `${lines.length} problems\n${lines.join("\n")}`;
+    throw new Fault("CONFIG_INVALID", { detail });
+  }
+}
+
+/** `["mailboxes", 0, "poll"]` → `mailboxes[0].poll`. */
+export function formatPath(path: KeyPath): string {
+  return path
+    .map((step, at) => {
+      if (typeof step === "number") return `[${step}]`;
+      const name = /^[\w-]+$/.test(step) ? step : showValue(step);
+      return at === 0 ? name : `.${name}`;
+    })
+    .join("");
+}
+
+/** A value for a message: on one line, and not endless. */
+export function showValue(value: unknown): string {
+  const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
+  return shown.length <= LONGEST_VALUE ? shown : `${shown.slice(0, LONGEST_VALUE)}…`;
+}
+
+/** What stands in no file comes first. */
+function inFileOrder(a: Place | undefined, b: Place | undefined): number {
+  return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
+}
+
+function formatProblem({ place, text }: Problem): string {
+  if (place === undefined) return text;
+  const position = place.line === undefined ? "" : `:${place.line}:${place.column ?? 1}`;
+  return `${place.name}${position}: ${text}`;
+}
+
+/** What to say of a file that cannot be read at all. */
+export function unreadable(file: string, what: string): Fault {
+  return new Fault("CONFIG_INVALID", { detail: `${file} ${what}` });
+}
+
+/** The system's name for what went wrong. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+}

@@ -1,0 +1,65 @@
+/** The configuration as it was written, once the schema has accepted it: what was refused is left out. */
+
+export interface RawSettings {
+  readonly service?: RawService;
+  readonly inbox?: string;
+  readonly work?: string;
+  readonly state?: string;
+  readonly queue?: "embedded";
+  /** With holes where an entry was refused, so that the others keep their numbers. */
+  readonly mailboxes?: readonly (RawMailbox | undefined)[];
+  readonly limits?: {
+    readonly transfers?: number;
+    readonly filesPerTransfer?: number;
+    readonly minFreeSpace?: string | number;
+    readonly maxTransferSize?: string | number;
+    readonly maxFiles?: number;
+  };
+  readonly handoff?: {
+    readonly fileMode?: string | number;
+    readonly folderMode?: string | number;
+    readonly marker?: string;
+  };
+}
+
+export interface RawMailbox {
+  readonly email?: string;
+  readonly name?: string;
+  readonly poll?: string;
+  readonly fetch?: "auto" | "files" | "zip";
+  readonly verify?: "require" | "prefer";
+  readonly layout?: string;
+  readonly passwords?: readonly (RawPasswordRule | undefined)[];
+  readonly passwordAttempts?: number;
+  readonly paused?: boolean;
+  readonly service?: RawService;
+}
+
+export interface RawPasswordRule {
+  readonly sender?: string;
+  readonly trackingId?: string;
+  readonly password?: RawSecret;
+}
+
+export interface RawService {
+  readonly baseUrl?: string;
+  readonly clientId?: RawSecret;
+  readonly verification?: "clientId" | { readonly token?: RawSecret };
+  readonly acceptLanguage?: string;
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly proxy?: string;
+  readonly timeout?: string;
+  readonly allowHttp?: boolean;
+}
+
+/** Exactly one of the keys. */
+export type RawSecret =
+  | string
+  | {
+      readonly file?: string;
+      readonly env?: string;
+      readonly credential?: string;
+      readonly command?: readonly string[];
+    };

@@ -1,0 +1,205 @@
+/** The configuration as it may be written: every key, what it holds, what it means, what counts where it is absent. */
+import { DURATION, MODE, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
+import { SERVICE_KEYS } from "./schema-service.ts";
+
+const PASSWORD_RULE = {
+  type: "object",
+  title: "a rule",
+  properties: {
+    sender: {
+      ...TEXT,
+      maxLength: 254,
+      description:
+        "Whose transfers it opens: an address in which `*` stands for any characters and `?` for one.",
+    },
+    trackingId: { ...TEXT, description: "Which transfer it opens, by its tracking id." },
+    password: { ...SECRET, description: "The password." },
+  },
+  required: ["password"],
+  additionalProperties: false,
+} as const satisfies SchemaNode;
+
+const MAILBOX = {
+  type: "object",
+  title: "a mailbox",
+  properties: {
+    email: {
+      type: "string",
+      title: "an email address",
+      pattern: "^[^\\s@.][^\\s@]*@[^\\s@]+$",
+      maxLength: 254,
+      description: "The address whose received transfers are collected.",
+    },
+    name: {
+      type: "string",
+      title: "a name without slashes that does not begin with a dot",
+      pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
+      maxLength: 100,
+      description:
+        "What it is called in folders, receipts and messages. The address, where absent. Keep it: whoever renames a mailbox receives its transfers again.",
+    },
+    poll: {
+      ...DURATION,
+      default: "60s",
+      description: "How long to wait between two looks for transfers, at most 24h.",
+    },
+    fetch: {
+      type: "string",
+      enum: ["auto", "files", "zip"],
+      default: "auto",
+      description:
+        "How to download: `files` one by one, all as one `zip`, or `auto`, a ZIP for many small files and else one by one. The delivered folder is the same.",
+    },
+    verify: {
+      type: "string",
+      enum: ["require", "prefer"],
+      default: "require",
+      description:
+        "What to do with files that the service has no checksums for: `require` puts the transfer into quarantine, `prefer` delivers it marked as not verified. A wrong checksum is never delivered.",
+    },
+    layout: {
+      ...TEXT,
+      title: "a relative path with placeholders",
+      maxLength: 1000,
+      default: "{mailbox}/{sender}/{trackingId}",
+      description:
+        "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). One of `{trackingId}` and `{transferId}` must be among them.",
+    },
+    passwords: {
+      type: "array",
+      title: "a list of rules",
+      items: PASSWORD_RULE,
+      description:
+        "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first.",
+    },
+    passwordAttempts: {
+      type: "integer",
+      minimum: 1,
+      maximum: 10,
+      default: 2,
+      description:
+        "How many wrong passwords a transfer may cost, at most. A service may lock or destroy a transfer after a few.",
+    },
+    paused: { ...SWITCH, default: false, description: "Whether to leave this mailbox alone for now." },
+    service: {
+      type: "object",
+      title: "a group of keys",
+      properties: SERVICE_KEYS,
+      additionalProperties: false,
+      description:
+        "Where this mailbox's service differs from the common `service`: the keys given here win, one by one.",
+    },
+  },
+  required: ["email"],
+  additionalProperties: false,
+} as const satisfies SchemaNode;
+
+const LIMITS = {
+  type: "object",
+  title: "a group of keys",
+  properties: {
+    transfers: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1000,
+      default: 4,
+      description: "How many transfers to collect at once.",
+    },
+    filesPerTransfer: {
+      type: "integer",
+      minimum: 1,
+      maximum: 100,
+      default: 4,
+      description: "How many files of one transfer to download at once.",
+    },
+    minFreeSpace: {
+      ...SIZE,
+      default: "1GiB",
+      description: "What must stay free on the inbox's disk. A transfer that would not leave it waits.",
+    },
+    maxTransferSize: {
+      ...SIZE,
+      minimum: 1,
+      default: "1TiB",
+      description:
+        "The largest transfer to accept. A larger one goes to quarantine without being downloaded.",
+    },
+    maxFiles: {
+      type: "integer",
+      minimum: 1,
+      maximum: 10_000_000,
+      default: 100_000,
+      description:
+        "The most files in one transfer. One with more goes to quarantine without being downloaded.",
+    },
+  },
+  additionalProperties: false,
+  description: "How much at once, and how much at all.",
+} as const satisfies SchemaNode;
+
+const HANDOFF = {
+  type: "object",
+  title: "a group of keys",
+  properties: {
+    fileMode: { ...MODE, default: "0640", description: "Permissions of delivered files." },
+    folderMode: { ...MODE, default: "0750", description: "Permissions of delivered folders." },
+    marker: {
+      type: "string",
+      title: "none or a plain file name",
+      pattern: "^(?!\\.{1,2}$)[^\\u0000-\\u001f/\\\\]+$",
+      maxLength: 200,
+      default: "none",
+      description:
+        "The name of an empty file that is written last inside each delivered folder, for consumers that wait for one, or `none`. Not needed to see whole folders: a folder appears in one piece.",
+    },
+  },
+  additionalProperties: false,
+  description: "How delivered folders are left for whoever takes them.",
+} as const satisfies SchemaNode;
+
+export const SCHEMA = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  title: "the configuration of Inlet",
+  type: "object",
+  properties: {
+    service: {
+      type: "object",
+      title: "a group of keys",
+      properties: SERVICE_KEYS,
+      additionalProperties: false,
+      description: "The transfer service, for every mailbox that does not say otherwise.",
+    },
+    inbox: {
+      ...PATH,
+      description: "The folder in which finished transfers appear. Whoever consumes them watches this one.",
+    },
+    work: {
+      ...PATH,
+      description:
+        "The folder for unfinished transfers, receipts and quarantine, on the same file system as the inbox. Where absent: `.inlet` inside the inbox.",
+    },
+    state: {
+      ...PATH,
+      description:
+        "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+    },
+    queue: {
+      type: "string",
+      enum: ["embedded"],
+      default: "embedded",
+      description: "What runs the work: `embedded` is one process on one machine.",
+      writeOnly: true,
+    },
+    mailboxes: {
+      type: "array",
+      title: "a list of at least one mailbox",
+      items: MAILBOX,
+      minItems: 1,
+      description: "The mailboxes to collect, at least one. Addresses and names must differ.",
+    },
+    limits: LIMITS,
+    handoff: HANDOFF,
+  },
+  required: ["inbox", "mailboxes"],
+  additionalProperties: false,
+} as const satisfies SchemaNode & { readonly $schema: string };

@@ -1,0 +1,139 @@
+/** Where secrets come from: a file, an environment variable, a systemd credential, a command, or plain text. */
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { Fault } from "../base/faults.ts";
+import { Secret, type SecretSource } from "../base/secret.ts";
+import type { Environment } from "./environment.ts";
+import { codeOf } from "./problems.ts";
+import { type Outcome, runCommand } from "./run-command.ts";
+
+/** How a secret is given. */
+export type SecretForm =
+  /** `at`: where the text stands, for messages. */
+  | { readonly kind: "text"; readonly text: Secret; readonly at: string }
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "env"; readonly name: string }
+  | { readonly kind: "credential"; readonly name: string }
+  | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
+
+/** What was read, or why it cannot be; never holds a piece of the secret. */
+export type SecretReading = { readonly secret: Secret } | { readonly why: string };
+
+const LARGEST_SECRET_BYTES = 64 * 1024;
+const COMMAND_TIMEOUT_MS = 30_000;
+
+/** Reads anew each time. Throws `SECRET_UNREADABLE`, or `STOPPED` where the signal came first. */
+export function openSecret(
+  form: SecretForm,
+  env: Environment,
+  commandTimeoutMs: number = COMMAND_TIMEOUT_MS,
+): SecretSource {
+  const described = describeSecret(form);
+  return {
+    described,
+    read: async (signal) => {
+      const reading = await readSecret(form, env, signal, commandTimeoutMs);
+      if (signal.aborted) throw new Fault("STOPPED");
+      if ("why" in reading) throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${reading.why}` });
+      return reading.secret;
+    },
+  };
+}
+
+/** `file /run/secrets/supplier`. Of a command only the program is named: its arguments may say too much. */
+export function describeSecret(form: SecretForm): string {
+  switch (form.kind) {
+    case "text":
+      return `the plain text of ${form.at}`;
+    case "file":
+      return `file ${form.path}`;
+    case "env":
+      return `variable ${form.name}`;
+    case "credential":
+      return `credential ${form.name}`;
+    case "command":
+      return `command ${basename(form.argv[0])}`;
+  }
+}
+
+export async function readSecret(
+  form: SecretForm,
+  env: Environment,
+  signal: AbortSignal,
+  commandTimeoutMs: number = COMMAND_TIMEOUT_MS,
+): Promise<SecretReading> {
+  switch (form.kind) {
+    case "text":
+      return { secret: form.text };
+    case "file":
+      return decode(await readBytes(form.path), FILE_WORDS);
+    case "env":
+      return readVariable(env[form.name]);
+    case "credential":
+      return readCredential(form.name, env);
+    case "command":
+      return decode(
+        await runCommand(form.argv, env, commandTimeoutMs, LARGEST_SECRET_BYTES, signal),
+        COMMAND_WORDS,
+      );
+  }
+}
+
+function readVariable(text: string | undefined): SecretReading {
+  return text === undefined ? { why: "is not set" } : fromText(text, FILE_WORDS.empty);
+}
+
+async function readCredential(name: string, env: Environment): Promise<SecretReading> {
+  const folder = env["CREDENTIALS_DIRECTORY"];
+  if (!folder) {
+    return {
+      why: "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for a unit with LoadCredential=; elsewhere use { file: … }",
+    };
+  }
+  const outcome = await readBytes(join(folder, name));
+  return "why" in outcome ? { why: `(${join(folder, name)}) ${outcome.why}` } : decode(outcome, FILE_WORDS);
+}
+
+/** Does not wait where it is no regular file: a pipe that nobody writes to would hold everything up. */
+async function readBytes(path: string): Promise<Outcome> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await file.stat()).isFile()) return { why: "is not a regular file" };
+    const buffer = Buffer.alloc(LARGEST_SECRET_BYTES + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    if (length === buffer.length) return { why: "is larger than 64 KiB" };
+    return { bytes: buffer.subarray(0, length) };
+  } catch (error) {
+    return { why: describeSystemError(error) };
+  }
+}
+
+function describeSystemError(error: unknown): string {
+  const code = codeOf(error);
+  if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";
+  return code === "EACCES" ? "may not be read by this user" : `cannot be read (${code})`;
+}
+
+const FILE_WORDS = { empty: "is empty", garbled: "is not UTF-8 text" };
+const COMMAND_WORDS = { empty: "printed nothing", garbled: "did not print UTF-8 text" };
+
+/** One line end at the end was added by an editor, or by `echo`. */
+function decode(outcome: Outcome, words: typeof FILE_WORDS): SecretReading {
+  if ("why" in outcome) return outcome;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(outcome.bytes);
+    return fromText(text.replace(/\r?\n$/, ""), words.empty);
+  } catch {
+    return { why: words.garbled };
+  }
+}
+
+function fromText(text: string, whyEmpty: string): SecretReading {
+  return text === "" ? { why: whyEmpty } : { secret: new Secret(text) };
+}

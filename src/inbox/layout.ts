@@ -1,0 +1,54 @@
+/** Where in the inbox a transfer goes: a layout such as `{mailbox}/{sender}/{trackingId}`, filled in. */
+import { Fault } from "../base/faults.ts";
+import { safeSegment } from "./names.ts";
+import type { LayoutValues } from "./port.ts";
+
+/**
+ * A relative path with as many segments as the layout has, whatever the values hold. Throws `CONFIG_INVALID` for a
+ * layout that names an unknown placeholder, or has a segment that leads nowhere.
+ */
+export function formatLayout(layout: string, values: LayoutValues): string {
+  return layout
+    .split("/")
+    .map((segment) => {
+      if (["", ".", ".."].includes(segment.trim())) {
+        throw invalid(layout, "every part between slashes needs a name");
+      }
+      return safeSegment(fillIn(layout, segment, values));
+    })
+    .join("/");
+}
+
+const PLACEHOLDERS: Readonly<Record<string, (values: LayoutValues) => string>> = {
+  mailbox: ({ mailbox }) => mailbox,
+  sender: ({ sender }) => sender,
+  senderDomain: ({ sender }) => (/@([^@]*)$/.exec(sender)?.[1] ?? "").toLowerCase(),
+  trackingId: ({ trackingId }) => trackingId,
+  transferId: ({ transferId }) => transferId,
+  subject: ({ subject }) => subject,
+  year: ({ discovered }) => padded(discovered.getUTCFullYear(), 4),
+  month: ({ discovered }) => padded(discovered.getUTCMonth() + 1, 2),
+  day: ({ discovered }) => padded(discovered.getUTCDate(), 2),
+};
+
+/** In one pass: a value that looks like a placeholder stays what it is. */
+function fillIn(layout: string, segment: string, values: LayoutValues): string {
+  return segment.replace(/\{([^{}]*)\}|[{}]/g, (found, name: string | undefined) => {
+    if (name === undefined) throw invalid(layout, `${found} without its other half`);
+    const read = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined;
+    if (read === undefined) {
+      const known = Object.keys(PLACEHOLDERS).map((placeholder) => `{${placeholder}}`);
+      throw invalid(layout, `${found} is none of ${known.join(" ")}`);
+    }
+    const value = read(values);
+    return value.trim() === "" ? "_" : value;
+  });
+}
+
+function padded(number: number, digits: number): string {
+  return String(number).padStart(digits, "0");
+}
+
+function invalid(layout: string, why: string): Fault {
+  return new Fault("CONFIG_INVALID", { detail: `layout ${JSON.stringify(layout)}: ${why}` });
+}

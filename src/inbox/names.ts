@@ -1,0 +1,113 @@
+/** Names for a transfer's files and folders: safe on every file system, recognisable, and never two the same. */
+import { foldName, markName, markOf, portableName, portableVisibleName } from "./portable.ts";
+
+interface NamedFile {
+  readonly id: string;
+  readonly name: string;
+}
+
+/**
+ * A name for each file, by id. Names that can be used as they are stay so; where several would become one, or one of
+ * the reserved, each carries a mark of its original. The order of the list does not matter. Ids must differ.
+ */
+export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
+  const claims = new Claims(reserved);
+  const names = files.map((file) => new Naming(file));
+  for (const naming of names) claims.settle(naming);
+  return new Map(
+    names.toSorted(byFile).map((naming) => [naming.file.id, naming.name ?? claims.number(naming)]),
+  );
+}
+
+/** One segment of a path: never empty, never hidden, otherwise kept or marked as the name of a file is. */
+export function safeSegment(text: string): string {
+  if (text === "") return "_";
+  const portable = portableVisibleName(text);
+  return portable.kept ? portable.text : markName(portable.text, markOf([text], MARKS[0].digits));
+}
+
+/** What is tried after the plain name, in turn. */
+const MARKS = [
+  { digits: 8, withId: false },
+  { digits: 16, withId: true },
+  { digits: 40, withId: true },
+] as const;
+
+/** One file on its way to a name: each step of `candidates` is given up for the next when another file claims it. */
+class Naming {
+  readonly file: NamedFile;
+  readonly candidates: readonly string[];
+  #step = 0;
+
+  constructor(file: NamedFile) {
+    this.file = file;
+    const { text, kept } = portableName(file.name);
+    const marked = MARKS.map(({ digits, withId }) =>
+      markName(text, markOf(withId ? [file.name, file.id] : [file.name], digits)),
+    );
+    this.candidates = kept ? [text, ...marked] : marked;
+  }
+
+  /** `undefined` once all candidates were given up. */
+  get name(): string | undefined {
+    return this.candidates[this.#step];
+  }
+
+  advance(): this {
+    this.#step += 1;
+    return this;
+  }
+
+  numbered(number: number): string {
+    const { name, id } = this.file;
+    return markName(portableName(name).text, `${markOf([name, id], 8)}-${number}`);
+  }
+}
+
+/**
+ * Who has ever tried which name, compared as the strictest file system would. A claim is never withdrawn, also not
+ * when its file moves on to the next candidate: so each file ends at its first candidate that no other one ever
+ * tried, whichever file is looked at first, and literal names that foresee the marks of others change nothing.
+ */
+class Claims {
+  /** A single claimant is the one that holds the name now; what several have claimed, nobody holds. */
+  readonly #claimants = new Map<string, Naming | "several">();
+
+  constructor(reserved: readonly string[]) {
+    for (const name of reserved) this.#claimants.set(foldName(name), "several");
+  }
+
+  settle(naming: Naming): void {
+    const moving = [naming];
+    for (let current = moving.pop(); current !== undefined; current = moving.pop()) {
+      if (current.name === undefined) continue;
+      const key = foldName(current.name);
+      const other = this.#claimants.get(key);
+      if (other === undefined) {
+        this.#claimants.set(key, current);
+        continue;
+      }
+      this.#claimants.set(key, "several");
+      moving.push(current.advance());
+      if (other !== "several") moving.push(other.advance());
+    }
+  }
+
+  /** A name that nobody claims, for a file that has given up all of its own: there are more numbers than claims. */
+  number(naming: Naming): string {
+    let number = 1;
+    while (this.#claimants.has(foldName(naming.numbered(number)))) number += 1;
+    const name = naming.numbered(number);
+    this.#claimants.set(foldName(name), "several");
+    return name;
+  }
+}
+
+function byFile(one: Naming, other: Naming): number {
+  return compare(one.file.name, other.file.name) || compare(one.file.id, other.file.id);
+}
+
+/** By code units: the same on every machine. */
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}

@@ -1,0 +1,35 @@
+/** The inbox and what belongs to it: names, places and room for what is to be delivered. */
+
+/** What the placeholders of a layout stand for. */
+export interface LayoutValues {
+  readonly mailbox: string;
+  readonly sender: string;
+  readonly trackingId: string;
+  readonly transferId: string;
+  readonly subject: string;
+  /** When the transfer was discovered; its day counts in UTC. */
+  readonly discovered: Date;
+}
+
+/** Room that was promised to one transfer. */
+export interface Reservation {
+  /** So much of it is on the disk now. */
+  use(bytes: number): void;
+  release(): void;
+}
+
+export interface Inbox {
+  /** Absolute paths, on one file system. */
+  readonly root: string;
+  readonly staging: string;
+  readonly quarantine: string;
+  /** A name for each file, by id: safe everywhere, never two the same, never one of the reserved. */
+  safeNames(
+    files: readonly { readonly id: string; readonly name: string }[],
+    reserved: readonly string[],
+  ): ReadonlyMap<string, string>;
+  /** A path from the inbox's root. */
+  formatLayout(layout: string, values: LayoutValues): string;
+  /** Promises room for so many bytes and files beside what others were promised. Throws `DISK_FULL`. */
+  reserve(bytes: number, files: number): Promise<Reservation>;
+}

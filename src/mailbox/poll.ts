@@ -1,0 +1,162 @@
+/** Discovery: every active transfer of a mailbox gets a receipt, and what is not finished gets a job. */
+import { asFault, Fault } from "../base/faults.ts";
+import type { CollectJob } from "../model/job.ts";
+import { isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
+import { findRecipient, type ListedTransfer, type Recipient } from "../model/transfer.ts";
+import type { PollQuery, VerifiedAddress } from "../service/port.ts";
+import { reconcile } from "./reconcile.ts";
+import type { MailboxState } from "./state.ts";
+import { jobOf, type PollTools } from "./tools.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const FAR_FUTURE_MS = 8.64e15;
+
+/** What discovery uses, and nothing else. */
+const FIELDS = {
+  trackingId: true,
+  status: { sender: { email: true }, recipients: true },
+  transfer: { expirationDate: true },
+} as const satisfies PollQuery["fields"];
+
+/** Returns whether the poll succeeded; a failure is reported, never thrown. */
+export async function pollMailbox(
+  tools: PollTools,
+  state: MailboxState,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { watch, clock } = tools;
+  const { name } = state.mailbox;
+  try {
+    const { listed, discovered } = await state.tokens.use(
+      (address) => discover(tools, state, address, signal),
+      signal,
+    );
+    await reconcile(tools, state, listed);
+    state.health.shaky = false;
+    if (state.failingSinceMs !== undefined) watch.recovered(name, clock.now() - state.failingSinceMs);
+    state.failingSinceMs = undefined;
+    watch.polled(name, listed.size, discovered);
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    const first = state.failingSinceMs === undefined;
+    state.failingSinceMs ??= clock.now();
+    watch.pollFailed(name, asFault(error), first);
+    return false;
+  }
+}
+
+/** Jobs are given out when the list was read, or broke off: what expires first goes first, wherever it stood. */
+async function discover(
+  tools: PollTools,
+  state: MailboxState,
+  address: VerifiedAddress,
+  signal: AbortSignal,
+): Promise<{ listed: Set<string>; discovered: number }> {
+  const listed = new Set<string>();
+  const settled = new Set<string>();
+  const links: MailboxState["links"] = new Map();
+  const jobs: CollectJob[] = [];
+  const reject = (fault: Fault) => tools.watch.rejected(state.mailbox.name, fault);
+  let discovered = 0;
+  try {
+    const query = { active: true, fields: FIELDS };
+    for await (const entry of state.service.listReceived(address, query, reject, signal)) {
+      listed.add(entry.trackingId);
+      const recipient = findRecipient(entry.recipients, state.mailbox.email);
+      if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
+      const taken = state.settled.has(entry.trackingId)
+        ? SETTLED
+        : await takeUp(tools, state, entry, recipient);
+      if (taken.settled) settled.add(entry.trackingId);
+      if (taken.discovered) discovered++;
+      if (taken.job !== undefined) jobs.push(taken.job);
+    }
+    state.settled = settled;
+  } finally {
+    state.links = links;
+    for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
+  }
+  return { listed, discovered };
+}
+
+/** What became of one entry of the list. */
+interface Taken {
+  /** Nothing is left to do, now or later. */
+  readonly settled: boolean;
+  readonly discovered: boolean;
+  readonly job: CollectJob | undefined;
+}
+
+const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
+
+/** One listed transfer: a receipt where there is none, a job where there is something to do. */
+async function takeUp(
+  tools: PollTools,
+  state: MailboxState,
+  entry: ListedTransfer,
+  recipient: Recipient | undefined,
+): Promise<Taken> {
+  const { receipts, watch } = tools;
+  const { name } = state.mailbox;
+  const { trackingId } = entry;
+  const known = await receipts.find({ mailbox: name, trackingId });
+  if (known !== undefined && isFinal(known) && known.state !== "gone") return SETTLED;
+  if (recipient?.transferId === undefined) {
+    const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
+    watch.rejected(name, new Fault("BAD_ANSWER", { detail }));
+    return { settled: false, discovered: false, job: undefined };
+  }
+  const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
+  state.undelivered.set(trackingId, { expiresMs });
+  const job = jobOf(receipts, name, trackingId, expiresMs);
+  if (known === undefined || known.state === "gone") {
+    const receipt = newReceipt(tools, state, entry, recipient.transferId);
+    await receipts.put(receipt, known);
+    watch.discovered(receipt);
+    return { settled: false, discovered: true, job };
+  }
+  warnOfExpiry(tools, state, known);
+  return { settled: false, discovered: false, job: (await isReady(tools, known)) ? job : undefined };
+}
+
+/** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
+async function isReady({ passwords, clock }: PollTools, receipt: Receipt): Promise<boolean> {
+  if (receipt.state !== "waiting") return true;
+  if (receipt.until !== undefined) return clock.now() >= Date.parse(receipt.until);
+  return passwords.isDropped(receipt.trackingId);
+}
+
+function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, receipt: Receipt): void {
+  const { trackingId, expires } = receipt;
+  if (expires === undefined || state.warned.has(trackingId)) return;
+  if (Date.parse(expires) - clock.now() > DAY_MS) return;
+  state.warned.add(trackingId);
+  watch.expiresSoon(receipt);
+}
+
+function newReceipt(
+  { clock }: PollTools,
+  { mailbox }: MailboxState,
+  entry: ListedTransfer,
+  transferId: string,
+): Receipt {
+  return {
+    version: RECEIPT_VERSION,
+    mailbox: mailbox.name,
+    trackingId: entry.trackingId,
+    transferId,
+    sender: entry.sender ?? "",
+    state: "discovered",
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: entry.expires?.toISOString(),
+    folder: undefined,
+    attempts: 0,
+    refusedPasswords: 0,
+    unansweredPasswords: 0,
+    refusedFingerprints: [],
+    at: { discovered: new Date(clock.now()).toISOString() },
+  };
+}

@@ -1,0 +1,56 @@
+/** What vanished from the active list before it was delivered: the service is asked what became of it. */
+
+import { isFinal } from "../model/receipt.ts";
+import type { TransferState } from "../model/transfer.ts";
+import type { MailboxState } from "./state.ts";
+import { jobOf, type PollTools } from "./tools.ts";
+
+/** Entries can slip between pages while one reads them: only what two polls in a row did not list has vanished. */
+const POLLS_UNTIL_VANISHED = 2;
+
+/** `listed`: what a complete poll has seen. The job of a vanished one finds out, and writes the receipt. */
+export async function reconcile(
+  { receipts, queue }: PollTools,
+  state: MailboxState,
+  listed: ReadonlySet<string>,
+): Promise<void> {
+  for (const [trackingId, { expiresMs }] of state.undelivered) {
+    if (listed.has(trackingId)) {
+      state.missing.delete(trackingId);
+      state.vanished.delete(trackingId);
+      continue;
+    }
+    const receipt = await receipts.find({ mailbox: state.mailbox.name, trackingId });
+    if (receipt === undefined || isFinal(receipt)) {
+      forget(state, trackingId);
+      continue;
+    }
+    const polls = (state.missing.get(trackingId) ?? 0) + 1;
+    state.missing.set(trackingId, polls);
+    if (polls < POLLS_UNTIL_VANISHED) continue;
+    state.vanished.add(trackingId);
+    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs));
+  }
+}
+
+function forget(state: MailboxState, trackingId: string): void {
+  state.undelivered.delete(trackingId);
+  state.missing.delete(trackingId);
+  state.vanished.delete(trackingId);
+  state.warned.delete(trackingId);
+}
+
+/** The service's word on one transfer; `undefined` where it lists it nowhere. */
+export async function findState(
+  state: MailboxState,
+  trackingId: string,
+  signal: AbortSignal,
+): Promise<TransferState | undefined> {
+  return state.tokens.use(async (address) => {
+    const query = { fields: { trackingId: true, status: { state: true } } } as const;
+    for await (const entry of state.service.listReceived(address, query, () => {}, signal)) {
+      if (entry.trackingId === trackingId) return entry.state;
+    }
+    return undefined;
+  }, signal);
+}

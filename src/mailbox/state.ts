@@ -1,0 +1,33 @@
+/** What is known of a mailbox between two polls. All of it can be learnt again: nothing here is durable. */
+import type { Secret } from "../base/secret.ts";
+import type { Mailbox } from "../model/mailbox.ts";
+import type { ServicePort } from "../service/port.ts";
+import type { Tokens } from "./tokens.ts";
+
+export class MailboxState {
+  readonly mailbox: Mailbox;
+  readonly service: ServicePort;
+  readonly tokens: Tokens;
+  /** True after a request that had no answer, until a poll succeeds. */
+  readonly health = { shaky: false };
+  /** Listed transfers that need nothing more: their receipts are not read again. As many as the list has. */
+  settled = new Set<string>();
+  /** Transfers with a receipt that is not final. */
+  readonly undelivered = new Map<string, { expiresMs: number }>();
+  /** Links of listed transfers, for those whose link carries the password. */
+  links = new Map<string, Secret>();
+  /** Undelivered ones that were not listed, and how many polls ago that began. */
+  readonly missing = new Map<string, number>();
+  /** Those of which the service was said to be asked whether they are gone. */
+  readonly vanished = new Set<string>();
+  /** Those of which it was reported that they expire soon. */
+  readonly warned = new Set<string>();
+  /** Since when polls fail, in milliseconds. */
+  failingSinceMs: number | undefined;
+
+  constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens) {
+    this.mailbox = mailbox;
+    this.service = service;
+    this.tokens = tokens;
+  }
+}

@@ -1,0 +1,37 @@
+/** What discovery works with, and what it tells others while it does. */
+import type { Clock } from "../base/clock.ts";
+import type { Fault } from "../base/faults.ts";
+import type { CollectJob } from "../model/job.ts";
+import type { Receipt } from "../model/receipt.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { JobQueue } from "../queue/port.ts";
+import type { Receipts } from "../receipts/port.ts";
+
+export interface PollTools {
+  readonly receipts: Receipts;
+  readonly passwords: Passwords;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  readonly watch: PollWatch;
+}
+
+/** Hears what polls find. Must not throw. */
+interface PollWatch {
+  polled(mailbox: string, listed: number, discovered: number): void;
+  /** `first`: it is the first failure since a poll succeeded. */
+  pollFailed(mailbox: string, fault: Fault, first: boolean): void;
+  recovered(mailbox: string, failedForMs: number): void;
+  discovered(receipt: Receipt): void;
+  /** A listed entry that cannot be used, and why. */
+  rejected(mailbox: string, fault: Fault): void;
+  expiresSoon(receipt: Receipt): void;
+}
+
+export function jobOf(
+  receipts: Receipts,
+  mailbox: string,
+  trackingId: string,
+  expiresMs: number,
+): CollectJob {
+  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
+}

@@ -1,0 +1,48 @@
+/** What the operator decided: which mailboxes there are, within which limits they work, and how they hand over. */
+import type { SecretSource } from "../base/secret.ts";
+
+/** One verified email address whose received transfers are mirrored. */
+export interface Mailbox {
+  /** What it is called in folders, receipts and messages; the email address unless told otherwise. */
+  readonly name: string;
+  readonly email: string;
+  readonly pollMs: number;
+  /** `auto`: a ZIP for many small files, else single files. */
+  readonly fetch: "auto" | "files" | "zip";
+  /** Whether what came without checksums is quarantined, or delivered marked as not verified. */
+  readonly verify: "require" | "prefer";
+  /** A path with placeholders, such as `{mailbox}/{sender}/{trackingId}`. */
+  readonly layout: string;
+  /** In the order in which they are tried. */
+  readonly passwords: readonly PasswordRule[];
+  /** How many refused passwords a transfer may cost, at most. */
+  readonly passwordAttempts: number;
+  readonly paused: boolean;
+}
+
+/** Fits a transfer if every condition that is given does. */
+export interface PasswordRule {
+  /** A glob over the sender's address: `*@supplier.example`. */
+  readonly sender: string | undefined;
+  readonly trackingId: string | undefined;
+  readonly password: SecretSource;
+}
+
+export interface Limits {
+  /** How many transfers at once. */
+  readonly transfers: number;
+  /** How many files of one transfer at once. */
+  readonly filesPerTransfer: number;
+  /** What must stay free on the inbox's disk. */
+  readonly minFreeBytes: number;
+  readonly maxTransferBytes: number;
+  readonly maxFiles: number;
+}
+
+export interface Handoff {
+  /** Permission bits of delivered files and folders. */
+  readonly fileMode: number;
+  readonly folderMode: number;
+  /** The name of an empty file that is written last inside the folder, before it appears; `undefined` for none. */
+  readonly marker: string | undefined;
+}

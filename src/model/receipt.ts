@@ -1,0 +1,67 @@
+/**
+ * The durable record of one transfer for one mailbox, and the states it passes through.
+ *
+ * `discovered` → `collecting` → `delivering` → `delivered` → `collected` is the way of a transfer that goes well.
+ * `waiting` parks one until a person, a lock, the disk or time changes something. `quarantined` holds one that we
+ * will not vouch for until a person decides. `gone` ends one that the service took away before it was delivered.
+ */
+
+export const RECEIPT_VERSION = 1;
+
+export type ReceiptState =
+  | "discovered"
+  | "collecting"
+  | "waiting"
+  | "delivering"
+  | "delivered"
+  | "collected"
+  | "quarantined"
+  | "gone";
+
+/** Which state may follow which: total, so that no case is forgotten. */
+export const TRANSITIONS: Readonly<Record<ReceiptState, readonly ReceiptState[]>> = {
+  discovered: ["collecting", "waiting", "quarantined", "gone"],
+  collecting: ["collecting", "waiting", "delivering", "quarantined", "gone"],
+  waiting: ["waiting", "collecting", "delivering", "quarantined", "gone"],
+  delivering: ["delivering", "delivered", "waiting"],
+  delivered: ["collected"],
+  collected: [],
+  quarantined: ["collecting", "delivering", "gone"],
+  gone: ["discovered"],
+};
+
+/** States in which nothing more is to be done by itself. */
+const FINAL: ReadonlySet<ReceiptState> = new Set(["delivered", "collected", "quarantined", "gone"]);
+
+export interface Receipt {
+  readonly version: typeof RECEIPT_VERSION;
+  /** The mailbox's name. */
+  readonly mailbox: string;
+  readonly trackingId: string;
+  readonly transferId: string;
+  readonly sender: string;
+  readonly state: ReceiptState;
+  /** Why it waits (`password`, `locked`, `disk`, `retry`), was quarantined (a fault's code) or is gone (the service's state). */
+  readonly reason: string | undefined;
+  /** For people: what exactly happened and what to do. */
+  readonly message: string | undefined;
+  /** Until when it waits, where that is known; ISO 8601, as all times here. */
+  readonly until: string | undefined;
+  readonly expires: string | undefined;
+  /** Where it was or will be delivered, from the inbox's root. */
+  readonly folder: string | undefined;
+  /** How often collecting was begun. */
+  readonly attempts: number;
+  /** How many passwords were refused, or sent without an answer: what the budget is spent on. */
+  readonly refusedPasswords: number;
+  /** How many of those were sent without an answer. */
+  readonly unansweredPasswords: number;
+  /** Fingerprints of refused passwords, which are never sent again. */
+  readonly refusedFingerprints: readonly string[];
+  /** When it entered each state, last. */
+  readonly at: Readonly<Partial<Record<ReceiptState, string>>>;
+}
+
+export function isFinal(receipt: Receipt): boolean {
+  return FINAL.has(receipt.state);
+}

@@ -1,0 +1,70 @@
+/** The log: one JSON object per line for programs, one readable line for people. Messages are constant, facts are fields. */
+import { Writable } from "node:stream";
+import { type Logger, pino } from "pino";
+import { Secret } from "../base/secret.ts";
+
+export type Log = Logger;
+
+const LEVEL_WORDS: Readonly<Record<number, string>> = {
+  10: "trace",
+  20: "debug",
+  30: "",
+  40: "WARN",
+  50: "ERROR",
+  60: "FATAL",
+};
+
+/** Fields of these names are never written, wherever they come from. */
+const HIDDEN = [
+  "password",
+  "token",
+  "clientId",
+  "href",
+  "downloadUrl",
+  "*.password",
+  "*.token",
+  "*.clientId",
+  "*.href",
+];
+
+export function createLog(output: NodeJS.WritableStream & { readonly isTTY?: boolean }, level: string): Log {
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: { paths: HIDDEN, censor: "[secret]" },
+    serializers: { fault: describe },
+  };
+  if (output.isTTY !== true) return pino(options, output);
+  const readable = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      output.write(formatLine(chunk.toString()));
+      done();
+    },
+  });
+  return pino(options, readable);
+}
+
+function describe(fault: unknown): unknown {
+  if (!(fault instanceof Error)) return fault;
+  const { message } = fault;
+  return {
+    ...("code" in fault ? { code: fault.code } : {}),
+    message,
+    ...("advice" in fault ? { advice: fault.advice } : {}),
+  };
+}
+
+function formatLine(line: string): string {
+  const { level, time, msg, ...facts } = JSON.parse(line) as { level: number; time: string; msg: string };
+  const fields = Object.entries(facts).map(([name, value]) => `${name}=${formatValue(value)}`);
+  const word = LEVEL_WORDS[level] ?? "";
+  return `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`
+    .trimEnd()
+    .concat("\n");
+}
+
+function formatValue(value: unknown): string {
+  if (value instanceof Secret) return String(value);
+  return typeof value === "string" && /^[\w@.:/+-]+$/.test(value) ? value : JSON.stringify(value);
+}

@@ -1,0 +1,105 @@
+/** Where passwords come from: the drop folder, links that carry one, and rules. */
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { Secret } from "../base/secret.ts";
+import type { Mailbox } from "../model/mailbox.ts";
+import type { PasswordQuery } from "./port.ts";
+import { fits } from "./rules.ts";
+
+/** Longer than any password that a service accepts. */
+const MOST_BYTES = 64 * 1024;
+
+export interface Candidate {
+  readonly password: Secret;
+  /**
+   * `kept`: accepted before, for this very transfer. `drop`: a person supplied it. `link`: the transfer has no
+   * password of its own. `rule`: the configuration says so.
+   */
+  readonly origin: "kept" | "drop" | "link" | "rule";
+}
+
+export interface Candidates {
+  /** Best first; each is read when it is its turn. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
+  find(mailbox: Mailbox, query: PasswordQuery, signal: AbortSignal): AsyncIterable<Candidate>;
+  /** Takes a dropped password out of the drop folder; it is kept apart until the transfer is settled. */
+  accepted(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate): Promise<void>;
+  /** Takes a dropped password out of the drop folder for good. */
+  refused(query: PasswordQuery, candidate: Candidate): Promise<void>;
+  settled(mailbox: Mailbox, trackingId: string): Promise<void>;
+  /** Where to put a password for it, for people. */
+  dropPlace(trackingId: string): string;
+  isDropped(trackingId: string): Promise<boolean>;
+}
+
+/** Below the state folder: `passwords/`, where people drop files named by tracking-id, and what was accepted of them. */
+export async function openCandidates(state: string): Promise<Candidates> {
+  const dropFolder = join(state, "passwords");
+  const keptFolder = join(state, "accepted");
+  for (const folder of [dropFolder, keptFolder]) await makeFolderDurably(folder, 0o700);
+  const keptPath = (mailbox: Mailbox, trackingId: string) => {
+    const digest = createHash("sha256").update(`${mailbox.name}\0${trackingId}`).digest("hex");
+    return join(keptFolder, digest);
+  };
+  const takeDropped = async ({ trackingId }: PasswordQuery, { origin }: Candidate) => {
+    const path = dropPath(dropFolder, trackingId);
+    if (origin === "drop" && path !== undefined) await rm(path, { force: true });
+  };
+
+  return {
+    async *find(mailbox, query, signal) {
+      const kept = await readPassword(keptPath(mailbox, query.trackingId));
+      if (kept !== undefined) yield { password: kept, origin: "kept" };
+      const dropped = await readPassword(dropPath(dropFolder, query.trackingId));
+      if (dropped !== undefined) yield { password: dropped, origin: "drop" };
+      const carried = passwordOfLink(query.link);
+      if (carried !== undefined) yield { password: carried, origin: "link" };
+      for (const rule of mailbox.passwords) {
+        if (fits(rule, query)) yield { password: await rule.password.read(signal), origin: "rule" };
+      }
+    },
+    async accepted(mailbox, query, candidate) {
+      if (candidate.origin !== "drop") return;
+      await replaceDurably(keptPath(mailbox, query.trackingId), candidate.password.reveal(), 0o600);
+      await takeDropped(query, candidate);
+    },
+    dropPlace: (trackingId) => dropPath(dropFolder, trackingId) ?? "a rule of the mailbox",
+    refused: takeDropped,
+    settled: (mailbox, trackingId) => rm(keptPath(mailbox, trackingId), { force: true }),
+    async isDropped(trackingId) {
+      const path = dropPath(dropFolder, trackingId);
+      return path !== undefined && (await exists(path));
+    },
+  };
+}
+
+/** Tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */
+function dropPath(folder: string, trackingId: string): string | undefined {
+  const plain = /^[^/\0]{1,200}$/.test(trackingId) && !trackingId.startsWith(".");
+  return plain ? join(folder, trackingId) : undefined;
+}
+
+/** Only a regular file counts, never what a link leads to; without the line end that editors add. */
+async function readPassword(path: string | undefined): Promise<Secret | undefined> {
+  if (path === undefined) return undefined;
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = await open(path, flags).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const facts = await file.stat();
+    if (!facts.isFile() || facts.size > MOST_BYTES) return undefined;
+    const text = (await file.readFile("utf8")).replace(/\r?\n$/, "");
+    return text === "" ? undefined : new Secret(text);
+  } finally {
+    await file.close();
+  }
+}
+
+/** With no password of its own, a transfer's link reads `…/download?id=…&password=…`. */
+function passwordOfLink(link: Secret | undefined): Secret | undefined {
+  if (link === undefined) return undefined;
+  const password = URL.parse(link.reveal(), "https://service.invalid")?.searchParams.get("password");
+  return password ? new Secret(password) : undefined;
+}

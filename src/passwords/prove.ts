@@ -1,0 +1,86 @@
+/** Tries passwords one after the other, within the budget, and leaves the receipt true whatever happens. */
+import type { FaultCode } from "../base/fault-codes.ts";
+import { Fault } from "../base/faults.ts";
+import type { Receipt } from "../model/receipt.ts";
+import type { Candidate, Candidates } from "./candidates.ts";
+import { accept, giveBack, mayTry, type Permission, refuse, spend } from "./guard.ts";
+import type { Proof, ProofRequest } from "./port.ts";
+
+/** An answer came and was not about the password, or nothing was sent: the attempt cost nothing. */
+const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
+  "SERVICE_UNREACHABLE",
+  "TLS_REFUSED",
+  "PROXY_REFUSED",
+  "REDIRECT_REFUSED",
+  "PASSWORD_UNUSABLE",
+  "RATE_LIMITED",
+  "SERVER_FAULT",
+  "NOT_SUPPORTED",
+  "BAD_REQUEST",
+  "BAD_ANSWER",
+  "ANSWER_TOO_LARGE",
+  "NOT_LICENSED",
+  "POLICY_REFUSED",
+  "API_VERSION",
+  "NO_SUCH_ENDPOINT",
+  "NOT_FOUND",
+]);
+
+export async function prove<Value>(
+  candidates: Candidates,
+  request: ProofRequest<Value>,
+  signal: AbortSignal,
+): Promise<Proof<Value>> {
+  const { mailbox, query, save, send } = request;
+  let { receipt } = request;
+  let obstacle: Permission = "known";
+  for await (const candidate of candidates.find(mailbox, query, signal)) {
+    const permission = await mayTry(receipt, candidate, mailbox.passwordAttempts);
+    if (permission !== "yes") {
+      if (permission === "known") await candidates.refused(query, candidate);
+      else obstacle = permission;
+      continue;
+    }
+    receipt = spend(receipt);
+    await save(receipt);
+    try {
+      const value = await send(candidate.password);
+      receipt = accept(receipt);
+      await save(receipt);
+      await candidates.accepted(mailbox, query, candidate);
+      return { kind: "accepted", password: candidate.password, value, receipt };
+    } catch (error) {
+      receipt = await afterFailure(error, candidate, receipt, save);
+      await candidates.refused(query, candidate);
+    }
+  }
+  const place = candidates.dropPlace(query.trackingId);
+  return { kind: "waiting", message: explain(receipt, obstacle, mailbox.passwordAttempts, place), receipt };
+}
+
+/** Returns where the password was refused and the next may be tried; throws everything else. */
+async function afterFailure(
+  error: unknown,
+  candidate: Candidate,
+  receipt: Receipt,
+  save: (receipt: Receipt) => Promise<void>,
+): Promise<Receipt> {
+  if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
+    const refused = await refuse(receipt, candidate.password);
+    await save(refused);
+    return refused;
+  }
+  if (error instanceof Fault && COSTS_NOTHING.has(error.code)) await save(giveBack(receipt));
+  throw error;
+}
+
+function explain(receipt: Receipt, obstacle: Permission, budget: number, place: string): string {
+  const { refusedPasswords } = receipt;
+  if (refusedPasswords === 0) return `No password is known for it: write it into ${place}, or add a rule.`;
+  const refused =
+    refusedPasswords === 1 ? "One password was refused" : `${refusedPasswords} passwords were refused`;
+  if (obstacle === "exhausted" || refusedPasswords >= budget) {
+    return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
+  }
+  return `${refused}: ask the sender for the right one and write it into ${place}.`;
+}

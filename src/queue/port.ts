@@ -1,0 +1,26 @@
+/**
+ * What runs jobs. The queue is disposable: receipts say what was done, and the next poll finds what is left to do, so
+ * an engine may lose jobs, and may run one twice. It must not run two of one key at the same time.
+ */
+import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
+
+export interface Handlers {
+  /** `signal` aborts when the engine stops, or when the job is no longer ours. Must not throw. */
+  poll(mailbox: string, signal: AbortSignal): Promise<void>;
+  collect(job: CollectJob, signal: AbortSignal): Promise<Next>;
+}
+
+export interface JobQueue {
+  /** Starts running jobs. Called once, before the others. */
+  start(handlers: Handlers): Promise<void>;
+  /** From now on these mailboxes are polled, each at its interval with some jitter and first at once, and no others. */
+  schedule(polls: readonly PollSchedule[]): Promise<void>;
+  /** Does nothing where a job of this key is queued, delayed or running; a delayed one is not hurried. */
+  add(job: CollectJob): Promise<void>;
+  /** Ends the delay of a job that waits for its next turn; adds it where there is none. */
+  hurry(job: CollectJob): Promise<void>;
+  /** Resolves when nothing runs and nothing is queued; delayed jobs do not count. */
+  idle(): Promise<void>;
+  /** Begins nothing new, gives what runs so long to end, then aborts it, and resolves when nothing runs. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,147 @@
+/** I2 once: the daemon is stopped with SIGKILL at every one of its durable steps, and started again. */
+import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { openConsumersEye } from "../support/consumers-eye.ts";
+import { readTree } from "../support/daemon.ts";
+import { makeFolder, ROOT, runCommand } from "../support/program.ts";
+import { openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+
+const CHILD = join(ROOT, "test/support/crash-child.ts");
+const AT_ONCE = 2;
+
+const PLANS = [
+  transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
+  transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
+];
+
+describe("the same end as if nothing had happened, after a crash at any step", () => {
+  test.each([
+    ["by single files", "files", false],
+    ["by ZIP, while a consumer takes folders away at once", "zip", true],
+  ] as const)(
+    "%s",
+    async (_name, fetch, takesAway) => {
+      const simulator = await openTestSimulator({ transfers: PLANS });
+      const undisturbed = await live(simulator, fetch, takesAway, []);
+      const points = undisturbed.steps;
+      expect(points).toBeGreaterThan(30);
+      const waiting = Array.from({ length: points }, (_, at) => at + 1);
+      const work = async () => {
+        for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+          const life = await live(simulator, fetch, takesAway, [point]);
+          expect({ point, ...life, steps: 0 }).toEqual({ point, ...undisturbed, steps: 0 });
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, work));
+      process.stdout.write(`crash points, ${_name}: ${points}\n`);
+    },
+    600_000,
+  );
+
+  test("and after a second crash while it recovers from the first", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const undisturbed = await live(simulator, "files", false, []);
+    for (const crashes of [
+      [12, 3],
+      [25, 5, 2],
+      [30, 30, 30, 2],
+    ]) {
+      expect({ ...(await live(simulator, "files", false, crashes)), steps: 0 }).toEqual({
+        ...undisturbed,
+        steps: 0,
+      });
+    }
+  }, 120_000);
+});
+
+interface Life {
+  /** Everything that a consumer got, by path. */
+  readonly tree: Record<string, string>;
+  readonly complaints: readonly string[];
+  /** Lines of the journal that say `delivered`, by transfer. */
+  readonly deliveries: Record<string, number>;
+  readonly steps: number;
+}
+
+/** Runs the daemon, crashes it at each of the given steps in turn, and lets it come to its end. */
+async function live(
+  simulator: Simulator,
+  fetch: string,
+  takesAway: boolean,
+  crashes: readonly number[],
+): Promise<Life> {
+  const folder = await makeFolder();
+  const [inbox, state, taken] = [join(folder, "inbox"), join(folder, "state"), join(folder, "taken")];
+  const eye = openConsumersEye(inbox);
+  const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
+  const task = { url: simulator.url, clientId: simulator.clientId, inbox, state, fetch, password: PASSWORD };
+  for (const crashAt of crashes) {
+    const { exitCode, stderr } = await runChild({ ...task, crashAt });
+    // A later crash may come too late: then there was nothing left to do.
+    expect(crashes.length > 1 ? [null, 0] : [null]).toContain(exitCode);
+    expect(stderr).toBe("");
+  }
+  const { exitCode, stdout, stderr } = await runChild({ ...task, crashAt: 0 });
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  await consumer?.stop();
+  await eye.close();
+  const journal = readdirSync(join(inbox, ".inlet/journal")).flatMap((name) =>
+    readFileSync(join(inbox, ".inlet/journal", name), "utf8")
+      .trim()
+      .split("\n"),
+  );
+  const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
+  return {
+    tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
+    complaints: takesAway ? [] : eye.complaints,
+    deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
+    steps: Number(stdout),
+  };
+}
+
+/** Hundreds of processes load the same files: a cache of what was compiled makes each start faster. */
+function runChild(task: object) {
+  const env = { NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compiled") };
+  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT, env });
+}
+
+/** Moves every folder that appears out of the inbox; one that appears twice makes it fail. */
+function startConsumer(inbox: string, taken: string): { stop(): Promise<void> } {
+  const mailbox = "orders@example.com";
+  mkdirSync(join(taken, mailbox), { recursive: true });
+  let open = true;
+  const take = () => {
+    let names: string[] = [];
+    try {
+      names = readdirSync(join(inbox, mailbox));
+    } catch {
+      return;
+    }
+    for (const name of names) renameSync(join(inbox, mailbox, name), join(taken, mailbox, name));
+  };
+  const work = (async () => {
+    while (open) {
+      take();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    take();
+  })();
+  return {
+    async stop() {
+      open = false;
+      await work;
+    },
+  };
+}
+
+/** Times differ from run to run; nothing else may. */
+function withoutTimes(tree: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(tree).map(([path, content]) => [
+      path,
+      content.replace(/"(received|expires)": "[^"]+"/g, ""),
+    ]),
+  );
+}

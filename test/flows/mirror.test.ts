@@ -1,0 +1,251 @@
+/** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
+import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { TransferPlan } from "../../src/simulator/scenario.ts";
+import { daemonSettings, mailboxSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { runCommand } from "../support/program.ts";
+import { MAILBOX, openTestSimulator, transferPlan } from "../support/service.ts";
+
+describe("a transfer becomes a folder", () => {
+  test("with its files, the manifest, and sums that sha256sum accepts", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", message: "Psst" })],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { changes } = await runOnce(settings);
+    expect(changes.map((receipt) => receipt.state)).toEqual([
+      "discovered",
+      "collecting",
+      "delivering",
+      "delivered",
+    ]);
+    const folder = join(settings.inbox, MAILBOX, "anna@supplier.example", "t1");
+    expect((await readdir(folder)).toSorted()).toEqual([
+      "Größe, 2.csv",
+      "SHA256SUMS",
+      "a.txt",
+      "message.eml",
+      "transfer.json",
+    ]);
+    expect(await runCommand("sha256sum", ["-c", "SHA256SUMS"], { cwd: folder })).toMatchObject({
+      exitCode: 0,
+    });
+    const manifest = JSON.parse(await readFile(join(folder, "transfer.json"), "utf8"));
+    expect(manifest).toMatchObject({
+      version: 1,
+      mailbox: MAILBOX,
+      sender: "anna@supplier.example",
+      trackingId: "t1",
+      subject: "Order 4711",
+      verified: "all",
+      files: [
+        { name: "a.txt", originalName: "a.txt", size: 5, algorithm: "SHA-256", verified: true },
+        { name: "Größe, 2.csv", size: 8, verified: true },
+      ],
+    });
+    expect(manifest.files[0].checksum).toBe(manifest.files[0].sha256);
+    expect(((await stat(folder)).mode & 0o777).toString(8)).toBe("750");
+    expect(((await stat(join(folder, "a.txt"))).mode & 0o777).toString(8)).toBe("640");
+  });
+
+  test("the same, byte for byte, by single files and by ZIP", async () => {
+    const files = Array.from({ length: 40 }, (_, at) => ({
+      name: `file ${at}.txt`,
+      text: `content ${at}`.repeat(at),
+    }));
+    const trees: Record<string, string>[] = [];
+    for (const fetch of ["files", "zip", "auto"] as const) {
+      const plan = transferPlan({ trackingId: "t1", files });
+      const simulator = await openTestSimulator({ transfers: [plan] });
+      const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
+      await runOnce(settings);
+      const tree = await readTree(settings.inbox);
+      const manifest = Object.keys(tree).find((path) => path.endsWith("transfer.json")) ?? "";
+      tree[manifest] = (tree[manifest] ?? "").replace(/"(received|expires)": "[^"]+"/g, "");
+      trees.push(tree);
+      expect(simulator.totals().zip).toBe(fetch === "files" ? 0 : 1);
+    }
+    expect(Object.keys(trees[0] ?? {})).toHaveLength(42);
+    expect(trees[1]).toEqual(trees[0]);
+    expect(trees[2]).toEqual(trees[0]);
+  });
+
+  test("under names that are safe everywhere, with the original in the manifest", async () => {
+    const names = [
+      "../up.txt",
+      "CON",
+      "a:b",
+      "x".repeat(300),
+      "transfer.json",
+      "A.txt",
+      "a.txt",
+      "",
+      "trailing. ",
+    ];
+    const files = names.map((name, at) => ({ name, text: `${at}` }));
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const tree = await readTree(settings.inbox);
+    expect(Object.keys(tree)).toHaveLength(names.length + 2);
+    const manifest = JSON.parse(tree[`${MAILBOX}/anna@supplier.example/t1/transfer.json`] ?? "");
+    expect(manifest.files.map((file: { originalName: string }) => file.originalName)).toEqual(names);
+    expect((await readdir(join(settings.inbox, ".."))).toSorted()).toEqual(["inbox", "state"]);
+  });
+
+  test("with a marker that is written last, and in the folders that the layout says", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", subject: "a/../b" })],
+    });
+    const layout = "{year}/{senderDomain}/{subject} {trackingId}";
+    const settings = await daemonSettings([mailboxSettings(simulator, { layout })], {
+      handoff: { fileMode: 0o600, folderMode: 0o700, marker: "READY" },
+    });
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)?.folder).toMatch(/^20\d\d\/supplier\.example\/[^/]*t1[^/]*$/);
+    expect(Object.keys(await readTree(settings.inbox)).some((path) => path.endsWith("/READY"))).toBe(true);
+  });
+
+  test("beside what is already there, never over it", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    await rm(settings.work, { recursive: true });
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)).toMatchObject({
+      state: "delivered",
+      folder: `${MAILBOX}/anna@supplier.example/t1-2`,
+    });
+  });
+});
+
+describe("once", () => {
+  test("a transfer is delivered once, over restarts, although the consumer has taken it away", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    await rename(join(settings.inbox, MAILBOX), join(settings.state, "taken"));
+    for (let round = 0; round < 3; round++) expect((await runOnce(settings)).changes).toEqual([]);
+    expect(simulator.totals().file).toBe(2);
+  });
+
+  test("by each mailbox that received it", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ to: [MAILBOX, "b@example.com"] })],
+    });
+    const second = mailboxSettings(simulator, { name: "second", email: "B@Example.com" });
+    const settings = await daemonSettings([mailboxSettings(simulator), second]);
+    const { changes } = await runOnce(settings);
+    expect(
+      changes
+        .filter((receipt) => receipt.state === "delivered")
+        .map((receipt) => receipt.mailbox)
+        .toSorted(),
+    ).toEqual([MAILBOX, "second"].toSorted());
+  });
+
+  test("only one daemon can hold an inbox: the second says who does", async () => {
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const first = startDaemon(settings);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const { runDaemon } = await import("../../src/daemon.ts");
+    const options = { mode: "once", stop: AbortSignal.timeout(9e6), graceMs: 0 } as const;
+    const watch = { ready() {} } as never;
+    await expect(runDaemon(settings, { ...options, watch })).rejects.toMatchObject({
+      code: "INBOX_HELD",
+      message: expect.stringContaining(`process ${process.pid} on `),
+    });
+    await first.stop();
+  });
+});
+
+describe("what arrives while it runs", () => {
+  test("is found by the next poll and delivered, what expires first goes first", async () => {
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)], {
+      limits: {
+        transfers: 1,
+        filesPerTransfer: 1,
+        minFreeBytes: 0,
+        maxTransferBytes: 2 ** 40,
+        maxFiles: 100,
+      },
+    });
+    const plans: TransferPlan[] = [5, 1, 3].map((days) =>
+      transferPlan({ trackingId: `in${days}days`, expiresInSeconds: days * 86_400 }),
+    );
+    for (const plan of plans) simulator.addTransfer(plan);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => delivered(daemon)).toHaveLength(3);
+    expect(delivered(daemon)).toEqual(["in1days", "in3days", "in5days"]);
+    simulator.addTransfer(transferPlan({ trackingId: "later" }));
+    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
+  });
+
+  test("is reported in time where it expires soon and cannot be delivered", async () => {
+    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 3600, password: "unknown" });
+    const simulator = await openTestSimulator({ transfers: [plan] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.told).toContain("t1: expires soon");
+  });
+
+  test.each([
+    ["revoke", "deleted_by_revocation", "the sender revoked it"],
+    ["remove", "deleted_by_admin", "administrator deleted it"],
+  ] as const)(
+    "and is gone again before it could be delivered ends as gone (%s)",
+    async (act, reason, message) => {
+      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+      const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+      const daemon = startDaemon(settings);
+      await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+      simulator[act]("t1");
+      await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+      expect(daemon.changes.at(-1)).toMatchObject({ reason, message: expect.stringContaining(message) });
+    },
+  );
+
+  test("survives an outage of the service with one message, and goes on by itself", async () => {
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const fault = simulator.addFault({ times: "always", does: { kind: "error", status: 503 } });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals()["verification-token"]).toBeGreaterThan(4);
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+  });
+
+  test("a mailbox that cannot be polled does not delay another", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const stalled = await openTestSimulator({ faults: [{ times: "always", does: { kind: "stall" } }] });
+    const settings = await daemonSettings([
+      mailboxSettings(stalled, { name: "stalled" }),
+      mailboxSettings(simulator),
+    ]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("tokens are renewed before they expire, and obtained again where they are refused", async () => {
+    const simulator = await openTestSimulator({ tokenSeconds: 3600 });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(1);
+    simulator.advance(3700);
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(simulator.totals()["verification-token"]).toBe(2);
+    expect(daemon.told).toEqual([]);
+  });
+});
+
+function delivered(daemon: ReturnType<typeof startDaemon>): string[] {
+  return daemon.changes
+    .filter((receipt) => receipt.state === "delivered")
+    .map((receipt) => receipt.trackingId);
+}

@@ -1,0 +1,168 @@
+/** Wrong passwords destroy transfers: what is sent, how often, and what happens when it is refused. */
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import { daemonSettings, mailboxSettings, plainSecret, runOnce, startDaemon } from "../support/daemon.ts";
+import { openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+
+describe("I3 no burnt transfers", () => {
+  test("a wrong password of a rule is sent once, however often it is restarted and polled", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    for (let round = 0; round < 4; round++) await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toEqual(["wrong"]);
+  });
+
+  test("the rules together never spend the budget, and the last attempt is a person's", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const passwords = rules("wrong 1", "wrong 2", "wrong 3", "wrong 4");
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts: 3 })]);
+    for (let round = 0; round < 3; round++) await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toEqual(["wrong 1", "wrong 2"]);
+    await drop(settings, "t1", "wrong 5");
+    await runOnce(settings);
+    await drop(settings, "t1", PASSWORD);
+    const last = await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toEqual(["wrong 1", "wrong 2", "wrong 5"]);
+    expect(last.changes.at(-1)).toMatchObject({
+      state: "waiting",
+      reason: "password",
+      message: expect.stringContaining("3 passwords were refused, which is all that passwordAttempts allows"),
+    });
+  });
+
+  test("a wrong password is sent alone, though many files could be fetched at once", async () => {
+    const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })], {
+      limits: {
+        transfers: 8,
+        filesPerTransfer: 10,
+        minFreeBytes: 0,
+        maxTransferBytes: 2 ** 40,
+        maxFiles: 100,
+      },
+    });
+    await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toHaveLength(1);
+    expect(simulator.totals().file).toBe(0);
+  });
+
+  test("an attempt whose answer never came counts as spent, and is not made again and again", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
+    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
+    await daemon.stop();
+    await runOnce(settings);
+    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
+  });
+
+  test("an outage of the service costs no attempt", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const fault = simulator.addFault({ on: "info", times: "always", does: { kind: "error", status: 503 } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals().info).toBeGreaterThan(3);
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(daemon.changes.at(-1)?.refusedPasswords).toBe(0);
+  });
+
+  test("locked is waited out, and asked at most once after a restart", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1" })],
+      wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 },
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("locked");
+    await daemon.stop();
+    const asked = simulator.totals().info;
+    await runOnce(settings);
+    expect(simulator.totals().info).toBeLessThanOrEqual(asked + 1);
+    simulator.advance(3601);
+    const right = { ...settings, mailboxes: [mailboxSettings(simulator, { passwordAttempts: 3 })] };
+    await expect.poll(async () => (await runOnce(right)).stateOf("t1")).toBe("delivered");
+    expect(simulator.refusedPasswords("t1")).toEqual(["wrong"]);
+  });
+
+  test("a transfer that wrong passwords deleted ends as gone", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1" })],
+      wrongPasswords: { limit: 1, reaction: "delete" },
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_security" });
+  });
+});
+
+describe("passwords are found", () => {
+  test("by sender and tracking-id, in the order of the rules", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [
+        transferPlan({ trackingId: "t1", from: "Max@Bank.example", password: "of the bank" }),
+        transferPlan({ trackingId: "t2", from: "max@bank.example", password: "of t2" }),
+        transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of nobody" }),
+      ],
+    });
+    const settings = await daemonSettings([
+      mailboxSettings(simulator, {
+        passwords: [
+          { sender: undefined, trackingId: "t2", password: plainSecret("of t2") },
+          { sender: "*@BANK.example", trackingId: undefined, password: plainSecret("of the bank") },
+        ],
+      }),
+    ]);
+    const daemon = await runOnce(settings);
+    expect(["t1", "t2", "t3"].map((id) => daemon.stateOf(id))).toEqual(["delivered", "delivered", "waiting"]);
+    expect(["t1", "t2", "t3"].map((id) => simulator.refusedPasswords(id))).toEqual([[], [], []]);
+  });
+
+  test("in the link of a transfer that has none of its own", async () => {
+    const plan = transferPlan({ trackingId: "t1", passwordMode: "NONE", password: "in the link &%+" });
+    const simulator = await openTestSimulator({ transfers: [plan] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+
+  test("in the drop folder, at once, and are taken away when accepted or refused", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [], pollMs: 3_600_000 })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    await drop(settings, "t1", "not quite\n");
+    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("One password was refused");
+    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
+    await drop(settings, "t1", `${PASSWORD}\r\n`);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
+    expect(await readdir(join(settings.state, "accepted"))).toEqual([]);
+    expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
+  });
+
+  test("again after a crash, although the drop folder was emptied when it was accepted", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await mkdir(join(settings.state, "passwords"), { recursive: true });
+    await drop(settings, "t1", PASSWORD);
+    simulator.addFault({ on: "files", does: { kind: "error", status: 503 } });
+    expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
+    expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
+    await expect.poll(async () => (await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+});
+
+function rules(...passwords: string[]) {
+  return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
+}
+
+async function drop(settings: Settings, trackingId: string, password: string): Promise<void> {
+  await writeFile(join(settings.state, "passwords", trackingId), password);
+}

@@ -1,0 +1,84 @@
+/**
+ * A consumer that opens whatever appears in an inbox the moment it appears, and complains about everything that is
+ * not whole: a folder without its manifest or sums, a file missing, of another size or with other bytes.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface ConsumersEye {
+  readonly complaints: string[];
+  /** Folders that were seen, in the order in which they appeared. */
+  readonly seen: string[];
+  close(): Promise<void>;
+}
+
+export function openConsumersEye(inbox: string): ConsumersEye {
+  const complaints: string[] = [];
+  const seen: string[] = [];
+  let open = true;
+  const look = () => {
+    for (const folder of findDeliveries(inbox)) {
+      if (seen.includes(folder)) continue;
+      seen.push(folder);
+      complaints.push(...inspect(folder).map((complaint) => `${folder}: ${complaint}`));
+    }
+  };
+  const watching = (async () => {
+    while (open) {
+      look();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    look();
+  })();
+  return {
+    complaints,
+    seen,
+    async close() {
+      open = false;
+      await watching;
+    },
+  };
+}
+
+/** A delivery is a folder that holds files; those above it hold only folders. */
+function findDeliveries(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  let entries: ReturnType<typeof readEntries>;
+  try {
+    entries = readEntries(folder);
+  } catch {
+    return [];
+  }
+  if (entries.some((entry) => !entry.isDirectory())) return [folder];
+  return entries.flatMap((entry) =>
+    entry.name === ".inlet" ? [] : findDeliveries(join(folder, entry.name)),
+  );
+}
+
+function readEntries(folder: string) {
+  return readdirSync(folder, { withFileTypes: true });
+}
+
+function inspect(folder: string): string[] {
+  try {
+    const manifest = JSON.parse(readFileSync(join(folder, "transfer.json"), "utf8"));
+    const sums = readFileSync(join(folder, "SHA256SUMS"), "utf8").trimEnd().split("\n").filter(Boolean);
+    const wrong = sums.filter((line) => {
+      const [sum, name] = [line.slice(0, 64), line.slice(66)];
+      return (
+        createHash("sha256")
+          .update(readFileSync(join(folder, name)))
+          .digest("hex") !== sum
+      );
+    });
+    const names = new Set(sums.map((line) => line.slice(66)));
+    const missing = (manifest.files as { name: string }[]).filter((file) => !names.has(file.name));
+    return [
+      ...wrong.map((line) => `wrong bytes: ${line}`),
+      ...missing.map((file) => `no sum for ${file.name}`),
+    ];
+  } catch (error) {
+    return existsSync(folder) ? [String(error)] : [];
+  }
+}

@@ -1,0 +1,140 @@
+/** A daemon in this process, on a simulated service and a temporary folder, watched from the consumer's side. */
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
+import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
+import type { Receipt } from "../../src/model/receipt.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
+import { makeFolder } from "./program.ts";
+import { MAILBOX, NO_PROXY, PASSWORD } from "./service.ts";
+
+export interface TestDaemon {
+  readonly settings: Settings;
+  readonly eye: ConsumersEye;
+  /** Every change of state, in order. */
+  readonly changes: Receipt[];
+  readonly told: string[];
+  readonly outcome: Promise<DaemonOutcome>;
+  /** The last state of a transfer. */
+  stateOf(trackingId: string): string | undefined;
+  stop(): Promise<void>;
+}
+
+export function plainSecret(text: string) {
+  return { described: "plain text", read: async () => new Secret(text) };
+}
+
+export function mailboxSettings(
+  simulator: Simulator,
+  mailbox: Partial<MailboxSettings> = {},
+): MailboxSettings {
+  return {
+    name: MAILBOX,
+    email: MAILBOX,
+    pollMs: 100,
+    fetch: "files",
+    verify: "require",
+    layout: "{mailbox}/{sender}/{trackingId}",
+    passwords: [{ sender: "*", trackingId: undefined, password: plainSecret(PASSWORD) }],
+    passwordAttempts: 2,
+    paused: false,
+    service: {
+      baseUrl: new URL(simulator.url),
+      clientId: plainSecret(simulator.clientId),
+      token: undefined,
+      acceptLanguage: "en",
+      ca: undefined,
+      cert: undefined,
+      key: undefined,
+      proxy: NO_PROXY,
+      timeoutMs: 2_000,
+    },
+    ...mailbox,
+  };
+}
+
+export async function daemonSettings(
+  mailboxes: readonly MailboxSettings[],
+  settings: Partial<Settings> = {},
+): Promise<Settings> {
+  const folder = await makeFolder();
+  return {
+    source: "the test",
+    inbox: join(folder, "inbox"),
+    work: join(folder, "inbox", ".inlet"),
+    state: join(folder, "state"),
+    queue: "embedded",
+    mailboxes,
+    limits: {
+      transfers: 4,
+      filesPerTransfer: 4,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 10_000,
+    },
+    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    warnings: [],
+    ...settings,
+  };
+}
+
+/** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
+export function startDaemon(settings: Settings, mode: "run" | "once" = "run"): TestDaemon {
+  const stop = new AbortController();
+  const changes: Receipt[] = [];
+  const told: string[] = [];
+  const watch: DaemonWatch = {
+    stateChanged: (receipt) => void changes.push(receipt),
+    discovered: (receipt) => void changes.push(receipt),
+    progressed() {},
+    polled() {},
+    pollFailed: (mailbox, fault, first) => void (first && told.push(`${mailbox}: ${fault.code}`)),
+    recovered: (mailbox) => void told.push(`${mailbox}: recovered`),
+    rejected: (mailbox, fault) => void told.push(`${mailbox}: ${fault.message}`),
+    expiresSoon: (receipt) => void told.push(`${receipt.trackingId}: expires soon`),
+    clientIdMade: (origin) => void told.push(`${origin}: client id made`),
+    receiptDamaged: (path) => void told.push(`${path}: damaged`),
+    ready() {},
+  };
+  const eye = openConsumersEye(settings.inbox);
+  const patience = { retryMs: 50, diskMs: 50, lockedMs: 200 };
+  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs: 5_000, watch, patience });
+  const end = async () => {
+    stop.abort();
+    await outcome;
+    await eye.close();
+  };
+  onTestFinished(async () => {
+    await end();
+    expect(eye.complaints).toEqual([]);
+  });
+  return {
+    settings,
+    eye,
+    changes,
+    told,
+    outcome,
+    stop: end,
+    stateOf: (trackingId) => changes.findLast((receipt) => receipt.trackingId === trackingId)?.state,
+  };
+}
+
+/** Runs it once, to the end. */
+export async function runOnce(settings: Settings): Promise<TestDaemon> {
+  const daemon = startDaemon(settings, "once");
+  await daemon.outcome;
+  return daemon;
+}
+
+/** Every file below a folder, by path from there; the work folder is left out. */
+export async function readTree(folder: string): Promise<Record<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile() && !entry.parentPath.includes(".inlet"));
+  const paths = files.map((file) => join(file.parentPath, file.name)).toSorted();
+  return Object.fromEntries(
+    await Promise.all(paths.map(async (path) => [relative(folder, path), await readFile(path, "latin1")])),
+  );
+}

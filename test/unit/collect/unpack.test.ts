@@ -1,0 +1,281 @@
+import { randomBytes } from "node:crypto";
+import { lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { extraField, writeZip } from "../../support/zip-writer.ts";
+import { sha256, UNTOUCHED, Unpacking, wish } from "./unpacking.ts";
+
+let unpacking: Unpacking;
+
+beforeEach(async () => {
+  unpacking = await Unpacking.open();
+});
+
+afterEach(async () => {
+  expect(await unpacking.surroundings()).toEqual(UNTOUCHED);
+  expect(await unpacking.openFiles()).toEqual([]);
+  await unpacking.close();
+});
+
+describe("an honest archive is unpacked", () => {
+  for (const method of [0, 8]) {
+    for (const zip64 of [false, true]) {
+      for (const descriptor of [false, true]) {
+        const how = `${method === 0 ? "stored" : "deflated"}${zip64 ? ", zip64" : ""}${descriptor ? ", descriptors" : ""}`;
+        test(how, async () => {
+          const large = randomBytes(1_500_000).toString("base64");
+          const form = { method, zip64, descriptor };
+          const zip = writeZip(
+            [
+              { name: "a.txt", content: "hello", ...form },
+              { name: "large", content: large, ...form },
+              { name: "empty", content: "", ...form },
+            ],
+            { zip64 },
+          );
+          await unpacking.unpack(zip, [
+            wish("a.txt", "hello"),
+            wish("large", large, "f1"),
+            wish("empty", "", "f2"),
+          ]);
+          expect(await unpacking.contents()).toEqual({ f0: "hello", f1: large, f2: "" });
+          expect(Object.fromEntries(unpacking.digests)).toEqual({
+            f0: sha256("hello"),
+            f1: sha256(large),
+            f2: sha256(""),
+          });
+        });
+      }
+    }
+  }
+
+  test("with a comment, after other bytes that it counts, and with an empty file that is called deflated", async () => {
+    const prefix = Buffer.from("#!/bin/sh\n");
+    const zip = writeZip([{ name: "a", method: 8, data: Buffer.alloc(0) }], {
+      prefix,
+      base: prefix.length,
+      comment: Buffer.from("PK made by a service"),
+    });
+    await unpacking.unpack(zip, [wish("a", "")]);
+    expect(await unpacking.contents()).toEqual({ f0: "" });
+  });
+
+  test("without files, where none are wanted", async () => {
+    await unpacking.unpack(writeZip([]), []);
+    expect(await unpacking.contents()).toEqual({});
+  });
+
+  test("by its directory, whatever the headers before the bytes say", async () => {
+    const local = { name: "../../evil", crc: 1, compressedBytes: 2, bytes: 3, method: 99, flags: 0 };
+    await unpacking.unpack(writeZip([{ name: "a", content: "hello", method: 8, local }]), [
+      wish("a", "hello"),
+    ]);
+    expect(await unpacking.contents()).toEqual({ f0: "hello" });
+  });
+
+  test("with every checksum that there is, in any algorithm", async () => {
+    const { value: sha } = { value: sha256("hello") };
+    const checksums = [
+      { algorithm: "MD5", value: "5d41402abc4b2a76b9719d911017c592" },
+      { algorithm: "sha_256", value: sha.toUpperCase() },
+      { algorithm: "SHA-1", value: "qvTGHdzF6KLavt4PO0gs2a6pQ00=" },
+    ];
+    await unpacking.unpack(writeZip([{ name: "a", content: "hello" }]), [
+      { ...wish("a", "hello"), checksums },
+    ]);
+    expect(unpacking.digests.get("f0")).toBe(sha);
+  });
+
+  test("into files that only we can read", async () => {
+    await unpacking.unpack(writeZip([{ name: "a", content: "x", attributes: 0o104777 * 0x10000 }]), [
+      wish("a", "x"),
+    ]);
+    expect((await stat(join(unpacking.folder, "f0"))).mode & 0o7777).toBe(0o600);
+  });
+});
+
+describe("entries are found by name", () => {
+  const cp437 = Buffer.from([0x47, 0x72, 0x94, 0xe1, 0x65]);
+  for (const [what, entry, originalName] of [
+    ["in UTF-8 that says so", { name: "Größe" }, "Größe"],
+    ["in UTF-8 that does not", { name: "Größe", flags: 0 }, "Größe"],
+    ["in the old code page", { name: cp437, flags: 0 }, "Größe"],
+    ["in a Unicode field beside it", withUnicodeName("Gr__e", "Größe"), "Größe"],
+    ["in another Unicode form", { name: "Gro\u0308ße" }, "Größe"],
+    ["in another Unicode form, the other way round", { name: "Größe" }, "Gro\u0308ße"],
+    ["with slashes for backslashes", { name: "a/b/c.txt" }, "a\\b\\c.txt"],
+    ["with backslashes for slashes", { name: "a\\b\\c.txt" }, "a/b/c.txt"],
+    ["that would lead elsewhere", { name: "../../../evil" }, "../../../evil"],
+    ["that is absolute", { name: "/etc/passwd" }, "/etc/passwd"],
+    ["with a drive", { name: "C:\\evil" }, "C:\\evil"],
+    ["that is empty", { name: "" }, ""],
+  ] as const) {
+    test(what, async () => {
+      await unpacking.unpack(writeZip([{ ...entry, content: "x" }]), [wish(originalName, "x")]);
+      expect(await unpacking.contents()).toEqual({ f0: "x" });
+    });
+  }
+
+  test("exactly, before any other spelling of it", async () => {
+    const zip = writeZip([
+      { name: "e\u0301", content: "decomposed" },
+      { name: "é", content: "composed" },
+    ]);
+    await unpacking.unpack(zip, [wish("é", "composed"), wish("e\u0301", "decomposed", "f1")]);
+    expect(await unpacking.contents()).toEqual({ f0: "composed", f1: "decomposed" });
+  });
+
+  test("and by size, where several have one name", async () => {
+    const zip = writeZip([
+      { name: "a", content: "longer" },
+      { name: "a", content: "short" },
+    ]);
+    await unpacking.unpack(zip, [wish("a", "short"), wish("a", "longer", "f1")]);
+    expect(await unpacking.contents()).toEqual({ f0: "short", f1: "longer" });
+  });
+
+  test("in any order, where they are the same file twice", async () => {
+    const twin = { name: "a", content: "twin" };
+    await unpacking.unpack(writeZip([twin, twin]), [wish("a", "twin"), wish("a", "twin", "f1")]);
+    expect(await unpacking.contents()).toEqual({ f0: "twin", f1: "twin" });
+  });
+
+  test("or not at all, where nothing tells two files apart", async () => {
+    const zip = writeZip([
+      { name: "a", content: "one" },
+      { name: "a", content: "two" },
+    ]);
+    const different = [wish("a", "one"), wish("a", "two", "f1")];
+    const unknown = different.map((file) => ({ ...file, checksums: [] }));
+    for (const wanted of [different, unknown]) {
+      expect(await unpacking.outcome(zip, wanted)).toBe("ARCHIVE_WRONG");
+    }
+  });
+});
+
+describe("the service's own list of checksums", () => {
+  const file = { name: "a", content: "x" };
+  const extra = { name: "checksums.csv", content: "y" };
+
+  test("is skipped, wherever it stands", async () => {
+    for (const entries of [
+      [file, extra],
+      [extra, file],
+    ]) {
+      expect(await unpacking.outcome(writeZip(entries), [wish("a", "x")], { allowExtra: true })).toEqual({
+        f0: "x",
+      });
+    }
+  });
+
+  test("is no excuse for a second, a repeated or a missing entry, or a link", async () => {
+    const allowExtra = true;
+    for (const entries of [
+      [file, extra, { ...extra, name: "other" }],
+      [file, file],
+      [extra],
+      [file, { ...extra, attributes: 0o120777 * 0x10000 }],
+    ]) {
+      expect(await unpacking.outcome(writeZip(entries), [wish("a", "x")], { allowExtra })).toBe(
+        "ARCHIVE_WRONG",
+      );
+    }
+  });
+});
+
+describe("what stands under a target's name", () => {
+  const zip = writeZip([{ name: "a", content: "new" }]);
+
+  test("is replaced where an earlier try left it", async () => {
+    await writeFile(join(unpacking.folder, "f0"), "something longer from before");
+    await unpacking.unpack(zip, [wish("a", "new")]);
+    expect(await unpacking.contents()).toEqual({ f0: "new" });
+  });
+
+  test("is neither followed nor touched where it is a link or a folder", async () => {
+    const elsewhere = join(unpacking.folder, "elsewhere");
+    await writeFile(elsewhere, "old");
+    await symlink(elsewhere, join(unpacking.folder, "f0"));
+    await symlink(join(unpacking.root, "nowhere"), join(unpacking.folder, "f1"));
+    await mkdir(join(unpacking.folder, "f2"));
+    for (const target of ["f0", "f1", "f2"]) {
+      expect(await unpacking.outcome(zip, [wish("a", "new", target)])).toBe("TARGET_EXISTS");
+    }
+    expect(await readFile(elsewhere, "utf8")).toBe("old");
+    expect((await lstat(join(unpacking.folder, "f0"))).isSymbolicLink()).toBe(true);
+  });
+
+  test("is never another file of the same archive", async () => {
+    const two = writeZip([
+      { name: "a", content: "x" },
+      { name: "b", content: "y" },
+    ]);
+    expect(await unpacking.outcome(two, [wish("a", "x"), wish("b", "y")])).toBe("TARGET_EXISTS");
+    expect(await unpacking.contents()).toEqual({});
+  });
+
+  test("is never outside of the folder", async () => {
+    for (const target of ["", ".", "..", "../evil", "/evil", "x/y", "x/", "nul\0"]) {
+      await expect(unpacking.unpack(zip, [wish("a", "new", target)])).rejects.toThrow("no plain file name");
+    }
+  });
+});
+
+describe("unpacking ends", () => {
+  const zeros = Buffer.alloc(64 * 1024 * 1024);
+  const wanted = [{ ...wish("zeros", ""), bytes: zeros.length, checksums: [] }];
+
+  for (const method of [0, 8]) {
+    const zip = writeZip([{ name: "zeros", content: zeros, method }]);
+    const how = method === 0 ? "stored" : "deflated";
+
+    test(`when it takes too long, ${how}`, async () => {
+      await expect(unpacking.unpack(zip, wanted, { deadlineMs: 5 })).rejects.toMatchObject({
+        code: "ARCHIVE_WRONG",
+        message: expect.stringContaining("takes too long"),
+      });
+      expect(await unpacking.contents()).toEqual({});
+    });
+
+    test(`when it is stopped, before or meanwhile, ${how}`, async () => {
+      expect(await unpacking.outcome(zip, wanted, {}, AbortSignal.abort())).toBe("STOPPED");
+      const stop = new AbortController();
+      const outcome = unpacking.outcome(zip, wanted, {}, stop.signal);
+      while ((await readdir(unpacking.folder)).length === 0) await new Promise(setImmediate);
+      stop.abort();
+      expect(await outcome).toBe("STOPPED");
+      expect(await unpacking.contents()).toEqual({});
+    });
+  }
+
+  test("not before it is done, where it may take for ever", async () => {
+    const zip = writeZip([{ name: "zeros", content: zeros, method: 8 }]);
+    await unpacking.unpack(zip, wanted, { deadlineMs: Number.POSITIVE_INFINITY });
+    expect((await stat(join(unpacking.folder, "f0"))).size).toBe(zeros.length);
+  });
+
+  test("before it begins, where more is announced than allowed", async () => {
+    const some = writeZip([]);
+    expect(await unpacking.outcome(some, wanted, { maxBytes: zeros.length - 1 })).toBe("LIMIT_EXCEEDED");
+    const two = [wish("a", ""), wish("b", "", "f1")];
+    const entries = [{ name: "a" }, { name: "b" }];
+    expect(await unpacking.outcome(writeZip(entries), two, { maxEntries: 1 })).toBe("ARCHIVE_WRONG");
+  });
+
+  test("with what the disk says, where the folder is gone", async () => {
+    const small = writeZip([{ name: "a" }]);
+    const gone = Object.assign(Object.create(unpacking), { folder: join(unpacking.root, "gone") });
+    await expect(gone.unpack(small, [wish("a", "")])).rejects.toMatchObject({
+      code: "DISK_REFUSED",
+      message: expect.stringContaining("gone/f0 (ENOENT)"),
+    });
+  });
+});
+
+/** As Info-ZIP writes it. */
+function withUnicodeName(name: string, unicode: string) {
+  const nameCrc = Buffer.alloc(5, 1);
+  nameCrc.writeUInt32LE(crc32(name), 1);
+  return { name, flags: 0, extra: extraField(0x7075, Buffer.concat([nameCrc, Buffer.from(unicode)])) };
+}

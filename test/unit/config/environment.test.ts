@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { applyOverrides, readOverrides, variableFor } from "../../../src/config/environment.ts";
+import { SCHEMA } from "../../../src/config/schema.ts";
+import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
+
+const PATHS = pathsOf(SCHEMA, []);
+
+describe("variables", () => {
+  test("set the key they name, in any case", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...PATHS), fc.infiniteStream(fc.boolean()), (path, capitals) => {
+        const name = [...variableFor(path)]
+          .map((letter) => (capitals.next().value ? letter.toUpperCase() : letter.toLowerCase()))
+          .join("");
+        const { overrides, problems } = readOverrides({ [name]: "[]" });
+        expect(problems).toEqual([]);
+        expect(overrides).toMatchObject([{ name, path }]);
+      }),
+    );
+  });
+
+  test("have a name of their own for each key", () => {
+    expect(new Set(PATHS.map(variableFor)).size).toBe(PATHS.length);
+    expect(PATHS.map((path) => path.join("."))).toEqual(
+      expect.arrayContaining(["service.baseUrl", "service.clientId.file", "mailboxes", "limits.maxFiles"]),
+    );
+  });
+
+  test.each([
+    [{ INLET_LIMITS__TRANSFERS: "8" }, { limits: { transfers: 8 } }],
+    [{ INLET_SERVICE__ALLOWHTTP: "true" }, { service: { allowHttp: true } }],
+    [{ INLET_LIMITS__MINFREESPACE: "1000" }, { limits: { minFreeSpace: "1000" } }],
+    [{ INLET_SERVICE__TIMEOUT: "5" }, { service: { timeout: "5" } }],
+    [{ INLET_HANDOFF__FILEMODE: "0640" }, { handoff: { fileMode: "0640" } }],
+    [{ INLET_MAILBOXES: '[{"email":"a@b"}]' }, { mailboxes: [{ email: "a@b" }] }],
+    [{ INLET_SERVICE: '{"baseUrl":"https://a"}' }, { service: { baseUrl: "https://a" } }],
+    [{ INLET_SERVICE__CLIENTID: "{ not JSON" }, {}],
+    [{ INLET_SERVICE__CLIENTID: '{"file":"/x"}' }, { service: { clientId: { file: "/x" } } }],
+    [{ INLET_SERVICE__VERIFICATION__TOKEN: "{}x" }, {}],
+    [{ INLET_SERVICE__VERIFICATION__TOKEN: "t" }, { service: { verification: { token: "t" } } }],
+    [{ INLET_LIMITS__TRANSFERS: "four" }, { limits: { transfers: "four" } }],
+    [{ INLET_QUEUE: "", INLET_CONFIG: "/x", INLET_PASSWORD: "secret", HOME: "/root" }, {}],
+  ])("are read as JSON where text would not do: %j", (env, values) => {
+    expect(applyOverrides({}, readOverrides(env).overrides)).toEqual(values);
+  });
+
+  test("win over the file, key by key, and leave what was given as it was", () => {
+    const file = { service: { baseUrl: "https://file", timeout: "1s" }, inbox: "/file" };
+    const { overrides } = readOverrides({ INLET_SERVICE__BASEURL: "https://env", INLET_WORK: "/w" });
+    expect(applyOverrides(file, overrides)).toEqual({
+      service: { baseUrl: "https://env", timeout: "1s" },
+      inbox: "/file",
+      work: "/w",
+    });
+    expect(file.service.baseUrl).toBe("https://file");
+  });
+
+  test("take the place of a secret that the file gives in another way", () => {
+    const { overrides } = readOverrides({ INLET_SERVICE__CLIENTID__FILE: "/x" });
+    for (const clientId of ["plain", { credential: "name" }]) {
+      expect(applyOverrides({ service: { clientId } }, overrides)).toEqual({
+        service: { clientId: { file: "/x" } },
+      });
+    }
+  });
+
+  test("add to a group that another variable sets", () => {
+    const { overrides, problems } = readOverrides({
+      INLET_LIMITS__MAXFILES: "5",
+      INLET_LIMITS: '{"transfers":2,"maxFiles":1}',
+    });
+    expect([applyOverrides({}, overrides), problems]).toEqual([
+      { limits: { transfers: 2, maxFiles: 5 } },
+      [],
+    ]);
+  });
+});
+
+describe("variables that mean nothing", () => {
+  test.each([
+    ["INLET_SERVICE_BASEURL", "no such variable, did you mean INLET_SERVICE__BASEURL?"],
+    ["INLET_SERVICE__BASURL", "no such variable, did you mean INLET_SERVICE__BASEURL?"],
+    ["INLET_SERVICE__CLIENT_ID", "no such variable, did you mean INLET_SERVICE__CLIENTID?"],
+    ["INLET_INBX", "no such variable, did you mean INLET_INBOX?"],
+    ["INLET_MAILBOX", "no such variable, did you mean INLET_MAILBOXES?"],
+    ["INLET_MAILBOXES__0__POLL", "no such variable: the whole list is set by INLET_MAILBOXES, as JSON"],
+    ["INLET_SOMETHING__QUITE__DIFFERENT", "no such variable: config/inlet.example.yaml names every key"],
+  ])("are named with the nearest: %s", (name, message) => {
+    expect(readOverrides({ [name]: "hunter2" }).problems).toEqual([{ path: [], message, place: { name } }]);
+  });
+
+  test.each([
+    "INLET_VERSION",
+    "INLET_IMAGE",
+    "INLET_PORT",
+    "INLET_PORT_8460_TCP_ADDR",
+    "INLET_SERVICE_HOST",
+    "INLET_SERVICE_PORT",
+    "INLET_SERVICE_PORT_HTTP",
+    "OUTLET_SERVICE__BASEURL",
+  ])("are left alone where they are somebody else's: %s", (name) => {
+    expect(readOverrides({ [name]: "x" }).problems).toEqual([]);
+  });
+
+  test("or mean two things are refused, and no value is repeated", () => {
+    const { problems } = readOverrides({
+      INLET_SERVICE__CLIENTID: "hunter2",
+      INLET_SERVICE__CLIENTID__FILE: "/hunter2",
+      INLET_QUEUE: "embedded",
+      inlet_queue: "hunter2",
+      INLET_MAILBOXES: "[{email: hunter2}]",
+    });
+    expect(problems.map(({ place, message }) => [place.name, message])).toEqual([
+      ["INLET_MAILBOXES", expect.stringContaining("must be a list of at least one mailbox, written as JSON")],
+      ["inlet_queue", "INLET_QUEUE says something else: set one of the two"],
+      ["INLET_SERVICE__CLIENTID__FILE", "INLET_SERVICE__CLIENTID says something else: set one of the two"],
+    ]);
+    expect(JSON.stringify(problems)).not.toContain("hunter2");
+  });
+});
+
+function pathsOf(node: SchemaNode, path: readonly string[]): (readonly string[])[] {
+  return Object.entries(node.properties ?? {}).flatMap(([key, child]) => [
+    [...path, key],
+    ...pathsOf(child, [...path, key]),
+  ]);
+}

@@ -1,0 +1,110 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { loadSettings } from "../../../src/config/load.ts";
+import { SCHEMA } from "../../../src/config/schema.ts";
+import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
+import { makeFolder } from "../../support/program.ts";
+import { CLIENT_ID, writeConfig } from "./stage.ts";
+
+const CONFIG_FOLDER = resolve(import.meta.dirname, "../../../config");
+const example = await readFile(join(CONFIG_FOLDER, "inlet.example.yaml"), "utf8");
+
+/** With every key that is off switched on; prose has a space behind its #. */
+const everything = example.replaceAll(/^( *)#(?=\S)/gm, "$1");
+
+describe("the example", () => {
+  test("names every key there is, and only those", () => {
+    expect([...keysOf(parse(everything))].toSorted()).toEqual([...keysOfSchema(SCHEMA)].toSorted());
+  });
+
+  test("explains every key by a comment above it", () => {
+    const lines = everything.split("\n");
+    const keys = lines.flatMap((line, at) => (/^ *[a-zA-Z]+:/.test(line) ? [at] : []));
+    const isExplained = (at: number): boolean => {
+      const above = lines[at - 1]?.trim() ?? "";
+      // Neighbours share a comment.
+      return above.startsWith("#") || (/^[a-zA-Z]+:/.test(above) && isExplained(at - 1));
+    };
+    expect(keys.filter((at) => !isExplained(at)).map((at) => lines[at])).toEqual([]);
+  });
+
+  test("loads as it is shipped, and with everything switched on", async () => {
+    for (const text of [example, everything]) {
+      const folder = await makeFolder();
+      const files = {
+        "client-id": CLIENT_ID,
+        token: "t",
+        supplier: "p",
+        "lab-password": "p",
+        "ca.pem": "-----BEGIN CERTIFICATE-----",
+        "client.pem": "-----BEGIN CERTIFICATE-----",
+        "client.key": "-----BEGIN PRIVATE KEY-----",
+      };
+      for (const [name, content] of Object.entries(files)) {
+        await writeFile(join(folder, name), content, { mode: 0o600 });
+      }
+      const path = await writeConfig(text.replaceAll("/etc/inlet/", `${folder}/`));
+      const env = { CREDENTIALS_DIRECTORY: folder, TRANSFER_PASSWORD: "p" };
+      expect(await loadSettings({ path, env })).toMatchObject({ inbox: "/srv/inbox", warnings: [] });
+    }
+  });
+
+  test("says in what is off what counts anyway", () => {
+    const { service, limits, handoff } = parse(everything);
+    for (const [group, node] of [
+      [service, SCHEMA.properties.service],
+      [limits, SCHEMA.properties.limits],
+      [handoff, SCHEMA.properties.handoff],
+    ] as const) {
+      const defaults = Object.entries<SchemaNode>(node.properties).flatMap(([key, { default: value }]) =>
+        value === undefined || key === "verification" ? [] : [[key, value]],
+      );
+      expect(group).toMatchObject(Object.fromEntries(defaults));
+    }
+  });
+
+  test("tells editors where the schema is", async () => {
+    const [, path = ""] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(example) ?? [];
+    const schema = JSON.parse(await readFile(resolve(CONFIG_FOLDER, path), "utf8"));
+    expect(schema).toEqual(SCHEMA);
+  });
+});
+
+describe("the schema", () => {
+  test("says of every key what it means", () => {
+    const silent = [...nodesOf(SCHEMA)].filter(([, node]) => !node.description).map(([path]) => path);
+    expect(silent).toEqual([]);
+  });
+});
+
+/** A mailbox's own service has the keys of the common one, and need not repeat them. */
+function keysOf(value: unknown, path: string = ""): Set<string> {
+  if (Array.isArray(value)) return new Set(value.flatMap((item) => [...keysOf(item, path)]));
+  if (typeof value !== "object" || value === null) return new Set();
+  return new Set(
+    Object.entries(value).flatMap(([key, child]) => {
+      const own = `${path}.${key}`;
+      return own === ".mailboxes.service" ? [own] : [own, ...keysOf(child, own)];
+    }),
+  );
+}
+
+/** Of the forms of a secret it is enough to show each somewhere, which the passwords do. */
+function keysOfSchema(node: SchemaNode): Set<string> {
+  return new Set(
+    [...nodesOf(node)]
+      .map(([path]) => path)
+      .filter((path) => !path.startsWith(".mailboxes.service."))
+      .filter((path) => !/^\.service\..*\.(file|env|command)$/.test(path)),
+  );
+}
+
+function* nodesOf(node: SchemaNode, path: string = ""): Generator<[string, SchemaNode]> {
+  for (const [key, child] of Object.entries(node.properties ?? {})) {
+    yield [`${path}.${key}`, child];
+    yield* nodesOf(child, `${path}.${key}`);
+  }
+  if (node.items !== undefined) yield* nodesOf(node.items, path);
+}

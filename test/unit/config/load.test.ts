@@ -1,0 +1,214 @@
+import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { loadSettings } from "../../../src/config/load.ts";
+import { makeFolder } from "../../support/program.ts";
+import { CLIENT_ID, faultMessage, load, NOWHERE, SMALLEST, writeConfig } from "./stage.ts";
+
+describe("the smallest configuration", () => {
+  test("is completed by sensible defaults", async () => {
+    const path = await writeConfig(SMALLEST);
+    const settings = await loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/private/inlet" } });
+    expect(settings).toMatchObject({
+      source: path,
+      inbox: "/srv/inbox",
+      work: "/srv/inbox/.inlet",
+      state: "/var/lib/private/inlet",
+      queue: "embedded",
+      limits: {
+        transfers: 4,
+        filesPerTransfer: 4,
+        minFreeBytes: 2 ** 30,
+        maxTransferBytes: 2 ** 40,
+        maxFiles: 100_000,
+      },
+      handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+      warnings: [],
+    });
+    expect(settings.mailboxes).toMatchObject([
+      {
+        name: "orders@example.com",
+        email: "orders@example.com",
+        pollMs: 60_000,
+        fetch: "auto",
+        verify: "require",
+        layout: "{mailbox}/{sender}/{trackingId}",
+        passwords: [],
+        passwordAttempts: 2,
+        paused: false,
+        service: { clientId: undefined, token: undefined, acceptLanguage: "en", timeoutMs: 30_000 },
+      },
+    ]);
+  });
+
+  test("can stand in the environment alone", async () => {
+    const env = {
+      INLET_SERVICE__BASEURL: "https://transfer.example.com",
+      INLET_SERVICE__CLIENTID: CLIENT_ID,
+      INLET_INBOX: "inbox",
+      INLET_MAILBOXES: '[{"email":"orders@example.com","passwords":[{"sender":"*","password":"p"}]}]',
+    };
+    const settings = await loadSettings({ env, cwd: "/here", defaultPath: NOWHERE });
+    expect(settings).toMatchObject({ source: "the environment", inbox: "/here/inbox", warnings: [] });
+    expect(settings.mailboxes[0]?.service.baseUrl.href).toBe("https://transfer.example.com/");
+  });
+});
+
+describe("what is written", () => {
+  test("counts", async () => {
+    const settings = await load(`
+service: { baseUrl: https://transfer.example.com/base, timeout: 5s, acceptLanguage: de }
+inbox: in/box
+work: work
+state: ../state
+mailboxes:
+  - { email: a@example.com, name: A, poll: 5m, fetch: zip, verify: prefer, layout: "{year}/{transferId}" }
+  - { email: b@example.com, passwordAttempts: 1, paused: true }
+limits: { transfers: 1, filesPerTransfer: 2, minFreeSpace: 0, maxTransferSize: 10MiB, maxFiles: 3 }
+handoff: { fileMode: 0600, folderMode: 0o700, marker: .done }
+`);
+    const folder = dirname(settings.source);
+    expect(settings).toMatchObject({
+      inbox: join(folder, "in/box"),
+      work: join(folder, "work"),
+      state: join(dirname(folder), "state"),
+      limits: {
+        transfers: 1,
+        filesPerTransfer: 2,
+        minFreeBytes: 0,
+        maxTransferBytes: 10_485_760,
+        maxFiles: 3,
+      },
+      handoff: { fileMode: 0o600, folderMode: 0o700, marker: ".done" },
+    });
+    const [a, b] = settings.mailboxes;
+    expect(a).toMatchObject({ name: "A", pollMs: 300_000, fetch: "zip", verify: "prefer", paused: false });
+    expect(b).toMatchObject({ name: "b@example.com", passwordAttempts: 1, paused: true });
+    expect(a?.service).toBe(b?.service);
+    expect(a?.service).toMatchObject({ timeoutMs: 5_000, acceptLanguage: "de" });
+  });
+
+  test("is outdone by the environment, whose paths begin in the current folder", async () => {
+    const path = await writeConfig(SMALLEST);
+    const env = { INLET_INBOX: "other", INLET_LIMITS__TRANSFERS: "9", INLET_HANDOFF__FILEMODE: "0600" };
+    expect(await loadSettings({ path, env, cwd: "/here" })).toMatchObject({
+      inbox: "/here/other",
+      limits: { transfers: 9 },
+      handoff: { fileMode: 0o600 },
+    });
+  });
+
+  test("is outdone by a mailbox's own service, key by key", async () => {
+    const settings = await load(`
+service: { baseUrl: https://one.example.com, clientId: ${CLIENT_ID}, timeout: 5s }
+inbox: /srv/inbox
+mailboxes:
+  - { email: a@example.com, service: { baseUrl: https://two.example.com } }
+  - { email: b@example.com }
+`);
+    const [a, b] = settings.mailboxes.map(({ service }) => service);
+    expect([a?.baseUrl.host, b?.baseUrl.host]).toEqual(["two.example.com", "one.example.com"]);
+    expect(a?.timeoutMs).toBe(5_000);
+    expect(a?.clientId?.described).toBe(b?.clientId?.described);
+  });
+
+  test("need not name a common service where every mailbox has its own", async () => {
+    const settings = await load(
+      "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]\n",
+    );
+    expect(settings.mailboxes).toHaveLength(1);
+  });
+
+  test.each([
+    [0, {}, "/var/lib/inlet"],
+    [0, { STATE_DIRECTORY: "/a:/b" }, "/a"],
+    [1000, { HOME: "/home/me" }, "/home/me/.local/state/inlet"],
+    [1000, { HOME: "/home/me", XDG_STATE_HOME: "/home/me/s" }, "/home/me/s/inlet"],
+    [1000, { HOME: "/home/me", XDG_STATE_HOME: "relative" }, "/home/me/.local/state/inlet"],
+  ])("leaves the state folder to the system: user %d, %j", async (uid, env, state) => {
+    expect(await loadSettings({ path: await writeConfig(SMALLEST), env, uid })).toMatchObject({ state });
+  });
+});
+
+describe("the file", () => {
+  test("is the one that --config names, else INLET_CONFIG, else the usual one", async () => {
+    const [named, variable, usual] = [
+      await writeConfig(SMALLEST),
+      await writeConfig(SMALLEST),
+      await writeConfig(SMALLEST),
+    ];
+    const env = { INLET_CONFIG: variable };
+    const sources = [
+      await loadSettings({ path: named, env, defaultPath: usual }),
+      await loadSettings({ env, defaultPath: usual }),
+      await loadSettings({ env: {}, defaultPath: usual }),
+    ].map(({ source }) => source);
+    expect(sources).toEqual([named, variable, usual]);
+  });
+
+  test("can have any name, also relative to the current folder", async () => {
+    const cwd = await makeFolder();
+    for (const name of ["inlet", "a.b.", ".inlet.yml", "ä b.yaml"]) {
+      await writeFile(join(cwd, name), SMALLEST);
+      expect((await loadSettings({ path: name, cwd, env: {} })).source).toBe(join(cwd, name));
+    }
+  });
+
+  test("and its folder stay untouched, byte for byte, also when it is refused", async () => {
+    for (const text of [SMALLEST, "# nothing\n", "a: [", "unknown: 1\n"]) {
+      const path = await writeConfig(text, 0o400);
+      await chmod(dirname(path), 0o500);
+      const before = await traces(path);
+      await loadSettings({ path, env: { INLET_LIMITS__TRANSFERS: "2" } }).catch(() => {});
+      expect(await traces(path)).toEqual(before);
+      await chmod(dirname(path), 0o700);
+    }
+  });
+
+  test("is not made where it is missing, nor its folder", async () => {
+    const folder = await makeFolder();
+    const missing = join(folder, "new/inlet.yaml");
+    await faultMessage(loadSettings({ path: missing, env: {} }));
+    await faultMessage(loadSettings({ defaultPath: missing, env: {} }));
+    await faultMessage(loadSettings({ defaultPath: missing, env: { INLET_INBOX: "/x" } }));
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("that is named must be there", async () => {
+    const folder = await makeFolder();
+    expect(await faultMessage(loadSettings({ path: join(folder, "x"), env: {} }))).toContain(
+      `${join(folder, "x")} does not exist, and --config names it`,
+    );
+    expect(await faultMessage(loadSettings({ env: { INLET_CONFIG: join(folder, "x") } }))).toContain(
+      `${join(folder, "x")} does not exist, and INLET_CONFIG names it`,
+    );
+    expect(await faultMessage(loadSettings({ path: folder, env: {} }))).toContain(
+      `${folder} cannot be read (EISDIR)`,
+    );
+  });
+
+  test("that is too large or no text is refused", async () => {
+    const file = await writeConfig("");
+    await writeFile(file, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
+    expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is not UTF-8 text");
+    await writeFile(file, "#".repeat(2_000_000));
+    expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is too large");
+  });
+
+  test("that is missing where nothing else is said: how to begin", async () => {
+    const message = await faultMessage(loadSettings({ env: { HOME: "/root" }, defaultPath: NOWHERE }));
+    expect(message).toContain(`there is no ${NOWHERE}, neither --config nor INLET_CONFIG names another file`);
+    const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
+    expect(await readFile(example, "utf8")).toContain("inbox:");
+  });
+});
+
+async function traces(file: string) {
+  const [folder, itself] = [await stat(dirname(file)), await stat(file)];
+  return {
+    listing: await readdir(dirname(file)),
+    content: await readFile(file, "utf8"),
+    times: [folder.mtimeMs, folder.ctimeMs, itself.mtimeMs, itself.ctimeMs],
+    inode: itself.ino,
+  };
+}

@@ -1,0 +1,295 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { loadSettings } from "../../../src/config/load.ts";
+import { CLIENT_ID, load, NOWHERE, problemsOf, writeConfig } from "./stage.ts";
+
+/** A whole configuration in which one part can be replaced. */
+function config(part: Readonly<Record<string, string>>): string {
+  const parts = {
+    service: "{ baseUrl: https://transfer.example.com }",
+    inbox: "/srv/inbox",
+    mailboxes: "[{ email: orders@example.com }]",
+    ...part,
+  };
+  return Object.entries(parts)
+    .map(([key, value]) => `${key}: ${value}\n`)
+    .join("");
+}
+
+const SECRET_FORMS = "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }";
+
+describe("a mistake is named by place, key, value and remedy", () => {
+  test.each([
+    ["inboxx", "/x", "inlet.yaml:4:1: inboxx: unknown key, did you mean inbox?"],
+    [
+      "colour",
+      "red",
+      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, queue, mailboxes, limits, handoff",
+    ],
+    ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
+    ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],
+    ["inbox", "5", "inlet.yaml:2:1: inbox: 5 is not a path: put it in quotes"],
+    ["queue", "redis://:hunter2@host", "inlet.yaml:4:1: queue: must be embedded"],
+    ["limits", "{ transfers: 0 }", "limits.transfers: 0 is not a whole number from 1 to 1000"],
+    ["limits", "{ transfers: 1.5 }", "limits.transfers: 1.5 is not a whole number from 1 to 1000"],
+    ["limits", '{ transfers: "5" }', '"5" is not a whole number from 1 to 1000: write it without quotes'],
+    ["limits", "{ minFreeSpace: 1 gig }", '"1 gig" is not a size such as 10MiB, 1GB or a number of bytes'],
+    ["limits", "{ maxTransferSize: 0B }", 'limits.maxTransferSize: "0B" is too little for any transfer'],
+    ["limits", "{ maxTransferSize: 999999999TiB }", '"999999999TiB" is more than can be counted'],
+    ["limits", "{ tranfers: 4 }", "inlet.yaml:4:11: limits.tranfers: unknown key, did you mean transfers?"],
+    ["limits", "4", "inlet.yaml:4:1: limits: must be a group of keys"],
+    [
+      "handoff",
+      "{ fileMode: 400 }",
+      'handoff.fileMode: 400 could be meant as octal or not: write it as "0640" or 0o640',
+    ],
+    ["handoff", "{ fileMode: 0999 }", '"0999" is not three octal digits such as "0640"'],
+    ["handoff", '{ fileMode: "4755" }', '"4755" is not three octal digits such as "0640"'],
+    ["handoff", "{ marker: a/b }", 'handoff.marker: "a/b" is not none or a plain file name'],
+    ["handoff", "{ marker: '..' }", 'handoff.marker: ".." is not none or a plain file name'],
+    ["handoff", "{ marker: sha256sums }", '"sha256sums" cannot be used: Inlet writes SHA256SUMS itself'],
+    ["handoff", "{ marker: message.eml }", '"message.eml" cannot be used: Inlet writes message.eml itself'],
+    ["work", "/srv/inbox", '"/srv/inbox" is the inbox itself: choose another folder'],
+    ["work", "/srv/inbox/work", '"/srv/inbox/work" is inside the inbox, where transfers could meet it'],
+    ["state", "/srv/inbox/a/.b", '"/srv/inbox/a/.b" is inside the inbox, where transfers could meet it'],
+  ])("%s: %s", async (key, value, line) => {
+    expect(await problemsOf(config({ [key]: value }))).toEqual([expect.stringContaining(line)]);
+  });
+
+  test.each([
+    ["{ baseUrl: ftp://x }", 'service.baseUrl: "ftp://x" is not the address of a service such as https://'],
+    ["{ baseUrl: transfer.example.com }", '"transfer.example.com" is not the address of a service'],
+    [
+      "{ baseUrl: http://example.com }",
+      "http://example.com would send secrets unencrypted: use https, or set",
+    ],
+    ["{ baseUrl: 'https://u:hunter2@example.com' }", "service.baseUrl: must not hold a user or password"],
+    ["{ baseUrl: 'https://u:hunter2@' }", "service.baseUrl: this is not the address of a service"],
+    ["{ baseUrl: 'https://x/?key=hunter2' }", "service.baseUrl: must end before any ? or #"],
+    ["{ baseUrl: 'https://x/#hunter2' }", "service.baseUrl: must end before any ? or #"],
+    ["{ baseUrl: 'https://x', timeout: soon }", '"soon" is not a duration such as 250ms, 30s, 5m or 1h'],
+    ["{ baseUrl: 'https://x', timeout: 30h }", 'service.timeout: "30h" is longer than 24h'],
+    ["{ baseUrl: 'https://x', allowHttp: yes }", 'service.allowHttp: "yes" is not true or false'],
+    [
+      "{ baseUrl: 'https://x', clientId: hunter2 }",
+      "must be 50 to 4000 letters and digits, or one of { file",
+    ],
+    ["{ baseUrl: 'https://x', verification: hunter2 }", "must be clientId, or { token: … }"],
+    [
+      "{ baseUrl: 'https://x', verification: {} }",
+      "service.verification.token: is missing: give text, or one",
+    ],
+    [
+      "{ baseUrl: 'https://x', proxy: hunter2 }",
+      "service.proxy: must be the address of a proxy such as http://",
+    ],
+    ["{ baseUrl: 'https://x', ca: /no/such }", "service.ca: /no/such cannot be read (ENOENT)"],
+    ["{ baseUrl: 'https://x', ca: inlet.yaml }", "is no PEM file: it must hold a line -----BEGIN …-----"],
+    [
+      "{ baseUrl: 'https://x', acceptLanguage: \"a\\nb\" }",
+      '"a\\nb" is not one or more languages such as en',
+    ],
+    [
+      "{}",
+      "inlet.yaml:1:1: service.baseUrl: is missing: give the address of the service, or set INLET_SERVICE__",
+    ],
+    ["{ baseUrl: 7 }", "service.baseUrl: 7 is not the address of a service: put it in quotes"],
+  ])("service: %s", async (service, line) => {
+    const problems = await problemsOf(config({ service }));
+    expect(problems).toEqual([expect.stringContaining(line)]);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+
+  test("service: cert without key, and key without cert", async () => {
+    const [cert, key] = [
+      await problemsOf(config({ service: "{ baseUrl: 'https://x', cert: a.pem }" })),
+      await problemsOf(config({ service: "{ baseUrl: 'https://x', key: a.pem }" })),
+    ];
+    expect(cert[0]).toContain("service.cert: needs its private key too: give key");
+    expect(key[0]).toContain("service.key: needs its certificate too: give cert");
+  });
+
+  test.each([
+    ["[]", "mailboxes: must be a list of at least one mailbox"],
+    ["orders@example.com", "mailboxes: must be a list of at least one mailbox"],
+    ["[orders@example.com]", "mailboxes[0]: must be a mailbox"],
+    ["[{ name: x }]", "inlet.yaml:3:13: mailboxes[0].email: is missing: give an email address"],
+    ["[{ email: nobody }]", 'mailboxes[0].email: "nobody" is not an email address'],
+    ["[{ email: a@b, name: a/b }]", '"a/b" is not a name without slashes that does not begin with a dot'],
+    [
+      "[{ email: a@b, name: .inlet }]",
+      '".inlet" is not a name without slashes that does not begin with a dot',
+    ],
+    ["[{ email: a@b }, { email: A@B }]", 'mailboxes[1].email: "A@B" is taken by mailboxes[0] already'],
+    [
+      "[{ email: a@b }, { email: c@d, name: A@b }]",
+      'mailboxes[1].name: "A@b" is taken by mailboxes[0] already',
+    ],
+    ["[{ email: a@b, name: X }, { email: c@d, name: x }]", '"x" is taken by mailboxes[0] already'],
+    ["[{ email: a@b, poll: 0s }]", '"0s" is not a duration'],
+    ["[{ email: a@b, poll: 25h }]", 'mailboxes[0].poll: "25h" is longer than 24h'],
+    ["[{ email: a@b, pol: 5m }]", "inlet.yaml:3:27: mailboxes[0].pol: unknown key, did you mean poll?"],
+    ["[{ email: a@b, fetch: fast }]", 'mailboxes[0].fetch: "fast" is not one of auto, files, zip'],
+    ["[{ email: a@b, passwordAttempts: 99 }]", "99 is not a whole number from 1 to 10"],
+    ["[{ email: a@b, paused: 'true' }]", '"true" is not true or false: write it without quotes'],
+    [
+      "[{ email: a@b, service: { clientID: x } }]",
+      "mailboxes[0].service.clientID: unknown key, did you mean clientId?",
+    ],
+  ])("mailboxes: %s", async (mailboxes, line) => {
+    expect(await problemsOf(config({ mailboxes }))).toEqual([expect.stringContaining(line)]);
+  });
+
+  test.each([
+    ["/srv/{trackingId}", "must be relative: it begins inside the inbox"],
+    ["../{trackingId}", "must not hold a part that begins with a dot"],
+    ["{sender}/.x/{trackingId}", "must not hold a part that begins with a dot"],
+    ["a//{trackingId}", "must not hold an empty part between slashes"],
+    ["{trackingId}/", "must not hold an empty part between slashes"],
+    ["a\\\\{trackingId}", "must not hold backslashes or control characters"],
+    ["{mailbox}/{sneder}/{trackingId}", "holds the unknown placeholder {sneder}, did you mean {sender}?"],
+    ["{x}/{trackingId}", "holds the unknown placeholder {x}, known are {mailbox} {sender} {senderDomain}"],
+    ["{trackingId}/{day", "holds a { or } without its other half"],
+    [
+      "{mailbox}/{subject}",
+      "must hold {trackingId} or {transferId}: otherwise different transfers would meet",
+    ],
+  ])("layout: %s", async (layout, line) => {
+    const mailboxes = `[{ email: a@b, layout: "${layout}" }]`;
+    expect(await problemsOf(config({ mailboxes }))).toEqual([expect.stringContaining(line)]);
+  });
+
+  test.each([
+    ["hunter2", "passwords: must be a list of rules"],
+    ["[hunter2]", "passwords[0]: must be a rule"],
+    ["[{ sender: x }]", `passwords[0].password: is missing: give ${SECRET_FORMS}`],
+    [
+      "[{ password: hunter2 }]",
+      "passwords[0]: must say whose transfers it opens: give sender, trackingId or both",
+    ],
+    ["[{ sender: x, password: 1234 }]", `passwords[0].password: must be ${SECRET_FORMS}: put it in quotes`],
+    [
+      "[{ sender: x, pasword: hunter2, password: x }]",
+      "passwords[0].pasword: unknown key, did you mean password?",
+    ],
+    [
+      "[{ sender: x, password: { hunter2 } }]",
+      `passwords[0].password: holds an unknown key, must be ${SECRET_FORMS}`,
+    ],
+    [
+      "[{ sender: x, password: { flie: hunter2 } }]",
+      "passwords[0].password: holds an unknown key, did you mean file?",
+    ],
+    [
+      "[{ sender: x, password: { env: A, file: hunter2 } }]",
+      `passwords[0].password: must be ${SECRET_FORMS}`,
+    ],
+    ["[{ sender: x, password: { env: NOPE } }]", "passwords[0].password.env: variable NOPE is not set"],
+    ["[{ sender: x, password: { file: nope } }]", /password\.file: file .*\/nope does not exist$/],
+    ["[{ sender: x, password: { credential: ../x } }]", "password.credential: must be a plain file name"],
+    [
+      "[{ sender: x, password: { credential: x } }]",
+      /because CREDENTIALS_DIRECTORY is not set: systemd sets it/,
+    ],
+    [
+      "[{ sender: x, password: { command: [] } }]",
+      "password.command: must be a list of a program and its arguments",
+    ],
+    ["[{ sender: x, password: { command: hunter2 } }]", "password.command: must be a list of a program"],
+  ])("passwords: %s", async (passwords, line) => {
+    const problems = await problemsOf(config({ mailboxes: `[{ email: a@b, passwords: ${passwords} }]` }));
+    expect(problems).toEqual([
+      typeof line === "string" ? expect.stringContaining(line) : expect.stringMatching(line),
+    ]);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+
+  test.each(["__proto__: 1\n", "__internal__: 1\n", "constructor: 1\n"])(
+    "%j is an unknown key like any other",
+    async (line) => {
+      expect(await problemsOf(config({}) + line)).toEqual([expect.stringContaining("unknown key")]);
+    },
+  );
+});
+
+describe("mistakes", () => {
+  test("are all named at once, in the order of the file, the environment's first", async () => {
+    const text = config({ inbox: "~", mailboxes: "[{ email: a@b, poll: soon }, { email: A@B }]", stat: "x" });
+    expect(await problemsOf(text, { INLET_LIMITS__TRANSFERS: "many", INLET_SERVICE_BASEURL: "x" })).toEqual([
+      "INLET_SERVICE_BASEURL: no such variable, did you mean INLET_SERVICE__BASEURL?",
+      'INLET_LIMITS__TRANSFERS: limits.transfers: "many" is not a whole number from 1 to 1000',
+      "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key",
+      expect.stringContaining("inlet.yaml:3:27: mailboxes[0].poll: "),
+      expect.stringContaining("inlet.yaml:3:43: mailboxes[1].email: "),
+      "inlet.yaml:4:1: stat: unknown key, did you mean state?",
+    ]);
+  });
+
+  test("that leave nothing name everything that is needed", async () => {
+    expect(await problemsOf("# nothing yet\n")).toEqual([
+      "inlet.yaml: inbox: is missing: give a path, or set INLET_INBOX",
+      "inlet.yaml: mailboxes: is missing: give a list of at least one mailbox, or set INLET_MAILBOXES",
+      "inlet.yaml: service.baseUrl: is missing: give the address of the service, or set INLET_SERVICE__BASEURL",
+    ]);
+  });
+
+  test("in YAML are named by their place alone", async () => {
+    expect(await problemsOf("inbox: /x\n\twork: /y\n")).toEqual([
+      "inlet.yaml:2:1: tabs cannot be used for indentation: use spaces",
+    ]);
+  });
+
+  test("in a variable that holds JSON are named by it and the key inside", async () => {
+    const env = { INLET_MAILBOXES: '[{"email":"a@b","pol":"5m","passwords":[{"sender":"x","password":7}]}]' };
+    expect(await problemsOf(config({}), env)).toEqual([
+      "INLET_MAILBOXES: mailboxes[0].pol: unknown key, did you mean poll?",
+      `INLET_MAILBOXES: mailboxes[0].passwords[0].password: must be ${SECRET_FORMS}: put it in quotes`,
+    ]);
+  });
+
+  test("that end in long or strange text stay on one line of bearable length", async () => {
+    const [problem = "", ...more] = await problemsOf(
+      config({ limits: `{ transfers: "a\\nb${"x".repeat(999)}" }` }),
+    );
+    expect(more).toEqual([]);
+    expect(problem.length).toBeLessThan(250);
+    const [key = ""] = await problemsOf(`${config({})}"strange\\nkey": 1\n`);
+    expect(key).toContain('"strange\\nkey": unknown key');
+  });
+});
+
+describe("secrets", () => {
+  const passwords = `[{ sender: x, password: hunter2 }]`;
+  const service = `{ baseUrl: 'https://x', clientId: ${CLIENT_ID}, verification: { token: hunter2 }, proxy: 'http://u:hunter2@p' }`;
+
+  test("are in no settings that are printed", async () => {
+    const settings = await load(config({ service, mailboxes: `[{ email: a@b, passwords: ${passwords} }]` }));
+    const shown = [JSON.stringify(settings), inspect(settings, { depth: 20, showHidden: true })].join();
+    expect(shown).not.toMatch(/hunter2|CCCCC/);
+    const [mailbox] = settings.mailboxes;
+    const { signal } = new AbortController();
+    expect((await mailbox?.passwords[0]?.password.read(signal))?.reveal()).toBe("hunter2");
+    expect((await mailbox?.service.token?.read(signal))?.reveal()).toBe("hunter2");
+    expect((await mailbox?.service.clientId?.read(signal))?.reveal()).toBe(CLIENT_ID);
+    expect(mailbox?.service.proxy.https).toBe("http://u:hunter2@p");
+  });
+
+  test("are in no refusal, however it is printed", async () => {
+    const path = await writeConfig(
+      config({ service, mailboxes: `[{ email: a, passwords: ${passwords} }]`, queue: "hunter2" }),
+    );
+    const env = { INLET_MAILBOXES: "[hunter2", INLET_SERVICE__CLIENTID: "hunter2" };
+    for (const options of [
+      { path, env: {} },
+      { path, env },
+      { env, defaultPath: NOWHERE },
+      { path: await writeConfig("password: *hunter2\n"), env: {} },
+    ]) {
+      const fault: unknown = await loadSettings(options).catch((error: unknown) => error);
+      expect(fault).toBeInstanceOf(Fault);
+      const shown = [String(fault), inspect(fault, { depth: 20, showHidden: true }), (fault as Fault).stack];
+      expect(shown.join()).not.toMatch(/hunter2|CCCCC/);
+    }
+  });
+});

@@ -1,0 +1,272 @@
+import { execFileSync } from "node:child_process";
+import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { Secret } from "../../../src/base/secret.ts";
+import { loadSettings } from "../../../src/config/load.ts";
+import { describeReaders } from "../../../src/config/readers.ts";
+import { openSecret, type SecretForm } from "../../../src/config/secrets.ts";
+import type { Settings } from "../../../src/config/settings.ts";
+import { makeFolder } from "../../support/program.ts";
+import { SIGNAL } from "../../support/service.ts";
+import { CLIENT_ID, writeConfig } from "./stage.ts";
+
+async function read(form: SecretForm, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  return (await openSecret(form, { PATH: process.env["PATH"], ...env }).read(SIGNAL)).reveal();
+}
+
+async function refusal(form: SecretForm, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const fault: unknown = await openSecret(form, { PATH: process.env["PATH"], ...env })
+    .read(SIGNAL)
+    .then(
+      () => "it was read",
+      (error: unknown) => error,
+    );
+  expect(fault).toMatchObject({ code: "SECRET_UNREADABLE" });
+  expect(inspect(fault, { depth: 20, showHidden: true })).not.toContain("hunter2");
+  return (fault as Error).message.replace("A secret cannot be read: ", "");
+}
+
+describe("a file", () => {
+  test.each([
+    ["hunter2", "hunter2"],
+    ["hunter2\n", "hunter2"],
+    ["hunter2\r\n", "hunter2"],
+    ["hunter2\n\n", "hunter2\n"],
+    [" hunter 2 ", " hunter 2 "],
+    ["\ufeffhunter2", "hunter2"],
+    ["häns☃", "häns☃"],
+  ])("gives its text without one line end: %j", async (content, secret) => {
+    const path = join(await makeFolder(), "secret");
+    await writeFile(path, content);
+    expect(await read({ kind: "file", path })).toBe(secret);
+  });
+
+  test("is read anew each time", async () => {
+    const path = join(await makeFolder(), "secret");
+    const source = openSecret({ kind: "file", path }, {});
+    expect(source.described).toBe(`file ${path}`);
+    for (const content of ["one", "two"]) {
+      await writeFile(path, content);
+      expect((await source.read(SIGNAL)).reveal()).toBe(content);
+    }
+  });
+
+  test("is refused where it cannot hold a secret, without waiting", async () => {
+    const folder = await makeFolder();
+    const path = (name: string) => join(folder, name);
+    await writeFile(path("empty"), "\n");
+    await writeFile(path("large"), "x".repeat(65_537));
+    await writeFile(path("full"), "x".repeat(65_536));
+    await writeFile(path("bytes"), Buffer.from([0xff, 0xfe]));
+    execFileSync("sh", ["-c", `mkfifo ${path("pipe")}`]);
+    expect(await refusal({ kind: "file", path: path("none") })).toBe(`file ${path("none")} does not exist`);
+    expect(await refusal({ kind: "file", path: path("empty") })).toContain("is empty");
+    expect(await refusal({ kind: "file", path: path("large") })).toContain("is larger than 64 KiB");
+    expect(await refusal({ kind: "file", path: path("bytes") })).toContain("is not UTF-8 text");
+    expect(await refusal({ kind: "file", path: path("pipe") })).toContain("is not a regular file");
+    expect(await refusal({ kind: "file", path: folder })).toContain("is not a regular file");
+    expect(await read({ kind: "file", path: path("full") })).toHaveLength(65_536);
+  });
+});
+
+describe("a variable, a credential, plain text", () => {
+  test("give what they hold", async () => {
+    const folder = await makeFolder();
+    await writeFile(join(folder, "supplier"), "hunter2\n");
+    expect(await read({ kind: "env", name: "X" }, { X: "hunter2" })).toBe("hunter2");
+    expect(await read({ kind: "credential", name: "supplier" }, { CREDENTIALS_DIRECTORY: folder })).toBe(
+      "hunter2",
+    );
+    expect(await read({ kind: "text", text: new Secret("hunter2"), at: "x" })).toBe("hunter2");
+  });
+
+  test("say what is missing", async () => {
+    const folder = await makeFolder();
+    expect(await refusal({ kind: "env", name: "X" })).toBe("variable X is not set");
+    expect(await refusal({ kind: "env", name: "X" }, { X: "" })).toBe("variable X is empty");
+    expect(await refusal({ kind: "credential", name: "x" })).toContain(
+      "credential x cannot be found, because CREDENTIALS_DIRECTORY is not set",
+    );
+    expect(await refusal({ kind: "credential", name: "x" }, { CREDENTIALS_DIRECTORY: folder })).toBe(
+      `credential x (${join(folder, "x")}) does not exist`,
+    );
+  });
+});
+
+describe("a command", () => {
+  test("gives what it prints, with its arguments as they are", async () => {
+    const argv = ["printf", "%s-%s\n", "$HOME", "a b"] as const;
+    expect(await read({ kind: "command", argv })).toBe("$HOME-a b");
+  });
+
+  test("gets the environment and no input", async () => {
+    const argv = ["sh", "-c", "cat; echo $X"] as const;
+    expect(await read({ kind: "command", argv }, { X: "hunter2" })).toBe("hunter2");
+  });
+
+  test.each([
+    [["sh", "-c", "echo hunter2; echo hunter2 >&2; exit 3"], "command sh ended with exit code 3"],
+    [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was ended by SIGKILL"],
+    [["/no/such/program", "hunter2"], "command program was not found"],
+    [["true", "hunter2"], "command true printed nothing"],
+    [["printf", "\\377", "hunter2"], "command printf did not print UTF-8 text"],
+    [["sh", "-c", "head -c 70000 /dev/zero"], "command sh printed more than 64 KiB"],
+    [["echo", "hunter2\0"], "command echo could not be started"],
+  ] as const)("says what went wrong, and nothing of what was said: %j", async (argv, why) => {
+    expect(await refusal({ kind: "command", argv })).toBe(why);
+  });
+
+  test("has limited time, and takes along what it started", async () => {
+    const pidFile = join(await makeFolder(), "pid");
+    const argv = ["sh", "-c", `sleep 600 & echo $! > ${pidFile}; wait`] as const;
+    const source = openSecret({ kind: "command", argv }, process.env, 300);
+    await expect(source.read(SIGNAL)).rejects.toMatchObject({
+      code: "SECRET_UNREADABLE",
+      message: expect.stringContaining("command sh took longer than 0.3 s"),
+    });
+    await expectGone(pidFile);
+  });
+
+  test("ends when it is told to", async () => {
+    const pidFile = join(await makeFolder(), "pid");
+    const argv = ["sh", "-c", `echo $$ > ${pidFile}; sleep 600`] as const;
+    const stop = new AbortController();
+    const reading = openSecret({ kind: "command", argv }, process.env).read(stop.signal);
+    const refused = expect(reading).rejects.toMatchObject({ code: "STOPPED" });
+    await expect.poll(() => execFileSync("cat", [pidFile], { stdio: "pipe" })).not.toHaveLength(0);
+    stop.abort();
+    await refused;
+    await expectGone(pidFile);
+  });
+});
+
+describe("at the start", () => {
+  test("commands are not run, and everything else is read once", async () => {
+    const folder = await makeFolder();
+    const trace = join(folder, "ran");
+    await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
+    const settings = await loadWith(
+      `- { sender: a, password: { command: [touch, ${trace}] } }
+      - { sender: b, password: { file: ${folder}/password } }
+      - { sender: c, password: { credential: password } }
+      - { sender: d, password: { env: PASSWORD } }`,
+      { CREDENTIALS_DIRECTORY: folder, PASSWORD: "x" },
+    );
+    expect(settings.mailboxes[0]?.passwords.map(({ password }) => password.described)).toEqual([
+      "command touch",
+      `file ${folder}/password`,
+      "credential password",
+      "variable PASSWORD",
+    ]);
+    expect(() => execFileSync("ls", [trace], { stdio: "pipe" })).toThrow();
+  });
+
+  test("a program with a slash is found from the file's folder", async () => {
+    const path = await writeConfig(configWith("- { sender: a, password: { command: [./ask, x] } }"));
+    const script = join(path, "../ask");
+    await writeFile(script, "#!/bin/sh\necho $1\n", { mode: 0o700 });
+    const { mailboxes } = await loadSettings({ path, env: {} });
+    expect((await mailboxes[0]?.passwords[0]?.password.read(SIGNAL))?.reveal()).toBe("x");
+  });
+
+  test("a client id is checked wherever it comes from, now and whenever it is read", async () => {
+    const file = join(await makeFolder(), "id");
+    await writeFile(file, `${CLIENT_ID}\n`, { mode: 0o600 });
+    const service = { INLET_SERVICE__CLIENTID__FILE: file };
+    const settings = await loadWith("[]", service);
+    const clientId = settings.mailboxes[0]?.service.clientId;
+    expect((await clientId?.read(SIGNAL))?.reveal()).toBe(CLIENT_ID);
+    await writeFile(file, "hunter2");
+    await expect(clientId?.read(SIGNAL)).rejects.toMatchObject({
+      code: "SECRET_UNREADABLE",
+      message: expect.stringContaining(`file ${file} is no client id: that is 50 to 4000 letters and digits`),
+    });
+    await expect(loadWith("[]", service)).rejects.toMatchObject({
+      message: expect.stringContaining("INLET_SERVICE__CLIENTID__FILE: service.clientId.file: file"),
+    });
+  });
+});
+
+describe("a warning is given", () => {
+  test("for a secret file that others can read, but not for a credential", async () => {
+    const folder = await makeFolder();
+    await writeFile(join(folder, "open"), "x");
+    await chmod(join(folder, "open"), 0o644);
+    const { warnings } = await loadWith(
+      `- { sender: a, password: { file: ${folder}/open } }
+      - { sender: b, password: { credential: open } }`,
+      { CREDENTIALS_DIRECTORY: folder },
+    );
+    expect(warnings).toEqual([
+      `mailboxes[0].passwords[0].password: ${folder}/open can be read or changed by every user of this machine: make it its owner's alone (chmod go= ${folder}/open).`,
+    ]);
+  });
+
+  test("for a configuration that holds a secret and that others can read", async () => {
+    const text = configWith("- { sender: a, password: hunter2 }");
+    for (const [mode, warned] of [
+      [0o600, []],
+      [0o640, [expect.stringMatching(/^A secret stands in plain text \(mailboxes\[0\].*by its group/)]],
+      [0o604, [expect.stringMatching(/every user of this machine/)]],
+    ] as const) {
+      const path = await writeConfig(text);
+      await chmod(path, mode);
+      const { warnings } = await loadSettings({ path, env: {} });
+      expect(warnings).toEqual(warned);
+      expect(warnings.join()).not.toContain("hunter2");
+    }
+  });
+
+  test("not for one whose secrets stand elsewhere", async () => {
+    const path = await writeConfig(configWith("- { sender: a, password: { env: X } }"));
+    await chmod(path, 0o644);
+    const env = { X: "x", INLET_SERVICE__CLIENTID: CLIENT_ID };
+    expect((await loadSettings({ path, env })).warnings).toEqual([]);
+  });
+
+  test("for what a link leads to, and for a group only where the file is ours", async () => {
+    const folder = await makeFolder();
+    await mkdir(join(folder, "data"));
+    const [file, link] = [join(folder, "data/secret"), join(folder, "link")];
+    await writeFile(file, "x");
+    await symlink(file, link);
+    await chmod(file, 0o640);
+    expect(await describeReaders(link)).toContain("by its group");
+    expect(await describeReaders(link, 54_321)).toBeUndefined();
+    await chmod(file, 0o644);
+    expect(await describeReaders(link, 54_321)).toContain("by every user of this machine");
+    await chmod(file, 0o600);
+    expect(await describeReaders(link)).toBeUndefined();
+    expect(await describeReaders(join(folder, "none"))).toBeUndefined();
+  });
+});
+
+function configWith(passwords: string): string {
+  return `
+service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+mailboxes:
+  - email: orders@example.com
+    passwords:
+      ${passwords}
+`;
+}
+
+async function loadWith(passwords: string, env: Readonly<Record<string, string>>): Promise<Settings> {
+  return loadSettings({ path: await writeConfig(configWith(passwords)), env });
+}
+
+async function expectGone(pidFile: string): Promise<void> {
+  const pid = execFileSync("cat", [pidFile], { encoding: "utf8" }).trim();
+  // A process that nobody has waited for yet is gone all the same.
+  const state = () => {
+    try {
+      return execFileSync("ps", ["-o", "stat=", "-p", pid], { encoding: "utf8" }).trim();
+    } catch {
+      return "";
+    }
+  };
+  await expect.poll(state, { timeout: 5_000 }).toMatch(/^(Z.*)?$/);
+}

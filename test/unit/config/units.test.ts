@@ -1,0 +1,107 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseDuration, parseMode, parseSize } from "../../../src/config/units.ts";
+
+const DAY_MS = 86_400_000;
+
+describe("durations", () => {
+  test.each([
+    ["250ms", 250],
+    ["1.5s", 1500],
+    ["60s", 60_000],
+    ["2m", 120_000],
+    ["0.001ms", 1],
+    ["24h", DAY_MS],
+  ])("%s", (text, durationMs) => {
+    expect(parseDuration(text)).toBe(durationMs);
+  });
+
+  test.each([
+    "",
+    "soon",
+    "5",
+    "0s",
+    "0.0m",
+    "-1s",
+    "1 s",
+    "1S",
+    "1d",
+    "s",
+    "1.s",
+    "25h",
+    "1e3s",
+    "99999999h",
+  ])("not %j", (text) => {
+    expect(parseDuration(text)).toBeUndefined();
+  });
+
+  test("come back as they were written", () => {
+    const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+    fc.assert(
+      fc.property(
+        fc
+          .constantFrom(...(["ms", "s", "m", "h"] as const))
+          .chain((unit) =>
+            fc.record({ unit: fc.constant(unit), count: fc.integer({ min: 1, max: DAY_MS / units[unit] }) }),
+          ),
+        ({ unit, count }) => {
+          const durationMs = parseDuration(`${count}${unit}`) ?? Number.NaN;
+          expect(`${durationMs / units[unit]}${unit}`).toBe(`${count}${unit}`);
+        },
+      ),
+    );
+  });
+});
+
+describe("sizes", () => {
+  test.each([
+    ["0", 0],
+    ["512", 512],
+    ["512B", 512],
+    ["1kB", 1000],
+    ["1KB", 1000],
+    ["1KiB", 1024],
+    ["10MiB", 10_485_760],
+    ["10 MiB", 10_485_760],
+    ["1GB", 1_000_000_000],
+    ["1.5GiB", 1_610_612_736],
+    ["1TiB", 2 ** 40],
+  ])("%s", (text, bytes) => {
+    expect(parseSize(text)).toBe(bytes);
+  });
+
+  test.each(["", "much", "-1", "1gig", "10M", "1 Gi", "1,5GB", "1e9", "1.5", "999999999TiB", "1PiB"])(
+    "not %j",
+    (text) => {
+      expect(parseSize(text)).toBeUndefined();
+    },
+  );
+
+  test("come back as they were written", () => {
+    const units = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, kB: 1e3, MB: 1e6, GB: 1e9 };
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...(Object.keys(units) as (keyof typeof units)[])),
+        fc.integer({ min: 0, max: 8_000_000 }),
+        (unit, count) => {
+          expect((parseSize(`${count}${unit}`) ?? Number.NaN) / units[unit]).toBe(count);
+        },
+      ),
+    );
+  });
+});
+
+describe("permissions", () => {
+  test("are octal, however they are written", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 0o777 }), (mode) => {
+        const digits = mode.toString(8).padStart(3, "0");
+        expect([digits, `0${digits}`, `0o${digits}`].map(parseMode)).toEqual([mode, mode, mode]);
+      }),
+    );
+  });
+
+  test.each(["", "rw-r-----", "0888", "1777", "04755", "64", "0x1a0", "-640"])("not %j", (text) => {
+    expect(parseMode(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { safeNames, safeSegment } from "../../../src/inbox/names.ts";
+
+const OURS = ["transfer.json", "SHA256SUMS", "message.eml", ".done"];
+
+function named(...names: readonly string[]): string[] {
+  const files = names.map((name, at) => ({ id: `file-${at}`, name }));
+  const safe = safeNames(files, OURS);
+  return files.map(({ id }) => safe.get(id) ?? "nothing");
+}
+
+/** The short mark of an original, worked out by other means than those under test. */
+function mark(original: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([original]))
+    .digest("hex")
+    .slice(0, 8);
+}
+
+describe("a name that every file system can hold stays as it is", () => {
+  for (const name of [
+    "report.pdf",
+    "no extension",
+    ".hidden",
+    "Prüfbericht – final (2).docx",
+    "日本語のファイル.txt",
+    "100%~1.tar.gz",
+    "console.log",
+    "com10.txt",
+    "LPT.txt",
+    "nulls",
+    "a.con",
+    "-rf",
+    "$HOME",
+    "#1 'quoted' & [boxed]; really!.txt",
+    "👍.txt",
+    "x".repeat(240),
+    "é".repeat(120),
+  ]) {
+    test(JSON.stringify(name).slice(0, 40), () => expect(named(name)).toEqual([name]));
+  }
+
+  test("in NFC", () => expect(named("Pru\u0308fbericht.pdf")).toEqual(["Prüfbericht.pdf"]));
+});
+
+describe("a name that some file system cannot hold becomes a recognisable one", () => {
+  for (const [name, stem, extension = ""] of [
+    ["../../etc/passwd", ".._.._etc_passwd"],
+    ["..\\..\\boot.ini", ".._.._boot", ".ini"],
+    ["/etc/passwd", "_etc_passwd"],
+    ["C:\\Users\\me\\report.pdf", "C__Users_me_report", ".pdf"],
+    ["D:notes.txt", "D_notes", ".txt"],
+    ["\\\\server\\share\\file", "__server_share_file"],
+    ["report.pdf:hidden.exe", "report.pdf_hidden", ".exe"],
+    ["nul\0byte.txt", "nul_byte", ".txt"],
+    ["two\nlines\t\u001b[31m.txt", "two_lines__[31m", ".txt"],
+    ["c1\u0085\u009b\u007f.txt", "c1___", ".txt"],
+    ["CON", "_CON"],
+    ["con.txt", "_con", ".txt"],
+    ["Con.tar.gz", "_Con", ".tar.gz"],
+    ["aux.anything.txt", "_aux.anything", ".txt"],
+    ["NUL  .txt", "_NUL  ", ".txt"],
+    ["prn.", "_prn"],
+    ["COM0", "_COM0"],
+    ["com9.log", "_com9", ".log"],
+    ["COM¹.log", "_COM¹", ".log"],
+    ["LPT³", "_LPT³"],
+    ["conin$", "_conin$"],
+    ["CONOUT$.txt", "_CONOUT$", ".txt"],
+    ["trailing dot.", "trailing dot"],
+    ["trailing space.txt ", "trailing space", ".txt"],
+    ["dots and spaces. . .", "dots and spaces"],
+    ["  leading.txt", "leading", ".txt"],
+    ["gnp.exe\u202etxt.png", "gnp.exetxt", ".png"],
+    ["zero\u200bwidth\ufeff.txt", "zerowidth", ".txt"],
+    ["I ❤\ufe0f you.txt", "I ❤ you", ".txt"],
+    ["lone \ud800 surrogate.txt", "lone _ surrogate", ".txt"],
+    ['<>:"|?*.txt', "_______", ".txt"],
+    ["smb \uf03a stand-in", "smb _ stand-in"],
+    ["", "_"],
+    [".", "_"],
+    ["..", "_"],
+    ["...", "_"],
+    [" ", "_"],
+    ["\u200d", "_"],
+    ["transfer.json", "transfer", ".json"],
+    ["TRANSFER.JSON", "TRANSFER", ".JSON"],
+    ["sha256sums", "sha256sums"],
+    ["mes\u00adsage.eml", "message", ".eml"],
+    ["Message.eml", "Message", ".eml"],
+    [".done", ".done"],
+  ] as const) {
+    test(JSON.stringify(name), () => expect(named(name)).toEqual([`${stem}~${mark(name)}${extension}`]));
+  }
+
+  test("when it is too long, keeping a short extension and whole characters", () => {
+    expect(named(`${"a".repeat(300)}.pdf`)).toEqual([
+      `${"a".repeat(227)}~${mark(`${"a".repeat(300)}.pdf`)}.pdf`,
+    ]);
+    expect(named("日".repeat(100))).toEqual([`${"日".repeat(77)}~${mark("日".repeat(100))}`]);
+    const long = `a.${"b".repeat(300)}`;
+    expect(named(long)).toEqual([`a.${"b".repeat(229)}~${mark(long)}`]);
+  });
+
+  test("of a million characters without taking long", () => {
+    for (const part of [".", " ", "/", ". ", "a.", "CON", "\u200b", "e\u0301", "\ud800"]) {
+      const [name = ""] = named(`x${part.repeat(1_000_000 / part.length)}x`);
+      expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);
+    }
+  });
+});
+
+describe("two names never become one", () => {
+  test("when they differ only in case", () => {
+    expect(named("Report.pdf", "report.PDF", "other")).toEqual([
+      `Report~${mark("Report.pdf")}.pdf`,
+      `report~${mark("report.PDF")}.PDF`,
+      "other",
+    ]);
+    for (const [one = "", other = ""] of [
+      ["straße", "STRASSE"],
+      ["ẞ", "ss"],
+      ["σας", "ΣΑΣ"],
+      ["ı", "I"],
+      ["\u212a", "k"],
+      ["ﬁn", "FIN"],
+    ]) {
+      const names = named(one, other);
+      expect(names.every((name) => name.includes("~"))).toBe(true);
+      expect(new Set(names).size).toBe(2);
+    }
+  });
+
+  test("when they differ only in Unicode form or in what cannot be seen", () => {
+    expect(named("é.txt", "e\u0301.txt")).toEqual([`é~${mark("é.txt")}.txt`, `é~${mark("e\u0301.txt")}.txt`]);
+    expect(named("ab.txt", "a\u200bb.txt")).toEqual(["ab.txt", `ab~${mark("a\u200bb.txt")}.txt`]);
+  });
+
+  test("when they are the same", () => {
+    const names = named("a.txt", "a.txt", "a.txt");
+    expect(new Set(names).size).toBe(3);
+    for (const name of names) expect(name).toMatch(/^a~[0-9a-f]{16}\.txt$/);
+  });
+
+  test("when lone surrogates are all that tells them apart", () => {
+    expect(named("\ud800", "\ud801", "\udfff")).toEqual(
+      ["\ud800", "\ud801", "\udfff"].map((name) => `_~${mark(name)}`),
+    );
+  });
+
+  test("when the sender foresees the names that the others get", () => {
+    let names = ["CON", "con", "CON"];
+    for (let round = 0; round < 12; round += 1) {
+      const safe = named(...names);
+      expect(new Set(safe.map((name) => name.toLowerCase())).size).toBe(names.length);
+      names = [...names, ...safe.slice(0, 3)];
+    }
+    // With every mark foreseen, all that is left for the first three is a number.
+    const last = named(...names);
+    for (const name of last.slice(0, 3)) expect(name).toMatch(/^_con~[0-9a-f]{8}-[0-9]+$/i);
+  });
+});
+
+test("a name is never ours, also where ours is spelled strangely", () => {
+  const files = [{ id: "1", name: "done" }];
+  for (const marker of ["done", "DONE", "do\u200bne"]) {
+    expect(safeNames(files, [marker]).get("1")).toBe(`done~${mark("done")}`);
+  }
+});
+
+describe("a segment of a path", () => {
+  for (const [text, segment] of [
+    ["orders@example.com", "orders@example.com"],
+    ["", "_"],
+    ["..", `_~${mark("..")}`],
+    [".inlet", `_inlet~${mark(".inlet")}`],
+    ["..hidden.txt", `_hidden~${mark("..hidden.txt")}.txt`],
+    ["\u200b.hidden", `_hidden~${mark("\u200b.hidden")}`],
+    ["a/b", `a_b~${mark("a/b")}`],
+    ["Re: offer", `Re_ offer~${mark("Re: offer")}`],
+    ["aux", `_aux~${mark("aux")}`],
+  ] as const) {
+    test(`${JSON.stringify(text)} is ${JSON.stringify(segment)}`, () => {
+      expect(safeSegment(text)).toBe(segment);
+    });
+  }
+});
