@@ -18,6 +18,7 @@ import { Tokens } from "./mailbox/tokens.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { DONE } from "./model/job.ts";
 import { openPasswords } from "./passwords/open.ts";
+import type { Passwords } from "./passwords/port.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { createEmbeddedQueue } from "./queue/embedded.ts";
 import { openReceipts } from "./receipts/files.ts";
@@ -68,7 +69,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes);
   const passwords = await openPasswords(settings.state);
   const mailboxes = await openMailboxes(settings, scope, clock, receipts, options);
-  await clearStaging(inbox.staging, receipts, mailboxes);
+  await clearLeftOvers(inbox.staging, passwords, receipts, mailboxes);
   const queue = scope.use(
     createEmbeddedQueue({ places: settings.limits.transfers, random: Math.random }),
     (opened) => opened.close(options.graceMs),
@@ -160,16 +161,18 @@ async function open(
   return openService({ ...described, clientId, connections, idListForm: "repeat" });
 }
 
-/** What was put together for transfers that nobody works on any more. */
-async function clearStaging(
+/** What a crash left of transfers that nobody works on any more: files put together, and passwords kept. */
+async function clearLeftOvers(
   staging: string,
+  passwords: Passwords,
   receipts: Receipts,
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): Promise<void> {
-  const wanted = new Set<string>();
-  for (const [mailbox, { undelivered }] of mailboxes) {
-    for (const trackingId of undelivered.keys()) wanted.add(receipts.folderName({ mailbox, trackingId }));
-  }
+  const unsettled = [...mailboxes].flatMap(([mailbox, { undelivered }]) =>
+    [...undelivered.keys()].map((trackingId) => ({ mailbox, trackingId })),
+  );
+  await passwords.forgetOthers(unsettled);
+  const wanted = new Set(unsettled.map((key) => receipts.folderName(key)));
   for (const name of await readdir(staging)) {
     if (!wanted.has(name)) await rm(join(staging, name), { recursive: true, force: true });
   }

@@ -1,117 +1,195 @@
-/** `demo`: a simulated service, and what it holds for one mailbox: listed, downloaded and verified. */
-import { mkdir, mkdtemp, readdir } from "node:fs/promises";
+/** `demo`: a simulated service, a daemon and sample transfers in a temporary folder, told in plain words. */
+import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { describeFault, Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
-import { openService } from "../service/open.ts";
-import type { ServicePort, TransferAccess } from "../service/port.ts";
+import type { Settings } from "../config/settings.ts";
+import { type DaemonWatch, runDaemon } from "../daemon.ts";
+import { isFinal, type Receipt } from "../model/receipt.ts";
 import { openSimulator } from "../simulator/open.ts";
-import { sampleScenario } from "../simulator/samples.ts";
-import type { SimulatedTransfer } from "../simulator/simulator.ts";
-import { openTransfer } from "./api/opening.ts";
-import { ownName, saveDownload } from "./api/saving.ts";
+import type { Simulator } from "../simulator/simulator.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import {
+  DEMO_MAILBOX,
+  demoScenario,
+  REVOKED_ID,
+  SUPPLIER,
+  WAITING_ID,
+  WAITING_PASSWORD,
+} from "./demo-scenario.ts";
 import { printable } from "./printing.ts";
-import { formatBytes } from "./sizes.ts";
-
-const MAILBOX = "orders@example.com";
+import { formatProgress } from "./progress.ts";
+import { untilStopped } from "./stopping.ts";
 
 export function define(demo: Command, run: Run): void {
-  demo.option("--exit", "end when all is settled").action(() => run(runDemo));
+  demo
+    .option("--exit", "end when all is settled; otherwise it goes on until Ctrl-C")
+    .action((options: { readonly exit?: boolean }) =>
+      run((context) => runDemo(context, options.exit === true)),
+    );
 }
 
-async function runDemo(context: Context): Promise<Outcome> {
+async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-demo-"));
-  const simulator = await openSimulator(sampleScenario);
-  const service = openService({
-    baseUrl: new URL(simulator.url),
-    clientId: new Secret(simulator.clientId),
-    acceptLanguage: "en",
-    proxy: { http: "", https: "", except: "" },
-    ca: undefined,
-    cert: undefined,
-    key: undefined,
-    timeoutMs: 10_000,
-    connections: 4,
-    idListForm: "repeat",
+  const simulator = await openSimulator(demoScenario);
+  const settings = demoSettings(folder, simulator);
+  const stop = new AbortController();
+  context.stop.addEventListener("abort", () => stop.abort(), { once: true });
+  const settled = new Set<string>();
+  const allSettled = Promise.withResolvers<void>();
+  stop.signal.addEventListener("abort", () => allSettled.resolve(), { once: true });
+  const watch = narrate(context, settings, simulator, (receipt) => {
+    settled.add(receipt.trackingId);
+    if (settled.size === simulator.transfers().length) allSettled.resolve();
   });
   try {
-    print(context, `A simulated transfer service listens on ${simulator.url}.`);
-    const { token } = await service.obtainToken(MAILBOX, undefined, context.stop);
-    const address = { email: MAILBOX, token };
-    const { entries } = await service.pollReceived(address, { active: true, pageSize: 100 }, context.stop);
-    print(context, `${MAILBOX} has received ${entries.length} transfers that can be downloaded.\n`);
-    for (const entry of entries) {
-      const transfer = simulator.transfers().find(({ trackingId }) => trackingId === entry.trackingId);
-      if (transfer !== undefined) await receive(context, service, transfer, join(folder, entry.trackingId));
-    }
-    print(context, `\nWhat was received and verified stands in ${folder}:`);
-    await printTree(context, folder, "  ");
+    tell(context, `A simulated transfer service listens on ${simulator.url}.`);
+    tell(context, `The daemon mirrors what ${DEMO_MAILBOX} has received into ${settings.inbox}.\n`);
+    const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, watch });
+    await Promise.race([allSettled.promise, daemon]);
+    if (!context.stop.aborted) await showEnd(context, settings, exits);
+    if (!exits) await untilStopped(context.stop);
+    stop.abort();
+    await daemon;
   } finally {
-    await service.close();
     await simulator.close();
   }
   return "fine";
 }
 
-async function receive(
+function demoSettings(folder: string, simulator: Simulator): Settings {
+  const secret = (text: string) => ({ described: "the demo", read: async () => new Secret(text) });
+  const service = {
+    baseUrl: new URL(simulator.url),
+    clientId: secret(simulator.clientId),
+    token: undefined,
+    acceptLanguage: "en",
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
+    proxy: { http: "", https: "", except: "" },
+    timeoutMs: 10_000,
+  };
+  return {
+    source: "the demo",
+    inbox: join(folder, "inbox"),
+    work: join(folder, "inbox", ".inlet"),
+    state: join(folder, "state"),
+    queue: "embedded",
+    mailboxes: [
+      {
+        name: DEMO_MAILBOX,
+        email: DEMO_MAILBOX,
+        pollMs: 500,
+        fetch: "auto",
+        verify: "require",
+        layout: "{mailbox}/{sender}/{trackingId}",
+        passwords: [{ sender: SUPPLIER.sender, trackingId: undefined, password: secret(SUPPLIER.password) }],
+        passwordAttempts: 2,
+        paused: false,
+        service,
+      },
+    ],
+    limits: {
+      transfers: 2,
+      filesPerTransfer: 4,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 10_000,
+    },
+    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    warnings: [],
+  };
+}
+
+/** Tells what happens, and does what people do in the story: one drops a password, one takes a transfer back. */
+function narrate(
   context: Context,
-  service: ServicePort,
-  transfer: SimulatedTransfer,
-  folder: string,
+  settings: Settings,
+  simulator: Simulator,
+  onSettled: (receipt: Receipt) => void,
+): DaemonWatch {
+  const startedMs = performance.now();
+  let drawnMs = 0;
+  const quiet = () => {};
+  return {
+    ready: quiet,
+    clientIdMade: quiet,
+    receiptDamaged: quiet,
+    polled: quiet,
+    pollFailed: (_mailbox, fault) => tell(context, `✗ ${fault.message}`),
+    recovered: quiet,
+    rejected: quiet,
+    expiresSoon: quiet,
+    discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
+    progressed(receipt, bytes, total) {
+      const nowMs = performance.now();
+      if (total < 1024 ** 2 || nowMs - drawnMs < 100) return;
+      drawnMs = nowMs;
+      const line = formatProgress(receipt.trackingId, bytes, total, (nowMs - startedMs) / 1000);
+      if (context.stderr.isTTY)
+        context.stderr.write(`\r\u001b[K${line.slice(0, (context.stderr.columns || 80) - 1)}`);
+    },
+    stateChanged(receipt) {
+      const { trackingId, state, message, folder } = receipt;
+      if (isFinal(receipt)) onSettled(receipt);
+      if (state === "delivered")
+        tell(context, `${mark(context, "green", "✓")} ${trackingId}: delivered to ${folder}`);
+      else if (state === "quarantined")
+        tell(context, `${mark(context, "red", "✗")} ${trackingId}: quarantined. ${message}`);
+      else if (state === "gone")
+        tell(context, `${mark(context, "yellow", "–")} ${trackingId}: gone. ${message}`);
+      else if (state === "waiting") {
+        tell(context, `${mark(context, "yellow", "…")} ${trackingId}: waiting. ${message}`);
+        void playPeople(context, settings, simulator, trackingId);
+      }
+    },
+  };
+}
+
+async function playPeople(
+  context: Context,
+  settings: Settings,
+  simulator: Simulator,
+  trackingId: string,
 ): Promise<void> {
-  const own = transfer.recipients.find(({ mailbox }) => mailbox === MAILBOX);
-  const access = { transferId: own?.transferId ?? "", password: new Secret(transfer.password) };
-  print(context, `${transfer.trackingId} from ${transfer.sender}`);
-  try {
-    await receiveFiles(context, service, access, folder);
-  } catch (error) {
-    if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    print(context, `  ${styleText("red", "✗", { stream: context.stdout })} ${describeFault(error)}`);
+  if (trackingId === WAITING_ID) {
+    tell(context, `  (somebody writes its password into ${join(settings.state, "passwords", trackingId)})`);
+    await writeFile(join(settings.state, "passwords", trackingId), `${WAITING_PASSWORD}\n`);
+  }
+  if (trackingId === REVOKED_ID) {
+    tell(context, `  (its sender takes ${trackingId} back)`);
+    simulator.revoke(trackingId);
   }
 }
 
-async function receiveFiles(
-  context: Context,
-  service: ServicePort,
-  access: TransferAccess,
-  folder: string,
-): Promise<void> {
-  const { files, checksumsOf } = await openTransfer(context, service, access);
-  const names = files.map((file) => ownName(file.name));
-  await mkdir(folder);
-  let bytes = 0;
-  let unverified = 0;
-  for (const [at, file] of files.entries()) {
-    const download = await service.openFile(access, file, { maxBytes: file.bytes }, context.stop);
-    const expected = { bytes: file.bytes, checksums: checksumsOf(file) };
-    const saved = await saveDownload(context, download, join(folder, names[at] ?? file.id), expected);
-    bytes += saved.bytes;
-    unverified += saved.verifiedBy.length === 0 ? 1 : 0;
-  }
-  const mark = styleText("green", "✓", { stream: context.stdout });
-  const proof = unverified === 0 ? "verified" : "NOT verified: the service has no checksums for it";
-  print(
-    context,
-    `  ${mark} ${files.length} file${files.length === 1 ? "" : "s"}, ${formatBytes(bytes)}, ${proof}`,
-  );
+async function showEnd(context: Context, settings: Settings, exits: boolean): Promise<void> {
+  tell(context, `\nAll is settled. This is what a consumer finds in ${settings.inbox}:`);
+  await showTree(context, settings.inbox, "  ");
+  tell(context, `\nWhat was not delivered stands, with its reason, in ${join(settings.work, "quarantine")}.`);
+  if (!exits) tell(context, "The service and the daemon go on: stop them with Ctrl-C.");
+  tell(context, `Delete the folder when you have seen it: rm -r ${join(settings.inbox, "..")}`);
 }
 
-async function printTree(context: Context, folder: string, indent: string): Promise<void> {
-  const entries = (await readdir(folder, { withFileTypes: true })).toSorted((a, b) =>
-    a.name < b.name ? -1 : 1,
-  );
-  const shown = entries.slice(0, 4);
+async function showTree(context: Context, folder: string, indent: string): Promise<void> {
+  const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.name !== ".inlet");
+  const shown = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, 6);
   for (const entry of shown) {
-    print(context, `${indent}${printable(entry.name)}${entry.isDirectory() ? "/" : ""}`);
-    if (entry.isDirectory()) await printTree(context, join(folder, entry.name), `${indent}  `);
+    tell(context, `${indent}${entry.name}${entry.isDirectory() ? "/" : ""}`);
+    if (entry.isDirectory()) await showTree(context, join(folder, entry.name), `${indent}  `);
   }
-  if (entries.length > shown.length) print(context, `${indent}… and ${entries.length - shown.length} more`);
+  if (entries.length > shown.length) tell(context, `${indent}… and ${entries.length - shown.length} more`);
 }
 
-function print({ stdout }: Context, line: string): void {
-  stdout.write(`${line}\n`);
+function mark({ stdout }: Context, colour: "green" | "red" | "yellow", sign: string): string {
+  return styleText(colour, sign, { stream: stdout });
+}
+
+/** Other people's text is in the lines, but every line is ours. */
+function tell({ stdout, stderr }: Context, text: string): void {
+  if (stderr.isTTY) stderr.write("\r\u001b[K");
+  const safe = text.split("\n").map((line) => (line.includes("\u001b") ? line : printable(line)));
+  stdout.write(`${safe.join("\n")}\n`);
 }

@@ -11,8 +11,6 @@ import { CLIENT_ID_PATTERN, SERVICE_KEYS } from "./schema-service.ts";
 import type { ServiceSettings } from "./settings.ts";
 import { parseDuration } from "./units.ts";
 
-export type { Environment } from "./environment.ts";
-
 /** Some keys of a service, and where they were written. */
 export interface ServiceLayer {
   readonly raw: RawService;

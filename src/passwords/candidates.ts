@@ -1,7 +1,7 @@
 /** Where passwords come from: the drop folder, links that carry one, and rules. */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
@@ -29,6 +29,9 @@ export interface Candidates {
   /** Takes a dropped password out of the drop folder for good. */
   refused(query: PasswordQuery, candidate: Candidate): Promise<void>;
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
+  forgetOthers(
+    unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
+  ): Promise<void>;
   /** Where to put a password for it, for people. */
   dropPlace(trackingId: string): string;
   isDropped(trackingId: string): Promise<boolean>;
@@ -39,10 +42,8 @@ export async function openCandidates(state: string): Promise<Candidates> {
   const dropFolder = join(state, "passwords");
   const keptFolder = join(state, "accepted");
   for (const folder of [dropFolder, keptFolder]) await makeFolderDurably(folder, 0o700);
-  const keptPath = (mailbox: Mailbox, trackingId: string) => {
-    const digest = createHash("sha256").update(`${mailbox.name}\0${trackingId}`).digest("hex");
-    return join(keptFolder, digest);
-  };
+  const keptPath = (mailbox: Mailbox, trackingId: string) =>
+    join(keptFolder, keptName(mailbox.name, trackingId));
   const takeDropped = async ({ trackingId }: PasswordQuery, { origin }: Candidate) => {
     const path = dropPath(dropFolder, trackingId);
     if (origin === "drop" && path !== undefined) await rm(path, { force: true });
@@ -68,11 +69,21 @@ export async function openCandidates(state: string): Promise<Candidates> {
     dropPlace: (trackingId) => dropPath(dropFolder, trackingId) ?? "a rule of the mailbox",
     refused: takeDropped,
     settled: (mailbox, trackingId) => rm(keptPath(mailbox, trackingId), { force: true }),
+    async forgetOthers(unsettled) {
+      const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
+      for (const name of await readdir(keptFolder)) {
+        if (!wanted.has(name)) await rm(join(keptFolder, name), { force: true });
+      }
+    },
     async isDropped(trackingId) {
       const path = dropPath(dropFolder, trackingId);
       return path !== undefined && (await exists(path));
     },
   };
+}
+
+function keptName(mailbox: string, trackingId: string): string {
+  return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
 }
 
 /** Tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */

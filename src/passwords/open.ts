@@ -9,5 +9,6 @@ export async function openPasswords(state: string): Promise<Passwords> {
     prove: (request, signal) => prove(candidates, request, signal),
     isDropped: candidates.isDropped,
     settled: candidates.settled,
+    forgetOthers: candidates.forgetOthers,
   };
 }

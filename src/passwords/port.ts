@@ -37,4 +37,8 @@ export interface Passwords {
   isDropped(trackingId: string): Promise<boolean>;
   /** Forgets what was kept for a transfer that is delivered, quarantined or gone. */
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
+  /** Forgets everything but what was kept for these: a crash may have come before `settled`. */
+  forgetOthers(
+    unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
+  ): Promise<void>;
 }

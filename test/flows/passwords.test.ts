@@ -9,9 +9,9 @@ import { openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts
 describe("I3 no burnt transfers", () => {
   test("a wrong password of a rule is sent once, however often it is restarted and polled", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     for (let round = 0; round < 4; round++) await runOnce(settings);
-    expect(simulator.refusedPasswords("t1")).toEqual(["wrong"]);
+    expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
   test("the rules together never spend the budget, and the last attempt is a person's", async () => {
@@ -35,7 +35,7 @@ describe("I3 no burnt transfers", () => {
   test("a wrong password is sent alone, though many files could be fetched at once", async () => {
     const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })], {
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })], {
       limits: {
         transfers: 8,
         filesPerTransfer: 10,
@@ -52,7 +52,7 @@ describe("I3 no burnt transfers", () => {
   test("an attempt whose answer never came counts as spent, and is not made again and again", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
     const polls = simulator.totals().received;
@@ -79,7 +79,7 @@ describe("I3 no burnt transfers", () => {
       transfers: [transferPlan({ trackingId: "t1" })],
       wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 },
     });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("locked");
     await daemon.stop();
@@ -89,7 +89,7 @@ describe("I3 no burnt transfers", () => {
     simulator.advance(3601);
     const right = { ...settings, mailboxes: [mailboxSettings(simulator, { passwordAttempts: 3 })] };
     await expect.poll(async () => (await runOnce(right)).stateOf("t1")).toBe("delivered");
-    expect(simulator.refusedPasswords("t1")).toEqual(["wrong"]);
+    expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
   test("a transfer that wrong passwords deleted ends as gone", async () => {
@@ -97,7 +97,7 @@ describe("I3 no burnt transfers", () => {
       transfers: [transferPlan({ trackingId: "t1" })],
       wrongPasswords: { limit: 1, reaction: "delete" },
     });
-    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("wrong") })]);
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_security" });
   });
@@ -143,7 +143,7 @@ describe("passwords are found", () => {
     await drop(settings, "t1", `${PASSWORD}\r\n`);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(await readdir(join(settings.state, "passwords"))).toEqual([]);
-    expect(await readdir(join(settings.state, "accepted"))).toEqual([]);
+    await expect.poll(() => readdir(join(settings.state, "accepted"))).toEqual([]);
     expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
   });
 

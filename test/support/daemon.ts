@@ -82,7 +82,7 @@ export async function daemonSettings(
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
-export function startDaemon(settings: Settings, mode: "run" | "once" = "run"): TestDaemon {
+export function startDaemon(settings: Settings, mode: "run" | "once" = "run", graceMs = 5_000): TestDaemon {
   const stop = new AbortController();
   const changes: Receipt[] = [];
   const told: string[] = [];
@@ -101,7 +101,7 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run"): T
   };
   const eye = openConsumersEye(settings.inbox);
   const patience = { retryMs: 50, diskMs: 50, lockedMs: 200 };
-  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs: 5_000, watch, patience });
+  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience });
   const end = async () => {
     stop.abort();
     await outcome;
@@ -110,6 +110,9 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run"): T
   onTestFinished(async () => {
     await end();
     expect(eye.complaints).toEqual([]);
+    expect(
+      await findSecrets(settings, [...told, ...changes.map((receipt) => JSON.stringify(receipt))]),
+    ).toEqual([]);
   });
   return {
     settings,
@@ -127,6 +130,31 @@ export async function runOnce(settings: Settings): Promise<TestDaemon> {
   const daemon = startDaemon(settings, "once");
   await daemon.outcome;
   return daemon;
+}
+
+/** Where a secret that was in play stands in what was written or told: nowhere but where secrets are kept. */
+async function findSecrets(settings: Settings, told: readonly string[]): Promise<string[]> {
+  const { signal } = new AbortController();
+  const sources = settings.mailboxes.flatMap(({ passwords, service }) => [
+    ...passwords.map((rule) => rule.password),
+    ...(service.clientId === undefined ? [] : [service.clientId]),
+  ]);
+  const kept = await readdir(join(settings.state, "tokens")).catch(() => []);
+  const tokens = await Promise.all(
+    kept.map(
+      async (name) =>
+        JSON.parse(await readFile(join(settings.state, "tokens", name), "utf8")).token as string,
+    ),
+  );
+  const texts = await Promise.all(sources.map(async (source) => (await source.read(signal)).reveal()));
+  const secrets = [...texts, ...tokens, PASSWORD].flatMap((text) => [text, encodeURIComponent(text)]);
+  const entries = await readdir(settings.inbox, { recursive: true, withFileTypes: true }).catch(() => []);
+  const places: [string, string][] = told.map((text) => ["told", text]);
+  for (const entry of entries.filter((it) => it.isFile())) {
+    const path = join(entry.parentPath, entry.name);
+    places.push([path, `${path}\n${await readFile(path, "utf8")}`]);
+  }
+  return places.filter(([, text]) => secrets.some((secret) => text.includes(secret))).map(([place]) => place);
 }
 
 /** Every file below a folder, by path from there; the work folder is left out. */

@@ -1,0 +1,225 @@
+/** Every misbehaviour of a service ends delivered, or in a state with a reason, within bounded attempts. */
+
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
+import { daemonSettings, mailboxSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { openWitness } from "../support/servers.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+
+const FILES: FilePlan[] = [
+  { name: "large.bin", generate: { bytes: 2_000_000 } },
+  { name: "small.txt", text: "Hello" },
+];
+
+const PASSING: readonly (readonly [Operation, Misbehaviour])[] = [
+  ["received", { kind: "reset" }],
+  ["received", { kind: "html" }],
+  ["received", { kind: "error", status: 429, retryAfter: "0" }],
+  ["received", { kind: "truncate", afterBytes: 20 }],
+  ["verification-token", { kind: "error", status: 500 }],
+  ["info", { kind: "error", status: 503 }],
+  ["info", { kind: "stall" }],
+  ["info", { kind: "reset" }],
+  ["files", { kind: "reset", afterBytes: 10 }],
+  ["files", { kind: "alter", path: "data.0.size", value: "x" }],
+  ["checksums", { kind: "error", status: 500 }],
+  ["checksums", { kind: "reset", afterBytes: 10 }],
+  ["file", { kind: "reset" }],
+  ["file", { kind: "reset", afterBytes: 500_000 }],
+  ["file", { kind: "stall", afterBytes: 500_000 }],
+  ["file", { kind: "truncate", afterBytes: 500_000, announce: true }],
+  ["file", { kind: "truncate", afterBytes: 3 }],
+  ["file", { kind: "lengthen", bytes: 10 }],
+  ["file", { kind: "corrupt", at: 3 }],
+  ["file", { kind: "error", status: 502 }],
+  ["file", { kind: "encoding", encoding: "gzip" }],
+  ["file", { kind: "omit", headers: ["content-length", "etag"] }],
+  ["eml", { kind: "error", status: 500 }],
+];
+
+describe("what passes by itself is not noticed: the transfer is delivered", () => {
+  test.each(PASSING)("%s: %j, once", async (on, does) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+      faults: [{ on, does }],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(daemon.changes.filter((receipt) => receipt.state === "delivered")).toHaveLength(1);
+  });
+
+  test.each([
+    ["honoured", []],
+    ["ignored", [{ on: "file", times: "always", does: { kind: "range", mode: "ignore" } }]],
+    ["refused", [{ on: "file", times: "always", does: { kind: "range", mode: "refuse" } }]],
+    [
+      "answered with another part",
+      [{ on: "file", times: "always", does: { kind: "range", mode: "elsewhere" } }],
+    ],
+    ["answered with a lie", [{ on: "file", times: 1, does: { kind: "range", mode: "lie" } }]],
+    ["on a file whose tag changes", [{ on: "file", times: "always", does: { kind: "change-etag" } }]],
+  ] as const)("a download that broke off is taken up again, with ranges %s", async (_mode, faults) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+    });
+    simulator.addFault({ on: "file", file: "large.bin", does: { kind: "reset", afterBytes: 900_000 } });
+    for (const fault of faults) simulator.addFault(fault as FaultPlan);
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("a download that was cut by a stop goes on where it was, after a start", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+    });
+    simulator.addFault({ on: "file", file: "large.bin", does: { kind: "stall", afterBytes: 1_500_000 } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings, "run", 0);
+    const staged = async () => {
+      const [folder = ""] = await readdir(join(settings.work, "staging"));
+      const parts = join(settings.work, "staging", folder, "content", "large.bin");
+      return (await readFile(parts).catch(() => Buffer.alloc(0))).length;
+    };
+    await expect.poll(staged).toBeGreaterThan(1_000_000);
+    await daemon.stop();
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    const ranges = simulator
+      .requests()
+      .filter((request) => request.operation === "file" && request.status === 206);
+    expect(ranges).toHaveLength(1);
+  });
+});
+
+describe("what does not pass ends in a state with a reason", () => {
+  test.each([
+    [
+      "wrong bytes",
+      { on: "file", file: "small.txt", does: { kind: "corrupt", at: 1 } },
+      "quarantined",
+      "CHECKSUM_MISMATCH",
+    ],
+    [
+      "too few bytes",
+      { on: "file", file: "small.txt", does: { kind: "truncate", afterBytes: 2 } },
+      "quarantined",
+      "SIZE_MISMATCH",
+    ],
+    [
+      "too many bytes",
+      { on: "file", file: "small.txt", does: { kind: "lengthen", bytes: 2 } },
+      "quarantined",
+      "SIZE_MISMATCH",
+    ],
+    ["a service that fails", { on: "files", does: { kind: "error", status: 500 } }, "waiting", "retry"],
+    ["pages for people", { on: "files", does: { kind: "html" } }, "waiting", "retry"],
+    ["resets", { on: "file", does: { kind: "reset" } }, "waiting", "retry"],
+    [
+      "a redirect elsewhere",
+      { on: "file", does: { kind: "redirect", to: "http://127.0.0.1:1/" } },
+      "waiting",
+      "retry",
+    ],
+  ] as const)("%s, always", async (_case, fault, state, reason) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+    });
+    simulator.addFault({ ...fault, times: "always" } as FaultPlan);
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)).toMatchObject({ state, reason, message: expect.stringMatching(/\w{20}|\. /) });
+    expect(simulator.totals().file).toBeLessThanOrEqual(8);
+    expect(await readTree(settings.inbox)).toEqual({});
+  });
+
+  test("what is quarantined is kept apart, with a file that says why, and not fetched again", async () => {
+    const files = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const fetched = simulator.totals().file;
+    expect(fetched).toBe(2);
+    const [folder = ""] = await readdir(join(settings.work, "quarantine"));
+    const reason = JSON.parse(
+      await readFile(join(settings.work, "quarantine", folder, "reason.json"), "utf8"),
+    );
+    expect(reason).toMatchObject({ trackingId: "t1", code: "CHECKSUM_MISMATCH" });
+    expect(await readFile(join(settings.work, "quarantine", folder, "content", "a.txt"), "utf8")).toBe(
+      "Hello",
+    );
+    expect((await runOnce(settings)).changes).toEqual([]);
+    expect(simulator.totals().file).toBe(fetched);
+  });
+
+  test.each([
+    ["require", "quarantined", "UNVERIFIABLE"],
+    ["prefer", "delivered", undefined],
+  ] as const)("without checksums, where the mailbox says %s", async (verify, state, reason) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", algorithm: "none" })],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { verify })]);
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)).toMatchObject({ state, reason });
+    const tree = await readTree(settings.inbox);
+    const manifest = Object.entries(tree).find(([path]) => path.endsWith("transfer.json"))?.[1];
+    if (verify === "prefer") expect(JSON.parse(manifest ?? "")).toMatchObject({ verified: "none" });
+  });
+
+  test.each(["SHA-1", "MD5", "SHA-512"] as const)("checksums of %s are verified too", async (algorithm) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", algorithm })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+
+  test("a transfer over the limits is not even begun", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+    });
+    const limits = {
+      transfers: 1,
+      filesPerTransfer: 1,
+      minFreeBytes: 0,
+      maxTransferBytes: 1000,
+      maxFiles: 10,
+    };
+    const settings = await daemonSettings([mailboxSettings(simulator)], { limits });
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)).toMatchObject({ state: "quarantined", reason: "LIMIT_EXCEEDED" });
+    expect(simulator.totals().file).toBe(0);
+  });
+
+  test("a transfer for which there is no room waits, and goes on when there is", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+    });
+    const limits = {
+      transfers: 1,
+      filesPerTransfer: 1,
+      minFreeBytes: 2 ** 60,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 10,
+    };
+    const full = await daemonSettings([mailboxSettings(simulator)], { limits });
+    const daemon = startDaemon(full);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("disk");
+    expect(daemon.changes.at(-1)?.message).toContain("There is no space left on the disk");
+    await daemon.stop();
+    const roomy = { ...full, limits: { ...limits, minFreeBytes: 0 } };
+    await expect.poll(async () => (await runOnce(roomy)).stateOf("t1")).toBe("delivered");
+  });
+
+  test("no other origin ever hears from us", async () => {
+    const witness = await openWitness();
+    for (const on of ["received", "info", "files", "checksums", "file", "zip", "eml"] as const) {
+      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+      simulator.addFault({ on, times: "always", does: { kind: "redirect", to: `${witness.url}/stolen` } });
+      await runOnce(
+        await daemonSettings([mailboxSettings(simulator, { fetch: on === "zip" ? "zip" : "files" })]),
+      );
+    }
+    expect(witness.seen).toEqual([]);
+  });
+});
