@@ -1,7 +1,8 @@
 /** Reads the configuration file, with what the environment sets in place of it. Never writes. */
 import { basename, dirname } from "node:path";
-import Conf, { type Schema } from "conf";
+import type { Schema } from "conf";
 import { Fault } from "../base/faults.ts";
+import { loadConf } from "./conf.ts";
 import { type ConfigDocument, parseConfigDocument } from "./document.ts";
 import { applyOverrides, type Override } from "./environment.ts";
 import { VALIDATION_OPTIONS } from "./explain.ts";
@@ -19,11 +20,12 @@ export interface Reading {
  * `conf` reads and validates. It would also write: defaults that it filled in, or a folder for a file that is missing.
  * So it gets no defaults and only a file that is there, and its way to the disk is shut.
  */
-export function readConfigFile(
+export async function readConfigFile(
   file: string,
   overrides: readonly Override[],
   required: readonly string[],
-): Reading {
+): Promise<Reading> {
+  const Conf = await loadConf();
   let reading: Reading | undefined;
   const { properties, ...root } = SCHEMA;
   try {

@@ -1,0 +1,140 @@
+/** What every engine must do with jobs. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type CollectJob, DONE, type Next } from "../../src/model/job.ts";
+import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
+import type { Handlers, JobQueue } from "../../src/queue/port.ts";
+
+const ENGINES: readonly (readonly [string, (places: number) => JobQueue])[] = [
+  ["embedded", (places) => createEmbeddedQueue({ places, random: () => 0.5 })],
+];
+
+describe.each(ENGINES)("the engine %s", (_name, create) => {
+  test("runs a job once, however often it is added while it is queued or running", async () => {
+    const { queue, ran, release } = await start(create, 1);
+    for (let round = 0; round < 3; round++) await queue.add(job("a"));
+    await expect.poll(() => ran).toEqual(["a"]);
+    await queue.add(job("a"));
+    release();
+    await queue.idle();
+    expect(ran).toEqual(["a"]);
+    await queue.add(job("a"));
+    release();
+    await expect.poll(() => ran).toEqual(["a", "a"]);
+  });
+
+  test("gives the place to what expires first, and never more places than there are", async () => {
+    const { queue, ran, release, running } = await start(create, 1);
+    await queue.add(job("first"));
+    await expect.poll(() => ran).toEqual(["first"]);
+    await queue.add(job("late", "m", 300));
+    await queue.add(job("soon", "m", 100));
+    await queue.add(job("later", "m", 200));
+    for (const count of [2, 3, 4]) {
+      expect(running()).toBe(1);
+      release();
+      await expect.poll(() => ran).toHaveLength(count);
+    }
+    expect(ran).toEqual(["first", "soon", "later", "late"]);
+    release();
+  });
+
+  test("keeps a place for another mailbox while one has all its jobs stuck", async () => {
+    const { queue, ran } = await start(create, 2);
+    await queue.schedule([
+      { mailbox: "stuck", everyMs: 60_000 },
+      { mailbox: "fine", everyMs: 60_000 },
+    ]);
+    for (const key of ["s1", "s2", "s3"]) await queue.add(job(key, "stuck"));
+    await expect.poll(() => ran).toEqual(["s1"]);
+    await queue.add(job("f1", "fine"));
+    await expect.poll(() => ran).toEqual(["s1", "f1"]);
+  });
+
+  test("runs a job again after its pause, or at once when it is hurried", async () => {
+    const nexts: Next[] = [{ kind: "again", afterMs: 30 }, { kind: "again", afterMs: 3_600_000 }, DONE];
+    const ran: number[] = [];
+    const queue = create(1);
+    onTestFinished(() => queue.close(0));
+    await queue.start({
+      poll: async () => {},
+      collect: async () => {
+        ran.push(ran.length);
+        return nexts[ran.length - 1] ?? DONE;
+      },
+    });
+    await queue.add(job("a"));
+    await expect.poll(() => ran).toHaveLength(2);
+    await queue.add(job("a"));
+    await queue.idle();
+    expect(ran).toHaveLength(2);
+    await queue.hurry(job("a"));
+    await expect.poll(() => ran).toHaveLength(3);
+  });
+
+  test("polls each mailbox at once and then at its interval, and stops when it is not scheduled any more", async () => {
+    const polls: string[] = [];
+    const queue = create(1);
+    onTestFinished(() => queue.close(0));
+    await queue.start({ poll: async (mailbox) => void polls.push(mailbox), collect: async () => DONE });
+    await queue.schedule([
+      { mailbox: "often", everyMs: 10 },
+      { mailbox: "once", everyMs: 3_600_000 },
+    ]);
+    await expect.poll(() => polls.filter((name) => name === "often").length).toBeGreaterThan(4);
+    expect(polls.filter((name) => name === "once")).toHaveLength(1);
+    await queue.schedule([{ mailbox: "other", everyMs: 10 }]);
+    const before = polls.filter((name) => name === "often").length;
+    await expect.poll(() => polls.filter((name) => name === "other").length).toBeGreaterThan(5);
+    expect(polls.filter((name) => name === "often").length - before).toBeLessThanOrEqual(1);
+  });
+
+  test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {
+    const ended: string[] = [];
+    const queue = create(2);
+    const handlers: Handlers = {
+      poll: async () => {},
+      async collect({ key }, signal) {
+        await new Promise<void>((resolve) => {
+          signal.addEventListener("abort", () => resolve(), { once: true });
+          if (key === "quick") setTimeout(resolve, 20);
+        });
+        ended.push(signal.aborted ? `${key} aborted` : key);
+        return DONE;
+      },
+    };
+    await queue.start(handlers);
+    await queue.add(job("quick"));
+    await queue.add(job("stuck"));
+    await queue.close(200);
+    expect(ended).toEqual(["quick", "stuck aborted"]);
+    await queue.add(job("too late"));
+    expect(ended).toHaveLength(2);
+  });
+});
+
+function job(key: string, mailbox = "m", expiresMs = 0): CollectJob {
+  return { key, mailbox, trackingId: key, expiresMs };
+}
+
+/** An engine whose jobs run until they are released, one by one. */
+async function start(create: (places: number) => JobQueue, places: number) {
+  const queue = create(places);
+  const ran: string[] = [];
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  await queue.start({
+    poll: async () => {},
+    async collect({ key }, signal) {
+      running++;
+      ran.push(key);
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      running--;
+      return DONE;
+    },
+  });
+  onTestFinished(() => queue.close(0));
+  return { queue, ran, running: () => running, release: () => waiting.shift()?.() };
+}

@@ -1,0 +1,124 @@
+/** `inlet run` and `inlet once` as an administrator starts and stops them. */
+import { once } from "node:events";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/simulator/scenario.ts";
+import { makeFolder, runProgram, startProgram } from "../support/program.ts";
+import { MAILBOX, openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+
+describe("inlet once", () => {
+  test("delivers what can be delivered, says so, and ends with 0", async () => {
+    const { config, inbox } = await setUp();
+    const { exitCode, stdout, stderr } = await runProgram(["once", "--config", config]);
+    expect([exitCode, stdout]).toEqual([0, ""]);
+    expect(stderr).toContain("1 delivered, 0 waiting, 0 quarantined, 0 gone.");
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
+  });
+
+  test("ends with 3 as long as something needs attention, with 4 where the service cannot be reached", async () => {
+    const { config } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
+    });
+    for (let round = 0; round < 2; round++) {
+      expect((await runProgram(["once", "--config", config])).exitCode).toBe(3);
+    }
+    const unreachable = await setUp({});
+    await unreachable.simulator.close();
+    expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
+  });
+
+  test("tells programs what became of each transfer", async () => {
+    const { config } = await setUp();
+    const { stdout } = await runProgram(["once", "--config", config, "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject([{ mailbox: MAILBOX, trackingId: "t1", state: "delivered" }]);
+  });
+
+  test("needs no file where the environment says everything", async () => {
+    const { simulator, folder } = await setUp();
+    const env = {
+      INLET_CONFIG: "/dev/null",
+      INLET_SERVICE__BASEURL: simulator.url,
+      INLET_SERVICE__CLIENTID: simulator.clientId,
+      INLET_INBOX: join(folder, "other-inbox"),
+      INLET_STATE: join(folder, "other-state"),
+      INLET_LIMITS__MINFREESPACE: "0",
+      INLET_MAILBOXES: JSON.stringify([{ email: MAILBOX, passwords: [{ sender: "*", password: PASSWORD }] }]),
+    };
+    const { exitCode, stderr } = await runProgram(["once"], { env });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+  });
+
+  test("says what is wrong with the configuration, and changes nothing", async () => {
+    const { config, folder } = await setUp();
+    await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
+    const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("mailboxs");
+    expect(stderr).toContain("mailboxes");
+    expect(await readdir(folder)).toEqual(["inlet.yaml"]);
+  });
+});
+
+describe("inlet run", () => {
+  test("delivers what arrives, logs JSON without secrets on a pipe, and ends with 0 on SIGTERM", async () => {
+    const { config, inbox, simulator } = await setUp();
+    const daemon = startProgram(["run", "--config", config]);
+    const log: string[] = [];
+    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
+    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+    await expect.poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toHaveLength(2);
+    daemon.kill("SIGTERM");
+    expect(await once(daemon, "exit")).toEqual([0, null]);
+    const lines = log
+      .join("")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.at(-1)).toMatchObject({ msg: "stopped" });
+    for (const secret of [PASSWORD, simulator.clientId]) expect(log.join("")).not.toContain(secret);
+  });
+
+  test("holds its inbox alone: a second one says who does, and ends with 2", async () => {
+    const { config, simulator } = await setUp();
+    const first = startProgram(["run", "--config", config]);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const second = await runProgram(["run", "--config", config]);
+    expect(second.exitCode).toBe(2);
+    expect(second.stderr).toContain(`Another Inlet holds this inbox: process ${first.pid} on `);
+  });
+
+  test("parks what runs when it is stopped, and a second signal ends it at once; nothing is lost", async () => {
+    const { config, simulator, inbox } = await setUp({
+      transfers: [
+        transferPlan({ trackingId: "t1", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),
+      ],
+      faults: [{ on: "file", does: { kind: "stall", afterBytes: 5_000_000 } }],
+    });
+    const daemon = startProgram(["run", "--config", config]);
+    await expect.poll(() => simulator.totals().file).toBe(1);
+    daemon.kill("SIGTERM");
+    daemon.kill("SIGTERM");
+    const [code] = (await once(daemon, "exit")) as [number];
+    expect([0, 130]).toContain(code);
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
+  });
+});
+
+async function setUp(scenario: Scenario = { transfers: [transferPlan({ trackingId: "t1" })] }) {
+  const simulator = await openTestSimulator(scenario);
+  const folder = await makeFolder();
+  const config = join(folder, "inlet.yaml");
+  const inbox = join(folder, "inbox");
+  const settings = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox,
+    state: join(folder, "state"),
+    limits: { minFreeSpace: "1KiB" },
+    mailboxes: [{ email: MAILBOX, poll: "200ms", passwords: [{ sender: "*", password: PASSWORD }] }],
+  };
+  await writeFile(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+  return { simulator, folder, config, inbox };
+}

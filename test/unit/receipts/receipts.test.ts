@@ -1,0 +1,115 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { RECEIPT_VERSION, type Receipt, type ReceiptState, TRANSITIONS } from "../../../src/model/receipt.ts";
+import { openReceipts } from "../../../src/receipts/files.ts";
+import { makeFolder } from "../../support/program.ts";
+
+const KEY = { mailbox: "orders@example.com", trackingId: "20260301-080000-abc" };
+
+describe("receipts", () => {
+  test("are found again by mailbox and tracking-id, also after a restart", async () => {
+    const work = await makeFolder();
+    const receipts = await openReceipts(work);
+    expect(await receipts.find(KEY)).toBeUndefined();
+    await receipts.put(receipt("discovered"), undefined);
+    expect(await receipts.find(KEY)).toEqual(receipt("discovered"));
+    expect(await (await openReceipts(work)).find(KEY)).toEqual(receipt("discovered"));
+    expect(await receipts.find({ ...KEY, mailbox: "other" })).toBeUndefined();
+    expect(await receipts.find({ ...KEY, trackingId: KEY.trackingId.toUpperCase() })).toBeUndefined();
+  });
+
+  test("that are not final are listed, the others are not read", async () => {
+    const work = await makeFolder();
+    const receipts = await openReceipts(work);
+    await receipts.put(receipt("discovered"), undefined);
+    expect(await open(work)).toEqual([KEY.trackingId]);
+    await receipts.put(receipt("gone"), receipt("discovered"));
+    expect(await open(work)).toEqual([]);
+    expect(await readdir(join(work, "receipts/open"))).toEqual([]);
+    await receipts.put(receipt("discovered"), receipt("gone"));
+    expect((await receipts.find(KEY))?.state).toBe("discovered");
+  });
+
+  test("go only the ways that the table of states allows", async () => {
+    const receipts = await openReceipts(await makeFolder());
+    await expect(receipts.put(receipt("delivered"), undefined)).rejects.toThrow("from nothing to delivered");
+    await expect(receipts.put(receipt("collecting"), receipt("delivered"))).rejects.toThrow(
+      "from delivered to collecting",
+    );
+    for (const [from, ways] of Object.entries(TRANSITIONS)) {
+      for (const to of ways) {
+        await expect(receipts.put(receipt(to), receipt(from as ReceiptState))).resolves.toBeUndefined();
+      }
+    }
+  });
+
+  test("write one line into the journal per change of state", async () => {
+    const work = await makeFolder();
+    const receipts = await openReceipts(work);
+    await receipts.put(receipt("discovered"), undefined);
+    await receipts.put({ ...receipt("discovered"), attempts: 3 }, receipt("discovered"));
+    await receipts.put(receipt("gone"), receipt("discovered"));
+    const lines = (await readFile(join(work, "journal/2026-03.jsonl"), "utf8")).trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line).state)).toEqual(["discovered", "gone"]);
+  });
+
+  test.each([
+    ["cut", (text: string) => text.slice(0, 40)],
+    ["empty", () => ""],
+    ["of a newer version", (text: string) => text.replace('"version": 1', '"version": 2')],
+    ["of an unknown state", (text: string) => text.replace('"state": "discovered"', '"state": "dreaming"')],
+  ])("that are %s are a fault, never guessed over", async (_kind, damage) => {
+    const work = await makeFolder();
+    const receipts = await openReceipts(work);
+    await receipts.put(receipt("discovered"), undefined);
+    const path = join(work, "receipts/open", `${receipts.folderName(KEY)}.json`);
+    await writeFile(path, damage(await readFile(path, "utf8")));
+    await expect(receipts.find(KEY)).rejects.toMatchObject({ code: "RECEIPT_UNREADABLE", verdict: "wait" });
+    const damaged: string[] = [];
+    for await (const _receipt of receipts.open((place) => damaged.push(place)));
+    expect(damaged).toEqual([path]);
+  });
+
+  test("of hostile ids stay in their folder, each in a file of its own", async () => {
+    const work = await makeFolder();
+    const receipts = await openReceipts(work);
+    const ids = ["../../x", "/etc/passwd", "", ".", "a\u0000b", "a", "A", "x".repeat(500), "ä", "a\u0308"];
+    for (const trackingId of ids) await receipts.put({ ...receipt("discovered"), trackingId }, undefined);
+    for (const trackingId of ids)
+      expect((await receipts.find({ ...KEY, trackingId }))?.trackingId).toBe(trackingId);
+    expect(
+      new Set(ids.map((trackingId) => receipts.folderName({ ...KEY, trackingId }).toLowerCase())).size,
+    ).toBe(ids.length);
+    expect(await readdir(join(work, "receipts/open"))).toHaveLength(ids.length);
+  });
+});
+
+function receipt(state: ReceiptState): Receipt {
+  const nothing = {
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: undefined,
+    folder: undefined,
+  };
+  return {
+    version: RECEIPT_VERSION,
+    ...KEY,
+    transferId: "t",
+    sender: "a@example.org",
+    state,
+    ...nothing,
+    attempts: 0,
+    refusedPasswords: 0,
+    unansweredPasswords: 0,
+    refusedFingerprints: [],
+    at: { [state]: "2026-03-01T08:00:00.000Z" },
+  };
+}
+
+async function open(work: string): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const found of (await openReceipts(work)).open(() => {})) ids.push(found.trackingId);
+  return ids;
+}
