@@ -30,6 +30,7 @@ async function serve(
     { config: settings.source, inbox: settings.inbox, mailboxes: settings.mailboxes.length },
     "starting",
   );
+  context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
   await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch: tellLog(log) });
   log.info("stopped");
   return "fine";

@@ -98,10 +98,12 @@ describe("inlet run", () => {
     });
     const daemon = startProgram(["run", "--config", config]);
     await expect.poll(() => simulator.totals().file).toBe(1);
+    const log: string[] = [];
+    daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
     daemon.kill("SIGTERM");
+    await expect.poll(() => log.join("")).toContain('"msg":"stopping"');
     daemon.kill("SIGTERM");
-    const [code] = (await once(daemon, "exit")) as [number];
-    expect([0, 130]).toContain(code);
+    expect(await once(daemon, "exit")).toEqual([130, null]);
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
   });
