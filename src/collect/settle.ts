@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { asFault, describeFault, type Fault } from "../base/faults.ts";
+import { describeFault, type Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Record } from "./record.ts";
@@ -30,9 +30,8 @@ export async function settleFault(
   if (SHAKY.has(fault.code)) source.health.shaky = true;
   try {
     return await settle(tools, source, record, fault, signal);
-  } catch (error) {
+  } catch {
     // The disk refuses the receipt too: it stays as it was, and the next turn finds it so.
-    asFault(error);
     return { kind: "again", afterMs: tools.patience.diskMs };
   }
 }
