@@ -1,35 +1,25 @@
 /** `once`: polls every mailbox once, collects all that can be collected, and ends. For cron and timers. */
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { loadSettings } from "../config/load.ts";
 import { type DaemonWatch, runDaemon } from "../daemon.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { createLog } from "../observe/log.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { printJson, say } from "./printing.ts";
+import { addDaemonOptions, type DaemonCommandOptions, GRACE_MS, prepareDaemon } from "./starting.ts";
 import { tellLog } from "./telling.ts";
 
-const GRACE_MS = 20_000;
-
-interface OnceOptions {
-  readonly config?: string;
+interface OnceOptions extends DaemonCommandOptions {
   readonly json?: boolean;
-  readonly logLevel: string;
 }
 
 export function define(command: Command, run: Run): void {
-  command
-    .option("--config <file>", "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+  addDaemonOptions(command, "warn")
     .option("--json", "print what became of each transfer as JSON")
-    .option("--log-level <level>", "debug, info, warn or error", "warn")
     .action((options: OnceOptions) => run((context) => collectOnce(context, options)));
 }
 
 async function collectOnce(context: Context, options: OnceOptions): Promise<Outcome> {
-  const { config: path } = options;
-  const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
-  const log = createLog(context.stderr, options.logLevel);
-  for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be mended");
+  const { settings, log } = await prepareDaemon(context, options, context.stderr);
   const last = new Map<string, Receipt>();
   const { failedPolls, unsettled } = await runDaemon(settings, {
     mode: "once",

@@ -2,7 +2,7 @@
  * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the
  * last one is visible outside. However it ends, the receipt says so.
  */
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
@@ -93,13 +93,18 @@ async function fetchContent(
   }
 }
 
-/** What an earlier run left is used again where it belongs to a file of this plan; anything else goes. */
+/**
+ * What an earlier run left is used again where it belongs to a file of this plan; anything else goes. It may already
+ * have the modes of a finished folder, which need not let us write.
+ */
 async function prepareContent({ content, files }: Plan): Promise<void> {
   try {
     await mkdir(content, { recursive: true, mode: 0o700 });
+    await chmod(content, 0o700);
     const wanted = new Set(files.map((file) => file.name));
     for (const name of await readdir(content)) {
-      if (!wanted.has(name)) await rm(join(content, name), { recursive: true, force: true });
+      if (wanted.has(name)) await chmod(join(content, name), 0o600);
+      else await rm(join(content, name), { recursive: true, force: true });
     }
   } catch (error) {
     throw faultOfDisk(error, content);

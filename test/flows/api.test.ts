@@ -173,6 +173,26 @@ describe("downloads", () => {
     );
   });
 
+  test("a ZIP of which only some files have checksums, and does not call it verified", async () => {
+    const files = [
+      { name: "proven", text: "1" },
+      { name: "unproven", text: "2", listChecksum: "missing", csvChecksum: "missing" },
+    ] as const;
+    const { api, transferId } = await setUp({ transfers: [transferPlan({ files })] });
+    const zip = await api("--json", "zip", transferId);
+    expect(JSON.parse(zip.stdout)).toMatchObject([{ verifiedBy: [] }]);
+  });
+
+  test("nothing, and says so, where an id cannot be part of a file name", async () => {
+    const { api, folder, simulator } = await setUp();
+    for (const command of ["zip", "eml"]) {
+      const { exitCode, stderr } = await api(command, "a/b");
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('"a/b.')]);
+    }
+    expect(await readdir(folder)).toEqual([]);
+    expect(simulator.requests()).toEqual([]);
+  });
+
   test("never over an existing file", async () => {
     const { api, transferId, folder } = await setUp();
     await writeFile(join(folder, "a.txt"), "mine");

@@ -60,6 +60,13 @@ describe("inlet once", () => {
   });
 });
 
+test.each(["run", "once"])("%s says which log levels there are", async (command) => {
+  const { config } = await setUp();
+  const { exitCode, stderr } = await runProgram([command, "--config", config, "--log-level", "silly"]);
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain("Allowed choices are debug, info, warn, error");
+});
+
 describe("inlet run", () => {
   test("delivers what arrives, logs JSON without secrets on a pipe, and ends with 0 on SIGTERM", async () => {
     const { config, inbox, simulator } = await setUp();
