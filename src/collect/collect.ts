@@ -24,7 +24,8 @@ export async function collectTransfer(
   job: CollectJob,
   signal: AbortSignal,
 ): Promise<Next> {
-  const receipt = await tools.receipts.find(job);
+  // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
+  const receipt = await tools.receipts.find(job).catch(() => undefined);
   if (receipt === undefined || isFinal(receipt)) return DONE;
   const record = new Record(tools, receipt);
   try {

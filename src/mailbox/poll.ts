@@ -57,7 +57,11 @@ async function discover(
   const settled = new Set<string>();
   const links: MailboxState["links"] = new Map();
   const jobs: CollectJob[] = [];
-  const reject = (fault: Fault) => tools.watch.rejected(state.mailbox.name, fault);
+  const complaints = new Set<string>();
+  const reject = (fault: Fault) => {
+    complaints.add(fault.message);
+    if (!state.complaints.has(fault.message)) tools.watch.rejected(state.mailbox.name, fault);
+  };
   let discovered = 0;
   try {
     const query = { active: true, fields: FIELDS };
@@ -67,12 +71,13 @@ async function discover(
       if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
       const taken = state.settled.has(entry.trackingId)
         ? SETTLED
-        : await takeUp(tools, state, entry, recipient);
+        : await takeUp(tools, state, entry, recipient).catch((error: unknown) => leaveAlone(error, reject));
       if (taken.settled) settled.add(entry.trackingId);
       if (taken.discovered) discovered++;
       if (taken.job !== undefined) jobs.push(taken.job);
     }
     state.settled = settled;
+    state.complaints = complaints;
   } finally {
     state.links = links;
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
@@ -89,6 +94,14 @@ interface Taken {
 }
 
 const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
+const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
+
+/** What is wrong with one transfer does not keep the others back; what is wrong with the disk concerns all. */
+function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
+  if (!(error instanceof Fault && ["RECEIPT_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
+  reject(error);
+  return LEFT_ALONE;
+}
 
 /** One listed transfer: a receipt where there is none, a job where there is something to do. */
 async function takeUp(
@@ -104,8 +117,7 @@ async function takeUp(
   if (known !== undefined && isFinal(known) && known.state !== "gone") return SETTLED;
   if (recipient?.transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
-    watch.rejected(name, new Fault("BAD_ANSWER", { detail }));
-    return { settled: false, discovered: false, job: undefined };
+    throw new Fault("BAD_ANSWER", { detail });
   }
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.undelivered.set(trackingId, { expiresMs });

@@ -20,7 +20,8 @@ export async function reconcile(
       state.vanished.delete(trackingId);
       continue;
     }
-    const receipt = await receipts.find({ mailbox: state.mailbox.name, trackingId });
+    // One that cannot be read is no longer ours to judge: its file is reported at every start.
+    const receipt = await receipts.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (receipt === undefined || isFinal(receipt)) {
       forget(state, trackingId);
       continue;

@@ -20,6 +20,8 @@ export class MailboxState {
   readonly missing = new Map<string, number>();
   /** Those of which the service was said to be asked whether they are gone. */
   readonly vanished = new Set<string>();
+  /** What the last poll had against entries of the list: the same is not reported again. */
+  complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */
   readonly warned = new Set<string>();
   /** Since when polls fail, in milliseconds. */

@@ -1,5 +1,5 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
-import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../src/simulator/scenario.ts";
@@ -218,6 +218,24 @@ describe("what arrives while it runs", () => {
     simulator.removeFault(fault);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+  });
+
+  test("a damaged receipt is reported once, is not guessed over, and does not delay another transfer", async () => {
+    const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
+    const simulator = await openTestSimulator({ transfers: plans });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await runOnce(settings);
+    const open = join(settings.work, "receipts/open");
+    const [first = ""] = (await readdir(open)).filter((name) => name.startsWith("t1"));
+    await writeFile(join(open, first), "{");
+    const daemon = startDaemon({ ...settings, mailboxes: [mailboxSettings(simulator)] });
+    simulator.addTransfer(transferPlan({ trackingId: "t3" }));
+    await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
+    expect(daemon.told.filter((line) => line.includes("A receipt is damaged"))).toHaveLength(1);
+    expect(daemon.stateOf("t1")).toBeUndefined();
+    expect(await readFile(join(open, first), "utf8")).toBe("{");
   });
 
   test("a mailbox that cannot be polled does not delay another", async () => {
