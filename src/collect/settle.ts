@@ -28,6 +28,8 @@ export async function settleFault(
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) source.health.shaky = true;
+  // The folder may have appeared already: any other state would have it collected, and delivered, a second time.
+  if (record.receipt.state === "delivering") return { kind: "again", afterMs: tools.patience.diskMs };
   try {
     return await settle(tools, source, record, fault, signal);
   } catch {

@@ -23,7 +23,8 @@ export const TRANSITIONS: Readonly<Record<ReceiptState, readonly ReceiptState[]>
   discovered: ["collecting", "waiting", "quarantined", "gone"],
   collecting: ["collecting", "waiting", "delivering", "quarantined", "gone"],
   waiting: ["waiting", "collecting", "delivering", "quarantined", "gone"],
-  delivering: ["delivering", "delivered", "waiting"],
+  // Nothing else: whether the folder appeared is decided by looking for the staged one, and only in this state.
+  delivering: ["delivering", "delivered"],
   delivered: ["collected"],
   collected: [],
   quarantined: ["collecting", "delivering", "gone"],
