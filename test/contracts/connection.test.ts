@@ -2,7 +2,8 @@ import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import { describe, expect, test } from "vitest";
 import { listen, openProxy, openWitness } from "../support/servers.ts";
-import { NO_PROXY, openPair, openTestService, openTestSimulator, SIGNAL } from "../support/service.ts";
+import { openPair, openTestService, openTestSimulator, SIGNAL } from "../support/service.ts";
+import { NO_PROXY } from "../support/settings.ts";
 import { CA, CLIENT, SERVER } from "../support/tls.ts";
 
 const tls = SERVER;

@@ -1,7 +1,8 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
-import { MAILBOX, openPair, openTestService, SIGNAL, verify } from "../support/service.ts";
+import { openPair, openTestService, SIGNAL, verify } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 describe("who we are to the service", () => {
   test("an address is verified by the registered client id, until its token expires", async () => {

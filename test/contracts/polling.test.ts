@@ -5,7 +5,8 @@ import { KNOWN_FIELDS } from "../../src/service/fields.ts";
 import { allPages } from "../../src/service/polling.ts";
 import type { ServicePort, VerifiedAddress } from "../../src/service/port.ts";
 import type { TransferPlan } from "../../src/simulator/scenario.ts";
-import { MAILBOX, openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import { openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 describe("polling what an address has received", () => {
   test("gives every field of the interface when all are selected", async () => {

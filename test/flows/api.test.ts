@@ -1,11 +1,13 @@
 /** `inlet api` as people and programs use it, against the simulated service. */
+
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
-import { MAILBOX, openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 interface Stage {
   readonly simulator: Simulator;

@@ -6,7 +6,7 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { readTree } from "../support/daemon.ts";
 import { makeFolder, ROOT, runCommand } from "../support/program.ts";
-import { openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const AT_ONCE = 2;
@@ -73,10 +73,10 @@ async function live(
   crashes: readonly number[],
 ): Promise<Life> {
   const folder = await makeFolder();
-  const [inbox, state, taken] = [join(folder, "inbox"), join(folder, "state"), join(folder, "taken")];
+  const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
   const eye = openConsumersEye(inbox);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
-  const task = { url: simulator.url, clientId: simulator.clientId, inbox, state, fetch, password: PASSWORD };
+  const task = { url: simulator.url, clientId: simulator.clientId, folder, fetch };
   for (const crashAt of crashes) {
     const { exitCode, stderr } = await runChild({ ...task, crashAt });
     // A later crash may come too late: then there was nothing left to do.

@@ -4,9 +4,10 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
-import { daemonSettings, mailboxSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings } from "../support/settings.ts";
 
 const FILES: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 2_000_000 } },

@@ -1,11 +1,13 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
+
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../src/simulator/scenario.ts";
-import { daemonSettings, mailboxSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { runCommand } from "../support/program.ts";
-import { MAILBOX, openTestSimulator, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 describe("a transfer becomes a folder", () => {
   test("with its files, the manifest, and sums that sha256sum accepts", async () => {

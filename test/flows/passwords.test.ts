@@ -1,10 +1,12 @@
 /** Wrong passwords destroy transfers: what is sent, how often, and what happens when it is refused. */
+
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
-import { daemonSettings, mailboxSettings, plainSecret, runOnce, startDaemon } from "../support/daemon.ts";
-import { openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
 
 describe("I3 no burnt transfers", () => {
   test("a wrong password of a rule is sent once, however often it is restarted and polled", async () => {

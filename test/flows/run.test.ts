@@ -1,11 +1,13 @@
 /** `inlet run` and `inlet once` as an administrator starts and stops them. */
+
 import { once } from "node:events";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { makeFolder, runProgram, startProgram } from "../support/program.ts";
-import { MAILBOX, openTestSimulator, PASSWORD, transferPlan } from "../support/service.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet once", () => {
   test("delivers what can be delivered, says so, and ends with 0", async () => {

@@ -2,14 +2,12 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { Secret } from "../../src/base/secret.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
-import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
+import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Receipt } from "../../src/model/receipt.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { makeFolder } from "./program.ts";
-import { MAILBOX, NO_PROXY, PASSWORD } from "./service.ts";
+import { PASSWORD, settingsIn, watchWith } from "./settings.ts";
 
 export interface TestDaemon {
   readonly settings: Settings;
@@ -23,62 +21,11 @@ export interface TestDaemon {
   stop(): Promise<void>;
 }
 
-export function plainSecret(text: string) {
-  return { described: "plain text", read: async () => new Secret(text) };
-}
-
-export function mailboxSettings(
-  simulator: Simulator,
-  mailbox: Partial<MailboxSettings> = {},
-): MailboxSettings {
-  return {
-    name: MAILBOX,
-    email: MAILBOX,
-    pollMs: 100,
-    fetch: "files",
-    verify: "require",
-    layout: "{mailbox}/{sender}/{trackingId}",
-    passwords: [{ sender: "*", trackingId: undefined, password: plainSecret(PASSWORD) }],
-    passwordAttempts: 2,
-    paused: false,
-    service: {
-      baseUrl: new URL(simulator.url),
-      clientId: plainSecret(simulator.clientId),
-      token: undefined,
-      acceptLanguage: "en",
-      ca: undefined,
-      cert: undefined,
-      key: undefined,
-      proxy: NO_PROXY,
-      timeoutMs: 2_000,
-    },
-    ...mailbox,
-  };
-}
-
 export async function daemonSettings(
   mailboxes: readonly MailboxSettings[],
   settings: Partial<Settings> = {},
 ): Promise<Settings> {
-  const folder = await makeFolder();
-  return {
-    source: "the test",
-    inbox: join(folder, "inbox"),
-    work: join(folder, "inbox", ".inlet"),
-    state: join(folder, "state"),
-    queue: "embedded",
-    mailboxes,
-    limits: {
-      transfers: 4,
-      filesPerTransfer: 4,
-      minFreeBytes: 0,
-      maxTransferBytes: 2 ** 40,
-      maxFiles: 10_000,
-    },
-    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
-    warnings: [],
-    ...settings,
-  };
+  return settingsIn(await makeFolder(), mailboxes, settings);
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
@@ -86,19 +33,16 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
   const stop = new AbortController();
   const changes: Receipt[] = [];
   const told: string[] = [];
-  const watch: DaemonWatch = {
+  const watch = watchWith({
     stateChanged: (receipt) => void changes.push(receipt),
     discovered: (receipt) => void changes.push(receipt),
-    progressed() {},
-    polled() {},
     pollFailed: (mailbox, fault, first) => void (first && told.push(`${mailbox}: ${fault.code}`)),
     recovered: (mailbox) => void told.push(`${mailbox}: recovered`),
     rejected: (mailbox, fault) => void told.push(`${mailbox}: ${fault.message}`),
     expiresSoon: (receipt) => void told.push(`${receipt.trackingId}: expires soon`),
     clientIdMade: (origin) => void told.push(`${origin}: client id made`),
     receiptDamaged: (path) => void told.push(`${path}: damaged`),
-    ready() {},
-  };
+  });
   const eye = openConsumersEye(settings.inbox);
   const patience = { retryMs: 50, diskMs: 50, lockedMs: 200 };
   const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience });

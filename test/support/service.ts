@@ -6,14 +6,10 @@ import type { ServicePort, TransferAccess, VerifiedAddress } from "../../src/ser
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/open.ts";
 import type { Scenario, TransferPlan } from "../../src/simulator/scenario.ts";
 import type { SimulatedTransfer, Simulator } from "../../src/simulator/simulator.ts";
-
-export const MAILBOX = "orders@example.com";
-export const PASSWORD = "Sunny+Harbour%42 ä";
+import { MAILBOX, NO_PROXY, PASSWORD } from "./settings.ts";
 
 /** Never aborts. */
 export const SIGNAL = new AbortController().signal;
-
-export const NO_PROXY = { http: "", https: "", except: "" };
 
 export function transferPlan(plan: Partial<TransferPlan> = {}): TransferPlan {
   return {

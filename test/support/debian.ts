@@ -1,0 +1,85 @@
+/**
+ * Programs that tests need beside Node: what the machine has, else what Debian's packages hold, unpacked into a folder
+ * of this checkout's cache. Nothing is installed, and nothing is skipped: where a program cannot be had, the test
+ * fails and says what to install.
+ */
+import { execFile } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
+import { arch } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { ROOT } from "./program.ts";
+
+const run = promisify(execFile);
+const CACHE = join(ROOT, "node_modules/.cache/debian");
+const TRIPLETS: Readonly<Record<string, string>> = { arm64: "aarch64-linux-gnu", x64: "x86_64-linux-gnu" };
+const SYSTEM_FOLDERS = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+export interface DebianProgram {
+  readonly path: string;
+  /** What it has to be started with beside the usual. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** `packages`: the one that holds it first, then the libraries that a small system lacks. */
+export async function findProgram(name: string, packages: readonly string[]): Promise<DebianProgram> {
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS];
+  const path = findIn(folders, name);
+  if (path !== undefined) return { path, env: {} };
+  const root = await unpack(packages).catch((cause: unknown) => {
+    throw new Error(`${name} is not here: install Debian's package ${packages[0]}`, { cause });
+  });
+  const unpacked = findIn(
+    SYSTEM_FOLDERS.map((folder) => join(root, folder)),
+    name,
+  );
+  if (unpacked === undefined) throw new Error(`Debian's packages ${packages.join(", ")} hold no ${name}`);
+  const libraries = ["usr/lib", "lib"].map((folder) => join(root, folder, TRIPLETS[arch()] ?? ""));
+  return { path: unpacked, env: { LD_LIBRARY_PATH: libraries.join(":") } };
+}
+
+function findIn(folders: readonly string[], name: string): string | undefined {
+  return folders
+    .map((folder) => join(folder, name))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Several tests may ask at once: each unpacks for itself, and the first one's folder stays. */
+async function unpack(packages: readonly string[]): Promise<string> {
+  const target = join(CACHE, packages.join("+"));
+  if ((await readdir(target).catch(() => [])).length > 0) return target;
+  await mkdir(CACHE, { recursive: true });
+  const folder = await mkdtemp(join(CACHE, "new-"));
+  try {
+    const downloads = join(folder, "downloads");
+    const root = join(folder, "root");
+    for (const made of [downloads, root]) await mkdir(made);
+    await download(packages, downloads);
+    for (const file of await readdir(downloads)) await run("dpkg", ["-x", join(downloads, file), root]);
+    await rename(root, target).catch((error: unknown) => {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOTEMPTY")) throw error;
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return target;
+}
+
+/** A fresh machine may not have the lists of packages yet. */
+async function download(packages: readonly string[], cwd: string): Promise<void> {
+  const args = ["-o", "APT::Sandbox::User=root", "download", ...packages];
+  try {
+    await run("apt-get", args, { cwd });
+  } catch {
+    await run("apt-get", ["update"]);
+    await run("apt-get", args, { cwd });
+  }
+}

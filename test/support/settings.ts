@@ -1,0 +1,88 @@
+/** Settings of a daemon for tests, in this process or in another: this file needs no test runner. */
+import { join } from "node:path";
+import { Secret } from "../../src/base/secret.ts";
+import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import type { DaemonWatch } from "../../src/daemon.ts";
+
+export const MAILBOX = "orders@example.com";
+export const PASSWORD = "Sunny+Harbour%42 ä";
+export const NO_PROXY = { http: "", https: "", except: "" };
+
+export function plainSecret(text: string) {
+  return { described: "plain text", read: async () => new Secret(text) };
+}
+
+/** One mailbox of a simulated service, whose transfers all open with the usual password. */
+export function mailboxSettings(
+  { url, clientId }: { readonly url: string; readonly clientId: string },
+  mailbox: Partial<MailboxSettings> = {},
+): MailboxSettings {
+  return {
+    name: MAILBOX,
+    email: MAILBOX,
+    pollMs: 100,
+    fetch: "files",
+    verify: "require",
+    layout: "{mailbox}/{sender}/{trackingId}",
+    passwords: [{ sender: "*", trackingId: undefined, password: plainSecret(PASSWORD) }],
+    passwordAttempts: 2,
+    paused: false,
+    service: {
+      baseUrl: new URL(url),
+      clientId: plainSecret(clientId),
+      token: undefined,
+      acceptLanguage: "en",
+      ca: undefined,
+      cert: undefined,
+      key: undefined,
+      proxy: NO_PROXY,
+      timeoutMs: 2_000,
+    },
+    ...mailbox,
+  };
+}
+
+/** Inbox and state below one folder. */
+export function settingsIn(
+  folder: string,
+  mailboxes: readonly MailboxSettings[],
+  settings: Partial<Settings> = {},
+): Settings {
+  return {
+    source: "the test",
+    inbox: join(folder, "inbox"),
+    work: join(folder, "inbox", ".inlet"),
+    state: join(folder, "state"),
+    queue: "embedded",
+    mailboxes,
+    limits: {
+      transfers: 4,
+      filesPerTransfer: 4,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 10_000,
+    },
+    handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    warnings: [],
+    ...settings,
+  };
+}
+
+/** Hears everything and says nothing, but for what is given. */
+export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
+  const nothing = () => {};
+  return {
+    stateChanged: nothing,
+    discovered: nothing,
+    progressed: nothing,
+    polled: nothing,
+    pollFailed: nothing,
+    recovered: nothing,
+    rejected: nothing,
+    expiresSoon: nothing,
+    clientIdMade: nothing,
+    receiptDamaged: nothing,
+    ready: nothing,
+    ...heard,
+  };
+}
