@@ -1,8 +1,11 @@
 /** The whole life of the daemon: open in order, work, wait, close in reverse. Only this file and the commands construct. */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
-import { makeFolderDurably } from "./base/durable.ts";
+import { faultOfDisk, makeFolderDurably } from "./base/durable.ts";
+import { asFault, type Fault } from "./base/faults.ts";
+import { Outage } from "./base/outage.ts";
 import { Scope } from "./base/scope.ts";
 import { Secret } from "./base/secret.ts";
 import { collectTransfer } from "./collect/collect.ts";
@@ -40,6 +43,9 @@ export interface DaemonOptions {
 /** Hears everything that is worth telling. */
 export type DaemonWatch = CollectTools["watch"] &
   PollTools["watch"] & {
+    /** Intake pauses. Not told again until it was over. */
+    diskFull(fault: Fault): void;
+    diskHasRoom(pausedForMs: number): void;
     /** A client id was made, and an administrator has to register it. */
     clientIdMade(origin: string, path: string): void;
     receiptDamaged(path: string, reason: string): void;
@@ -56,9 +62,31 @@ export interface DaemonOutcome {
 /** Beside those for downloads. */
 const POLL_CONNECTIONS = 4;
 
+/** What stands for the start itself among those that a full disk meets. */
+const START = "start";
+
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000 };
 
+/** Where there is no room even to begin, `run` waits for it. */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
+  const { watch, stop, mode, clock = systemClock, patience = PATIENCE } = options;
+  const diskFull = new Outage(clock, {
+    began: (fault) => watch.diskFull(fault),
+    ended: (lastedMs) => watch.diskHasRoom(lastedMs),
+  });
+  for (;;) {
+    try {
+      return await live(settings, options, diskFull);
+    } catch (error) {
+      const fault = asFault(faultOfDisk(error, settings.inbox));
+      if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
+      diskFull.meets(START, fault);
+      await pause(patience.diskMs, undefined, { signal: stop }).catch(() => {});
+    }
+  }
+}
+
+async function live(settings: Settings, options: DaemonOptions, diskFull: Outage): Promise<DaemonOutcome> {
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
   for (const folder of [settings.inbox, settings.work, settings.state, join(settings.state, "tokens")]) {
@@ -75,7 +103,8 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     (opened) => opened.close(options.graceMs),
   );
 
-  const poll: PollTools = { receipts, passwords, queue, clock, watch };
+  diskFull.isPast(START);
+  const poll: PollTools = { receipts, passwords, queue, clock, watch, diskFull };
   const collect: CollectTools = {
     inbox,
     receipts,
@@ -85,6 +114,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     clock,
     random: Math.random,
     patience: options.patience ?? PATIENCE,
+    diskFull,
     watch,
   };
   let failedPolls = 0;

@@ -71,8 +71,12 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
   durableStep("folder made");
 }
 
-export async function syncFile(path: string): Promise<void> {
-  await withHandle(path, "r+", (handle) => handle.sync());
+/** Also its mode, which may well forbid us to write it afterwards. */
+export async function syncFile(path: string, mode: number): Promise<void> {
+  await withHandle(path, "r+", async (handle) => {
+    await handle.chmod(mode);
+    await handle.sync();
+  });
 }
 
 export async function syncFolder(path: string): Promise<void> {

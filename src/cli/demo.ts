@@ -123,6 +123,9 @@ function narrate(
     recovered: quiet,
     rejected: quiet,
     expiresSoon: quiet,
+    diskFull: (fault) => tell(context, `✗ ${fault.message}`),
+    diskHasRoom: quiet,
+    stuck: (_receipt, fault) => tell(context, `✗ ${fault.message}`),
     discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
     progressed(receipt, bytes, total) {
       const nowMs = performance.now();

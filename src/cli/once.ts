@@ -57,9 +57,9 @@ async function collectOnce(context: Context, options: OnceOptions): Promise<Outc
 function remembering(watch: DaemonWatch, last: Map<string, Receipt>): DaemonWatch {
   return {
     ...watch,
-    stateChanged(receipt) {
+    stateChanged(receipt, fault) {
       last.set(`${receipt.mailbox}\0${receipt.trackingId}`, receipt);
-      watch.stateChanged(receipt);
+      watch.stateChanged(receipt, fault);
     },
   };
 }

@@ -1,41 +1,84 @@
 /** What the daemon tells in its log: one line per change of state, one per outage, however long it lasts. */
+import type { Fault } from "../base/faults.ts";
 import type { DaemonWatch } from "../daemon.ts";
-import type { Receipt } from "../model/receipt.ts";
+import { isFinal, type Receipt } from "../model/receipt.ts";
 import type { Log } from "../observe/log.ts";
 
 export function tellLog(log: Log): DaemonWatch {
+  const told = new Told();
   return {
     ready: () => log.info("ready"),
     clientIdMade: (origin, file) =>
       log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
     receiptDamaged: (file, reason) => log.error({ file, reason }, "a receipt cannot be read"),
+    diskFull: (fault) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
+    diskHasRoom: (pausedForMs) => log.info(pausedFor(pausedForMs), "there is room on the disk again"),
     polled: (mailbox, listed, discovered) => log.debug({ mailbox, listed, discovered }, "polled"),
     pollFailed(mailbox, fault, first) {
-      if (first) log.warn({ mailbox, fault }, "the mailbox cannot be polled");
-      else log.debug({ mailbox, fault }, "the mailbox still cannot be polled");
+      const level = first && !isToldForAll(fault) ? "warn" : "debug";
+      log[level]({ mailbox, fault }, "the mailbox cannot be polled");
     },
-    recovered: (mailbox, failedForMs) =>
-      log.info(
-        { mailbox, failedForSeconds: Math.round(failedForMs / 1000) },
-        "the mailbox can be polled again",
-      ),
+    recovered(mailbox, failedForMs, fault) {
+      const facts = { mailbox, failedForSeconds: Math.round(failedForMs / 1000) };
+      log[isToldForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
+    },
     discovered: (receipt) => log.info(factsOf(receipt), "discovered"),
     rejected: (mailbox, fault) => log.warn({ mailbox, fault }, "an entry of the list cannot be used"),
     expiresSoon: (receipt) =>
       log.warn({ ...factsOf(receipt), expires: receipt.expires }, "expires soon and is not delivered"),
     progressed() {},
-    stateChanged(receipt) {
-      const { state, reason, message, until, folder } = receipt;
-      const facts = { ...factsOf(receipt), reason, until };
-      if (state === "waiting") log.warn({ ...facts, message }, "waiting");
-      else if (state === "quarantined") log.error({ ...facts, message }, "quarantined");
-      else if (state === "gone") log.warn({ ...facts, message }, "gone");
-      else if (state === "delivered") log.info({ ...factsOf(receipt), folder }, "delivered");
-      else log.debug(factsOf(receipt), state);
+    stuck(receipt, fault) {
+      const level = told.isNew(receipt, `stuck ${fault.code}`) ? "error" : "debug";
+      log[level]({ ...factsOf(receipt), state: receipt.state, fault }, "stuck, and tried again");
     },
+    stateChanged: (receipt, fault) => tellState(log, told, receipt, fault),
   };
+}
+
+function tellState(log: Log, told: Told, receipt: Receipt, fault: Fault | undefined): void {
+  const { state, reason, message, until, folder } = receipt;
+  const facts = { ...factsOf(receipt), reason, until, message };
+  if (isFinal(receipt)) told.forget(receipt);
+  if (state === "waiting") {
+    const quiet = fault !== undefined && (isToldForAll(fault) || !told.isNew(receipt, fault.code));
+    log[quiet ? "debug" : "warn"](facts, "waiting");
+  } else if (state === "quarantined") log.error(facts, "quarantined");
+  else if (state === "gone") log.warn(facts, "gone");
+  else if (state === "delivered") log.info({ ...factsOf(receipt), folder }, "delivered");
+  else log.debug(factsOf(receipt), state);
+}
+
+/** A full disk meets every transfer and mailbox: one line says it for all of them. */
+function isToldForAll(fault: Fault): boolean {
+  return fault.code === "DISK_FULL";
+}
+
+/** What was told of transfers that are not settled: the same is not told again with every try. */
+class Told {
+  readonly #reasons = new Map<string, Set<string>>();
+
+  isNew(receipt: Receipt, reason: string): boolean {
+    const key = keyOf(receipt);
+    const known = this.#reasons.get(key) ?? new Set();
+    this.#reasons.set(key, known);
+    if (known.has(reason)) return false;
+    known.add(reason);
+    return true;
+  }
+
+  forget(receipt: Receipt): void {
+    this.#reasons.delete(keyOf(receipt));
+  }
+}
+
+function keyOf({ mailbox, trackingId }: Receipt): string {
+  return `${mailbox}\0${trackingId}`;
 }
 
 function factsOf({ mailbox, trackingId, sender }: Receipt) {
   return { mailbox, trackingId, sender };
+}
+
+function pausedFor(ms: number) {
+  return { pausedForSeconds: Math.round(ms / 1000) };
 }

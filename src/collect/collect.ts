@@ -2,7 +2,7 @@
  * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the
  * last one is visible outside. However it ends, the receipt says so.
  */
-import { chmod, mkdir, readdir, rm } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
@@ -15,7 +15,7 @@ import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
 import { Record } from "./record.ts";
-import { endIfGone, settleFault } from "./settle.ts";
+import { endIfGone, hasRoom, settleFault } from "./settle.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
 export async function collectTransfer(
@@ -29,7 +29,9 @@ export async function collectTransfer(
   if (receipt === undefined || isFinal(receipt)) return DONE;
   const record = new Record(tools, receipt);
   try {
-    return await collect(tools, source, record, signal);
+    const next = await collect(tools, source, record, signal);
+    if (next === DONE) hasRoom(tools, record);
+    return next;
   } catch (error) {
     return settleFault(tools, source, record, asFault(error), signal);
   }
@@ -48,6 +50,8 @@ async function collect(
   }
   const { trackingId } = record.receipt;
   if (source.isVanished(trackingId) && (await endIfGone(tools, source, record, signal))) return DONE;
+  // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
+  if (!(await tools.inbox.hasRoom(record.key))) return { kind: "again", afterMs: tools.patience.diskMs };
   await record.enter("collecting", { attempts: record.receipt.attempts + 1 });
   const transfer = await openTransfer(tools, source, record, signal);
   if (transfer === undefined) return DONE;
@@ -70,17 +74,21 @@ async function fetchContent(
   plan: Plan,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  await prepareContent(plan);
-  const reservation = await tools.inbox.reserve(plan.neededBytes, plan.files.length);
+  const here = await prepareContent(plan);
+  const reservation = await tools.inbox.reserve(record.key, plan.neededBytes - here, plan.files.length);
   let done = 0;
+  const progress = (bytes: number) => {
+    done += bytes;
+    tools.watch.progressed(record.receipt, Math.min(done, plan.totalBytes), plan.totalBytes);
+  };
   const context: FetchContext = {
     service,
     access,
     parallel: tools.limits.filesPerTransfer,
+    onFound: progress,
     onBytes(bytes) {
-      done += bytes;
       reservation.use(bytes);
-      tools.watch.progressed(record.receipt, Math.min(done, plan.totalBytes), plan.totalBytes);
+      progress(bytes);
     },
   };
   try {
@@ -89,6 +97,9 @@ async function fetchContent(
       if (!(error instanceof Fault && error.code === "ARCHIVE_WRONG")) throw error;
       return fetchFiles(context, plan, signal);
     });
+  } catch (error) {
+    if (error instanceof Fault && error.code === "DISK_FULL") reservation.ranShort();
+    throw error;
   } finally {
     reservation.release();
   }
@@ -96,17 +107,25 @@ async function fetchContent(
 
 /**
  * What an earlier run left is used again where it belongs to a file of this plan; anything else goes. It may already
- * have the modes of a finished folder, which need not let us write.
+ * have the modes of a finished folder, which need not let us write. Returns how many bytes need not be fetched.
  */
-async function prepareContent({ content, files }: Plan): Promise<void> {
+async function prepareContent({ content, files, way }: Plan): Promise<number> {
   try {
     await mkdir(content, { recursive: true, mode: 0o700 });
     await chmod(content, 0o700);
-    const wanted = new Set(files.map((file) => file.name));
+    const wanted = new Map(files.map((file) => [file.name, file.bytes]));
+    let here = 0;
     for (const name of await readdir(content)) {
-      if (wanted.has(name)) await chmod(join(content, name), 0o600);
-      else await rm(join(content, name), { recursive: true, force: true });
+      const path = join(content, name);
+      const bytes = way === "files" ? wanted.get(name) : undefined;
+      if (bytes === undefined) {
+        await rm(path, { recursive: true, force: true });
+        continue;
+      }
+      await chmod(path, 0o600);
+      here += Math.min((await stat(path)).size, bytes);
     }
+    return here;
   } catch (error) {
     throw faultOfDisk(error, content);
   }

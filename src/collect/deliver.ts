@@ -31,8 +31,7 @@ export async function finishContent(
     const names = await readdir(plan.content);
     const finish = async (): Promise<void> => {
       for (let name = names.pop(); name !== undefined; name = names.pop()) {
-        await chmod(join(plan.content, name), handoff.fileMode);
-        await syncFile(join(plan.content, name));
+        await syncFile(join(plan.content, name), handoff.fileMode);
       }
     };
     await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, finish));

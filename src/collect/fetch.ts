@@ -17,8 +17,10 @@ export interface FetchContext {
   readonly access: TransferAccess;
   /** How many files at once. */
   readonly parallel: number;
-  /** Hears of every byte that is new on the disk, or already was there. */
+  /** Hears of every byte that is new on the disk. */
   onBytes(bytes: number): void;
+  /** Hears of those that an earlier run left there. */
+  onFound(bytes: number): void;
 }
 
 /** The SHA-256 of each file, by id. Throws `CHECKSUM_MISMATCH` or `SIZE_MISMATCH` where a second try did not help. */
@@ -79,7 +81,7 @@ async function fetchOnce(
   try {
     const part = new Part(handle, file);
     await part.takeUp(signal);
-    context.onBytes(part.bytes);
+    context.onFound(part.bytes);
     await receive(context, file, part, signal);
     if (part.bytes !== file.bytes) {
       const detail = `${JSON.stringify(file.originalName)}: ${part.bytes} bytes instead of ${file.bytes}`;

@@ -2,7 +2,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, faultOfDisk, makeFolderDurably, renameDurably } from "../base/durable.ts";
-import type { Fault } from "../base/faults.ts";
+import { describeFault, type Fault } from "../base/faults.ts";
 import type { Record } from "./record.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -32,6 +32,7 @@ export async function quarantine(
   } catch (error) {
     throw faultOfDisk(error, kept);
   }
-  await record.enter("quarantined", { reason: fault.code, message: `${fault.message}. ${fault.advice}` });
+  const message = describeFault(fault);
+  await record.enter("quarantined", { reason: fault.code, message }, fault);
   await passwords.settled(mailbox, trackingId);
 }

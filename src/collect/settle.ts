@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { describeFault, type Fault } from "../base/faults.ts";
+import { asFault, describeFault, type Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Record } from "./record.ts";
@@ -28,14 +28,28 @@ export async function settleFault(
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) source.health.shaky = true;
+  if (fault.code === "DISK_FULL") tools.diskFull.meets(record.key, fault);
+  else hasRoom(tools, record);
   // The folder may have appeared already: any other state would have it collected, and delivered, a second time.
-  if (record.receipt.state === "delivering") return { kind: "again", afterMs: tools.patience.diskMs };
+  if (record.receipt.state === "delivering") return stuck(tools, record, fault);
   try {
     return await settle(tools, source, record, fault, signal);
-  } catch {
+  } catch (error) {
     // The disk refuses the receipt too: it stays as it was, and the next turn finds it so.
-    return { kind: "again", afterMs: tools.patience.diskMs };
+    return stuck(tools, record, asFault(error));
   }
+}
+
+/** The disk is not what keeps this transfer back, now. */
+export function hasRoom({ diskFull, inbox }: CollectTools, { key }: Record): void {
+  diskFull.isPast(key);
+  inbox.forget(key);
+}
+
+function stuck({ diskFull, watch, patience }: CollectTools, record: Record, fault: Fault): Next {
+  if (fault.code === "DISK_FULL") diskFull.meets(record.key, fault);
+  else watch.stuck(record.receipt, fault);
+  return { kind: "again", afterMs: patience.diskMs };
 }
 
 async function settle(
@@ -70,7 +84,7 @@ async function wait(
   afterMs: number,
 ): Promise<Next> {
   const until = new Date(clock.now() + afterMs).toISOString();
-  await record.enter("waiting", { reason, message: describeFault(fault), until });
+  await record.enter("waiting", { reason, message: describeFault(fault), until }, fault);
   return { kind: "again", afterMs };
 }
 

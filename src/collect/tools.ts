@@ -1,5 +1,7 @@
 /** What collecting works with, and what it tells others while it does. */
 import type { Clock } from "../base/clock.ts";
+import type { Fault } from "../base/faults.ts";
+import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
@@ -19,6 +21,8 @@ export interface CollectTools {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: Patience;
+  /** The disk being full: it meets every transfer and mailbox alike. */
+  readonly diskFull: Outage;
   readonly watch: CollectWatch;
 }
 
@@ -34,8 +38,10 @@ export interface Patience {
 
 /** Hears what happens. Must not throw. */
 interface CollectWatch {
-  /** A receipt was written whose state differs from before. */
-  stateChanged(receipt: Receipt): void;
+  /** A receipt was written whose state differs from before; `fault`: what made it wait, or ended it. */
+  stateChanged(receipt: Receipt, fault?: Fault): void;
+  /** It cannot go on, and not even its receipt can say so; it is tried again and again. */
+  stuck(receipt: Receipt, fault: Fault): void;
   /** So many bytes of so many are here now. */
   progressed(receipt: Receipt, doneBytes: number, totalBytes: number): void;
 }

@@ -1,17 +1,8 @@
 /** Which layouts can be used: relative, made of known placeholders, and never one folder for two transfers. */
 import { nearestName } from "../base/nearest.ts";
+import { PLACEHOLDERS } from "../model/layout.ts";
 
-const PLACEHOLDERS = [
-  "mailbox",
-  "sender",
-  "senderDomain",
-  "trackingId",
-  "transferId",
-  "subject",
-  "year",
-  "month",
-  "day",
-];
+const NAMES: readonly string[] = PLACEHOLDERS;
 
 /** What is wrong with it, in a sentence; `undefined` for nothing. */
 export function describeWrongLayout(layout: string): string | undefined {
@@ -23,7 +14,7 @@ export function describeWrongLayout(layout: string): string | undefined {
   if (segments.some((segment) => segment.trim().startsWith("."))) {
     return "must not hold a part that begins with a dot";
   }
-  const unknown = layout.match(/\{[^{}]*\}/g)?.find((found) => !PLACEHOLDERS.includes(found.slice(1, -1)));
+  const unknown = layout.match(/\{[^{}]*\}/g)?.find((found) => !NAMES.includes(found.slice(1, -1)));
   if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
   if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "holds a { or } without its other half";
   if (!/\{(trackingId|transferId)\}/.test(layout)) {
@@ -33,7 +24,7 @@ export function describeWrongLayout(layout: string): string | undefined {
 }
 
 function describeUnknownPlaceholder(found: string): string {
-  const nearest = nearestName(found.slice(1, -1), PLACEHOLDERS);
-  const known = PLACEHOLDERS.map((name) => `{${name}}`).join(" ");
+  const nearest = nearestName(found.slice(1, -1), NAMES);
+  const known = NAMES.map((name) => `{${name}}`).join(" ");
   return `holds the unknown placeholder ${found}, ${nearest === undefined ? `known are ${known}` : `did you mean {${nearest}}?`}`;
 }

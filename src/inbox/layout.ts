@@ -1,5 +1,6 @@
 /** Where in the inbox a transfer goes: a layout such as `{mailbox}/{sender}/{trackingId}`, filled in. */
 import { Fault } from "../base/faults.ts";
+import { PLACEHOLDERS, type Placeholder } from "../model/layout.ts";
 import { safeSegment } from "./names.ts";
 import type { LayoutValues } from "./port.ts";
 
@@ -19,7 +20,7 @@ export function formatLayout(layout: string, values: LayoutValues): string {
     .join("/");
 }
 
-const PLACEHOLDERS: Readonly<Record<string, (values: LayoutValues) => string>> = {
+const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
   mailbox: ({ mailbox }) => mailbox,
   sender: ({ sender }) => sender,
   senderDomain: ({ sender }) => (/@([^@]*)$/.exec(sender)?.[1] ?? "").toLowerCase(),
@@ -35,12 +36,12 @@ const PLACEHOLDERS: Readonly<Record<string, (values: LayoutValues) => string>> =
 function fillIn(layout: string, segment: string, values: LayoutValues): string {
   return segment.replace(/\{([^{}]*)\}|[{}]/g, (found, name: string | undefined) => {
     if (name === undefined) throw invalid(layout, `${found} without its other half`);
-    const read = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined;
-    if (read === undefined) {
-      const known = Object.keys(PLACEHOLDERS).map((placeholder) => `{${placeholder}}`);
+    const placeholder = PLACEHOLDERS.find((known) => known === name);
+    if (placeholder === undefined) {
+      const known = PLACEHOLDERS.map((it) => `{${it}}`);
       throw invalid(layout, `${found} is none of ${known.join(" ")}`);
     }
-    const value = read(values);
+    const value = READ[placeholder](values);
     return value.trim() === "" ? "_" : value;
   });
 }

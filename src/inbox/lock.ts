@@ -4,7 +4,7 @@
  * The lock is the kernel's, taken through SQLite on a file of the work folder: it holds between containers that share
  * the disk, and it is gone the moment its holder is, however that ended. A file beside it says who holds it.
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { open, readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -16,6 +16,7 @@ export interface InboxLock {
 }
 
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
 
 /** Throws `INBOX_HELD`, naming the holder. The work folder must exist. */
 export async function lockInbox(work: string, nowMs: number): Promise<InboxLock> {
@@ -23,6 +24,8 @@ export async function lockInbox(work: string, nowMs: number): Promise<InboxLock>
   const holderPath = join(work, "holder.json");
   let database: DatabaseSync | undefined;
   try {
+    // SQLite would not say why it cannot make the file.
+    await (await open(path, "a", 0o600)).close();
     database = new DatabaseSync(path, { timeout: 0 });
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
@@ -30,10 +33,16 @@ export async function lockInbox(work: string, nowMs: number): Promise<InboxLock>
     if (!(error instanceof Error && "errcode" in error)) throw faultOfDisk(error, path);
     if (error.errcode === SQLITE_BUSY)
       throw new Fault("INBOX_HELD", { detail: await describeHolder(holderPath) });
-    throw new Fault("DISK_REFUSED", { detail: `${path}: ${error.message}`, cause: error });
+    const code = error.errcode === SQLITE_FULL ? "DISK_FULL" : "DISK_REFUSED";
+    throw new Fault(code, { detail: `${path}: ${error.message}`, cause: error });
   }
   const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString() };
-  await writeFile(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  try {
+    await writeFile(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  } catch (error) {
+    database.close();
+    throw faultOfDisk(error, holderPath);
+  }
   return { release: () => database.close() };
 }
 

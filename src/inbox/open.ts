@@ -17,6 +17,8 @@ export async function openInbox(root: string, work: string, minFreeBytes: number
     quarantine,
     safeNames,
     formatLayout,
-    reserve: (bytes, files) => space.reserve(bytes, files),
+    reserve: (key, bytes, files) => space.reserve(key, bytes, files),
+    hasRoom: (key) => space.hasRoom(key),
+    forget: (key) => space.forget(key),
   };
 }

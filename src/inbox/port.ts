@@ -16,6 +16,8 @@ export interface Reservation {
   /** So much of it is on the disk now. */
   use(bytes: number): void;
   release(): void;
+  /** The disk was full all the same: `hasRoom` says when what is left of it fits. */
+  ranShort(): void;
 }
 
 export interface Inbox {
@@ -30,6 +32,10 @@ export interface Inbox {
   ): ReadonlyMap<string, string>;
   /** A path from the inbox's root. */
   formatLayout(layout: string, values: LayoutValues): string;
-  /** Promises room for so many bytes and files beside what others were promised. Throws `DISK_FULL`. */
-  reserve(bytes: number, files: number): Promise<Reservation>;
+  /** Promises a transfer room for so many bytes and files beside what others were promised. Throws `DISK_FULL`. */
+  reserve(key: string, bytes: number, files: number): Promise<Reservation>;
+  /** Whether there is room now for one that had none; true for one that never lacked any. */
+  hasRoom(key: string): Promise<boolean>;
+  /** This transfer needs no room any more. */
+  forget(key: string): void;
 }

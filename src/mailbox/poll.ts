@@ -24,7 +24,7 @@ export async function pollMailbox(
   state: MailboxState,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { watch, clock } = tools;
+  const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
   try {
     const { listed, discovered } = await state.tokens.use(
@@ -33,15 +33,21 @@ export async function pollMailbox(
     );
     await reconcile(tools, state, listed);
     state.health.shaky = false;
-    if (state.failingSinceMs !== undefined) watch.recovered(name, clock.now() - state.failingSinceMs);
-    state.failingSinceMs = undefined;
+    diskFull.isPast(name);
+    if (state.failing !== undefined) {
+      watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
+    }
+    state.failing = undefined;
     watch.polled(name, listed.size, discovered);
     return true;
   } catch (error) {
     if (signal.aborted) return false;
-    const first = state.failingSinceMs === undefined;
-    state.failingSinceMs ??= clock.now();
-    watch.pollFailed(name, asFault(error), first);
+    const fault = asFault(error);
+    const first = state.failing === undefined;
+    state.failing = { sinceMs: state.failing?.sinceMs ?? clock.now(), fault };
+    if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
+    else diskFull.isPast(name);
+    watch.pollFailed(name, fault, first);
     return false;
   }
 }

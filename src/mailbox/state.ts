@@ -1,4 +1,5 @@
 /** What is known of a mailbox between two polls. All of it can be learnt again: nothing here is durable. */
+import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort } from "../service/port.ts";
@@ -24,8 +25,8 @@ export class MailboxState {
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */
   readonly warned = new Set<string>();
-  /** Since when polls fail, in milliseconds. */
-  failingSinceMs: number | undefined;
+  /** Since when polls fail, in milliseconds, and why the last one did. */
+  failing: { readonly sinceMs: number; readonly fault: Fault } | undefined;
 
   constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens) {
     this.mailbox = mailbox;

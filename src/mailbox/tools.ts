@@ -1,6 +1,7 @@
 /** What discovery works with, and what it tells others while it does. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
+import type { Outage } from "../base/outage.ts";
 import type { CollectJob } from "../model/job.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -12,6 +13,8 @@ export interface PollTools {
   readonly passwords: Passwords;
   readonly queue: JobQueue;
   readonly clock: Clock;
+  /** The disk being full: it meets every transfer and mailbox alike. */
+  readonly diskFull: Outage;
   readonly watch: PollWatch;
 }
 
@@ -20,7 +23,8 @@ interface PollWatch {
   polled(mailbox: string, listed: number, discovered: number): void;
   /** `first`: it is the first failure since a poll succeeded. */
   pollFailed(mailbox: string, fault: Fault, first: boolean): void;
-  recovered(mailbox: string, failedForMs: number): void;
+  /** `fault`: what it failed for, last. */
+  recovered(mailbox: string, failedForMs: number, fault: Fault): void;
   discovered(receipt: Receipt): void;
   /** A listed entry that cannot be used, and why. */
   rejected(mailbox: string, fault: Fault): void;

@@ -24,7 +24,10 @@ export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
 class EmbeddedQueue implements JobQueue {
   readonly #options: EmbeddedOptions;
   readonly #stopping = new AbortController();
-  readonly #queued = new Map<string, CollectJob>();
+  /** By mailbox, each in the order of expiry, the last first: what expires first is taken from the end. */
+  readonly #queues = new Map<string, CollectJob[]>();
+  /** The keys of all that is queued. */
+  readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
   readonly #running = new Map<string, CollectJob>();
   readonly #polls = new Map<string, { everyMs: number; timer: NodeJS.Timeout | undefined }>();
@@ -55,8 +58,13 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async add(job: CollectJob): Promise<void> {
-    if (this.#closed || this.#delayed.has(job.key) || this.#running.has(job.key)) return;
-    this.#queued.set(job.key, job);
+    const { key } = job;
+    const known = this.#queued.has(key) || this.#delayed.has(key) || this.#running.has(key);
+    if (this.#closed || known) return;
+    this.#queued.add(key);
+    const queue = this.#queues.get(job.mailbox) ?? [];
+    this.#queues.set(job.mailbox, queue);
+    queue.splice(placeFor(queue, job), 0, job);
     this.#fill();
   }
 
@@ -77,6 +85,7 @@ class EmbeddedQueue implements JobQueue {
     this.#polls.clear();
     this.#delayed.clear();
     this.#queued.clear();
+    this.#queues.clear();
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
     await Promise.all(this.#work);
     clearTimeout(grace);
@@ -98,7 +107,6 @@ class EmbeddedQueue implements JobQueue {
     while (this.#handlers !== undefined && this.#running.size < this.#options.places) {
       const job = this.#next();
       if (job === undefined) return;
-      this.#queued.delete(job.key);
       this.#running.set(job.key, job);
       this.#track(() => this.#collect(job));
     }
@@ -108,20 +116,22 @@ class EmbeddedQueue implements JobQueue {
   #next(): CollectJob | undefined {
     const places = new Map<string, number>();
     for (const { mailbox } of this.#running.values()) places.set(mailbox, (places.get(mailbox) ?? 0) + 1);
-    const held = (job: CollectJob) => places.get(job.mailbox) ?? 0;
     const lastPlace = this.#options.places > 1 && this.#running.size === this.#options.places - 1;
-    let best: CollectJob | undefined;
-    for (const job of this.#queued.values()) {
-      if (lastPlace && held(job) > 0 && this.#polls.size > 1) continue;
-      if (
-        best === undefined ||
-        held(job) < held(best) ||
-        (held(job) === held(best) && job.expiresMs < best.expiresMs)
-      ) {
-        best = job;
-      }
+    let best: { readonly queue: CollectJob[]; readonly held: number; readonly expiresMs: number } | undefined;
+    for (const [mailbox, queue] of this.#queues) {
+      const job = queue.at(-1);
+      const held = places.get(mailbox) ?? 0;
+      if (job === undefined || (lastPlace && held > 0 && this.#polls.size > 1)) continue;
+      const { expiresMs } = job;
+      const better =
+        best === undefined || held < best.held || (held === best.held && expiresMs < best.expiresMs);
+      if (better) best = { queue, held, expiresMs };
     }
-    return best;
+    const job = best?.queue.pop();
+    if (job === undefined) return undefined;
+    this.#queued.delete(job.key);
+    if (best?.queue.length === 0) this.#queues.delete(job.mailbox);
+    return job;
   }
 
   async #collect(job: CollectJob): Promise<void> {
@@ -146,4 +156,15 @@ class EmbeddedQueue implements JobQueue {
     });
     this.#work.add(promise);
   }
+}
+
+/** Where in a queue a job belongs; of those that expire together the older one comes first. */
+function placeFor(queue: readonly CollectJob[], { expiresMs }: CollectJob): number {
+  let [low, high] = [0, queue.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((queue[middle]?.expiresMs ?? 0) > expiresMs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

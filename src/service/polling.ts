@@ -10,7 +10,7 @@ import { decodeLegacy, decodeListed } from "./wire.ts";
 export const MOST_ENTRIES = 100;
 
 /** A list longer than so many pages has no end that is worth waiting for. */
-const MOST_PAGES = 5_000;
+const MOST_PAGES = 1_000;
 
 /** So many pages in a row without a new entry, and the list is taken to be over. */
 const MOST_STALE_PAGES = 3;

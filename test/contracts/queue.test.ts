@@ -38,7 +38,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     release();
   });
 
-  test("keeps a place for another mailbox while one has all its jobs stuck", async () => {
+  test("I6 no contagion: keeps a place for another mailbox while one has all its jobs stuck", async () => {
     const { queue, ran } = await start(create, 2);
     await queue.schedule([
       { mailbox: "stuck", everyMs: 60_000 },

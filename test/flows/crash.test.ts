@@ -1,5 +1,5 @@
 /** I2 once: the daemon is stopped with SIGKILL at every one of its durable steps, and started again. */
-import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../src/simulator/simulator.ts";
@@ -10,13 +10,14 @@ import { openTestSimulator, transferPlan } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const AT_ONCE = 2;
+const NOBODY = 65534;
 
 const PLANS = [
   transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
   transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
 ];
 
-describe("the same end as if nothing had happened, after a crash at any step", () => {
+describe("I2 once: the same end as if nothing had happened, after a crash at any step", () => {
   test.each([
     ["by single files", "files", false],
     ["by ZIP, while a consumer takes folders away at once", "zip", true],
@@ -39,6 +40,16 @@ describe("the same end as if nothing had happened, after a crash at any step", (
     },
     600_000,
   );
+
+  test("as a user other than root too, though delivered files can then not be written any more", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const user = process.getuid?.() === 0 ? { user: NOBODY } : {};
+    const undisturbed = await live(simulator, "files", false, [], { ...user, fileMode: 0o440 });
+    for (const crash of [20, 24, 26, 28, 30]) {
+      const life = await live(simulator, "files", false, [crash], { ...user, fileMode: 0o440 });
+      expect({ crash, ...life, steps: 0 }).toEqual({ crash, ...undisturbed, steps: 0 });
+    }
+  }, 120_000);
 
   test("and after a second crash while it recovers from the first", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
@@ -71,12 +82,14 @@ async function live(
   fetch: string,
   takesAway: boolean,
   crashes: readonly number[],
+  runAs: { readonly user?: number; readonly fileMode?: number } = {},
 ): Promise<Life> {
   const folder = await makeFolder();
+  if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
   const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
   const eye = openConsumersEye(inbox);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
-  const task = { url: simulator.url, clientId: simulator.clientId, folder, fetch };
+  const task = { url: simulator.url, clientId: simulator.clientId, folder, fetch, ...runAs };
   for (const crashAt of crashes) {
     const { exitCode, stderr } = await runChild({ ...task, crashAt });
     // A later crash may come too late: then there was nothing left to do.

@@ -38,6 +38,28 @@ const PASSING: readonly (readonly [Operation, Misbehaviour])[] = [
   ["file", { kind: "encoding", encoding: "gzip" }],
   ["file", { kind: "omit", headers: ["content-length", "etag"] }],
   ["eml", { kind: "error", status: 500 }],
+  ["received", { kind: "repeat", entries: 1 }],
+  ["received", { kind: "shift", by: -1 }],
+  ["info", { kind: "body", text: "{" }],
+  ["info", { kind: "drip", bytes: 20, pauseMs: 5 }],
+  ["files", { kind: "omit", headers: ["content-type"] }],
+  ["file", { kind: "drip", bytes: 50_000, pauseMs: 1 }],
+  ["file", { kind: "change-etag" }],
+];
+
+const PASSING_BY_ZIP: readonly Misbehaviour[] = [
+  { kind: "reset" },
+  { kind: "reset", afterBytes: 500_000 },
+  { kind: "stall", afterBytes: 500_000 },
+  { kind: "truncate", afterBytes: 500_000 },
+  { kind: "truncate", afterBytes: 500_000, announce: true },
+  { kind: "lengthen", bytes: 10 },
+  { kind: "corrupt", at: 300_000 },
+  { kind: "error", status: 500 },
+  { kind: "html" },
+  { kind: "body", text: "" },
+  { kind: "omit", headers: ["content-length"] },
+  { kind: "drip", bytes: 100_000, pauseMs: 1 },
 ];
 
 describe("what passes by itself is not noticed: the transfer is delivered", () => {
@@ -50,6 +72,15 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(daemon.changes.filter((receipt) => receipt.state === "delivered")).toHaveLength(1);
+  });
+
+  test.each(PASSING_BY_ZIP)("zip: %j, once", async (does) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", files: FILES })],
+      faults: [{ on: "zip", does }],
+    });
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { fetch: "zip" })]));
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
   test.each([
@@ -94,7 +125,7 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
   });
 });
 
-describe("what does not pass ends in a state with a reason", () => {
+describe("I7 nothing silent: what does not pass ends in a state with a reason", () => {
   test.each([
     [
       "wrong bytes",
@@ -133,6 +164,49 @@ describe("what does not pass ends in a state with a reason", () => {
     expect(changes.at(-1)).toMatchObject({ state, reason, message: expect.stringMatching(/\w{20}|\. /) });
     expect(simulator.totals().file).toBeLessThanOrEqual(8);
     expect(await readTree(settings.inbox)).toEqual({});
+  });
+
+  test.each([
+    ["pages for people", { kind: "html" }],
+    ["a service that fails", { kind: "error", status: 500 }],
+    ["nothing", { kind: "body", text: "" }],
+  ] as const)("where polls get %s, the mailbox says so, and the daemon goes on", async (_case, does) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const id = simulator.addFault({ on: "received", times: "always", does });
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+    await expect.poll(() => daemon.told).toHaveLength(1);
+    simulator.removeFault(id);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await expect.poll(() => daemon.told.at(-1)).toContain("recovered");
+  });
+
+  test("every listed transfer has one receipt, in one state", async () => {
+    const broken = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
+    const simulator = await openTestSimulator({
+      transfers: [
+        transferPlan({ trackingId: "good" }),
+        transferPlan({ trackingId: "broken", files: broken }),
+        transferPlan({ trackingId: "closed", password: "nobody-Knows:7" }),
+        transferPlan({ trackingId: "bare", algorithm: "none" }),
+        transferPlan({ trackingId: "empty", files: [] }),
+      ],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const folder = join(settings.work, "receipts");
+    const files = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".json"));
+    const texts = await Promise.all(files.map((name) => readFile(join(folder, name), "utf8")));
+    const receipts = texts.map((text) => JSON.parse(text));
+    expect(
+      Object.fromEntries(receipts.map(({ trackingId, state, reason }) => [trackingId, [state, reason]])),
+    ).toEqual({
+      good: ["delivered", undefined],
+      broken: ["quarantined", "CHECKSUM_MISMATCH"],
+      closed: ["waiting", "password"],
+      bare: ["quarantined", "UNVERIFIABLE"],
+      empty: ["delivered", undefined],
+    });
+    expect(receipts).toHaveLength(5);
   });
 
   test("what is quarantined is kept apart, with a file that says why, and not fetched again", async () => {
@@ -212,7 +286,7 @@ describe("what does not pass ends in a state with a reason", () => {
     await expect.poll(async () => (await runOnce(roomy)).stateOf("t1")).toBe("delivered");
   });
 
-  test("no other origin ever hears from us", async () => {
+  test("I4 no leaks: no other origin ever hears from us", async () => {
     const witness = await openWitness();
     for (const on of ["received", "info", "files", "checksums", "file", "zip", "eml"] as const) {
       const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });

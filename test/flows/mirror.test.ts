@@ -9,7 +9,7 @@ import { runCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
-describe("a transfer becomes a folder", () => {
+describe("I1 whole or nothing: a transfer becomes a folder", () => {
   test("with its files, the manifest, and sums that sha256sum accepts", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", message: "Psst" })],
@@ -73,7 +73,7 @@ describe("a transfer becomes a folder", () => {
     expect(trees[2]).toEqual(trees[0]);
   });
 
-  test("under names that are safe everywhere, with the original in the manifest", async () => {
+  test("I5 no escape: under names that are safe everywhere, with the original in the manifest", async () => {
     const names = [
       "../up.txt",
       "CON",
@@ -122,7 +122,7 @@ describe("a transfer becomes a folder", () => {
   });
 });
 
-describe("once", () => {
+describe("I2 once", () => {
   test("a transfer is delivered once, over restarts, although the consumer has taken it away", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -186,7 +186,7 @@ describe("what arrives while it runs", () => {
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
   });
 
-  test("is reported in time where it expires soon and cannot be delivered", async () => {
+  test("I7 nothing silent: is reported in time where it expires soon and cannot be delivered", async () => {
     const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 3600, password: "unknown" });
     const simulator = await openTestSimulator({ transfers: [plan] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -240,7 +240,7 @@ describe("what arrives while it runs", () => {
     expect(await readFile(join(open, first), "utf8")).toBe("{");
   });
 
-  test("a mailbox that cannot be polled does not delay another", async () => {
+  test("I6 no contagion: a mailbox that cannot be polled does not delay another", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const stalled = await openTestSimulator({ faults: [{ times: "always", does: { kind: "stall" } }] });
     const settings = await daemonSettings([

@@ -41,6 +41,9 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     rejected: (mailbox, fault) => void told.push(`${mailbox}: ${fault.message}`),
     expiresSoon: (receipt) => void told.push(`${receipt.trackingId}: expires soon`),
     clientIdMade: (origin) => void told.push(`${origin}: client id made`),
+    diskFull: () => void told.push("disk full"),
+    diskHasRoom: () => void told.push("room again"),
+    stuck: (receipt, fault) => void told.push(`${receipt.trackingId}: stuck: ${fault.code}`),
     receiptDamaged: (path) => void told.push(`${path}: damaged`),
   });
   const eye = openConsumersEye(settings.inbox);

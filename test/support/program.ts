@@ -26,7 +26,7 @@ export interface RunOptions {
 
 /** Starts it; it is killed when the test ends, if it still runs then. */
 export function startProgram(args: readonly string[], options: RunOptions = {}): ChildProcess {
-  return start(process.execPath, [LAUNCHER, ...args], options);
+  return startCommand(process.execPath, [LAUNCHER, ...args], options);
 }
 
 export async function runProgram(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
@@ -38,7 +38,7 @@ export async function runOnTerminal(args: readonly string[], options: RunOptions
   const command = [process.execPath, LAUNCHER, ...args]
     .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
     .join(" ");
-  const child = start("script", ["-qec", command, "/dev/null"], options);
+  const child = startCommand("script", ["-qec", command, "/dev/null"], options);
   if (options.prompt === undefined) return finish(child, options.input);
   await printed(child, options.prompt);
   return finish(child, options.input);
@@ -56,7 +56,7 @@ export async function runCommand(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<Finished> {
-  return finish(start(command, args, options), options.input);
+  return finish(startCommand(command, args, options), options.input);
 }
 
 /** A folder that is gone when the test is over. */
@@ -78,7 +78,12 @@ async function printed(child: ChildProcess, prompt: string): Promise<void> {
   stdout.unshift(seen);
 }
 
-function start(command: string, args: readonly string[], { env, cwd }: RunOptions): ChildProcess {
+/** Starts any other program; it is killed when the test ends, if it still runs then. */
+export function startCommand(
+  command: string,
+  args: readonly string[],
+  { env, cwd }: RunOptions = {},
+): ChildProcess {
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(command, args, {
     cwd: cwd ?? tmpdir(),

@@ -83,6 +83,9 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     clientIdMade: nothing,
     receiptDamaged: nothing,
     ready: nothing,
+    diskFull: nothing,
+    diskHasRoom: nothing,
+    stuck: nothing,
     ...heard,
   };
 }

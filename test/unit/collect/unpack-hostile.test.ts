@@ -197,7 +197,7 @@ afterEach(async () => {
   await unpacking.close();
 });
 
-describe("an archive is refused, and leaves nothing behind, with", () => {
+describe("I5 no escape: an archive is refused, and leaves nothing behind, with", () => {
   for (const [what, { entries, whole, says, code = "ARCHIVE_WRONG", wanted = AB, limits }] of Object.entries(
     CASES,
   )) {

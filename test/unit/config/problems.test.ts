@@ -46,6 +46,11 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ],
     ["handoff", "{ fileMode: 0999 }", '"0999" is not three octal digits such as "0640"'],
     ["handoff", '{ fileMode: "4755" }', '"4755" is not three octal digits such as "0640"'],
+    [
+      "handoff",
+      '{ folderMode: "0550" }',
+      '"0550" must let the owner read, write and enter: begin it with 07',
+    ],
     ["handoff", "{ marker: a/b }", 'handoff.marker: "a/b" is not none or a plain file name'],
     ["handoff", "{ marker: '..' }", 'handoff.marker: ".." is not none or a plain file name'],
     ["handoff", "{ marker: sha256sums }", '"sha256sums" cannot be used: Inlet writes SHA256SUMS itself'],

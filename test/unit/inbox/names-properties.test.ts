@@ -70,7 +70,7 @@ function expectPortable(name: string): void {
   expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);
 }
 
-describe("whatever the names are", () => {
+describe("I5 no escape: whatever the names are", () => {
   test("each file gets one, that every file system can hold, inside the folder", () => {
     fc.assert(
       fc.property(list, (files) => {

@@ -1,9 +1,10 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { RECEIPT_VERSION, type Receipt, type ReceiptState, TRANSITIONS } from "../../../src/model/receipt.ts";
+import { type Receipt, type ReceiptState, TRANSITIONS } from "../../../src/model/receipt.ts";
 import { openReceipts } from "../../../src/receipts/files.ts";
 import { makeFolder } from "../../support/program.ts";
+import { makeReceipt } from "../../support/receipt.ts";
 
 const KEY = { mailbox: "orders@example.com", trackingId: "20260301-080000-abc" };
 
@@ -86,26 +87,7 @@ describe("receipts", () => {
 });
 
 function receipt(state: ReceiptState): Receipt {
-  const nothing = {
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires: undefined,
-    folder: undefined,
-  };
-  return {
-    version: RECEIPT_VERSION,
-    ...KEY,
-    transferId: "t",
-    sender: "a@example.org",
-    state,
-    ...nothing,
-    attempts: 0,
-    refusedPasswords: 0,
-    unansweredPasswords: 0,
-    refusedFingerprints: [],
-    at: { [state]: "2026-03-01T08:00:00.000Z" },
-  };
+  return makeReceipt({ ...KEY, state, at: { [state]: "2026-03-01T08:00:00.000Z" } });
 }
 
 async function open(work: string): Promise<string[]> {

@@ -1,0 +1,219 @@
+/** I6 no contagion: a full disk, of bytes or of inodes, pauses intake with one message, and loses nothing. */
+import type { ChildProcess } from "node:child_process";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, test } from "vitest";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { openConsumersEye } from "../support/consumers-eye.ts";
+import { findProgram } from "../support/debian.ts";
+import { makeFolder, ROOT, startCommand } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const SMALL_DISK = "size=6M,nr_inodes=120";
+const SENDER = "anna@supplier.example";
+const PLANS = ["t1", "t2", "t3"].map((trackingId) =>
+  transferPlan({ trackingId, files: [{ name: "data.bin", generate: { bytes: 1_000_000 } }] }),
+);
+
+describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s", (kind) => {
+  test("before the first start: it waits, says so once, and begins when there is room", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const disk = await openSmallDisk();
+    disk.fill(kind);
+    const daemon = await disk.startDaemon(simulator);
+    await expect.poll(() => daemon.alarms()).toHaveLength(1);
+    await someTries();
+    disk.free();
+    await expect.poll(() => disk.delivered()).toEqual(["t1", "t2", "t3"]);
+    await daemon.stop();
+    daemon.expectOneAlarm();
+  });
+
+  test("while a transfer arrives: it goes on where it was when there is room", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS.slice(0, 1) });
+    simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 400_000, seconds: 1 } });
+    const disk = await openSmallDisk();
+    const daemon = await disk.startDaemon(simulator);
+    await expect.poll(() => disk.stagedBytes()).toBeGreaterThan(100_000);
+    disk.fill(kind);
+    await expect.poll(() => daemon.alarms()).toHaveLength(1);
+    const { info } = simulator.totals();
+    await someTries();
+    // Nothing is asked of the service while there is no room.
+    if (kind === "bytes") expect(simulator.totals().info).toBeLessThanOrEqual(info + 1);
+    expect(disk.delivered()).toEqual([]);
+    disk.free();
+    await expect.poll(() => disk.delivered()).toEqual(["t1"]);
+    await daemon.stop();
+    daemon.expectOneAlarm();
+    if (kind === "bytes") expect(simulator.requests().some(({ status }) => status === 206)).toBe(true);
+  });
+
+  test("after a delivery, and over a restart: nothing is lost, and nothing delivered twice", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS.slice(0, 1) });
+    const disk = await openSmallDisk();
+    const first = await disk.startDaemon(simulator);
+    await expect.poll(() => disk.delivered()).toEqual(["t1"]);
+    disk.fill(kind);
+    for (const plan of PLANS.slice(1)) simulator.addTransfer(plan);
+    await expect.poll(() => first.alarms()).toHaveLength(1);
+    await first.stop();
+    const second = await disk.startDaemon(simulator);
+    await expect.poll(() => second.alarms()).toHaveLength(1);
+    await someTries();
+    disk.free();
+    await expect.poll(() => disk.delivered()).toEqual(["t1", "t2", "t3"]);
+    await second.stop();
+    second.expectOneAlarm();
+    expect(second.said("delivered")).toEqual(["t2", "t3"]);
+  });
+});
+
+test("a transfer that does not fit waits, while a smaller one goes by", async () => {
+  const large = transferPlan({
+    trackingId: "large",
+    files: [{ name: "x", generate: { bytes: 50_000_000 } }],
+  });
+  const simulator = await openTestSimulator({
+    transfers: [{ ...large, expiresInSeconds: 2 * 24 * 3600 }, ...PLANS.slice(0, 2)],
+  });
+  const disk = await openSmallDisk();
+  const daemon = await disk.startDaemon(simulator);
+  await expect.poll(() => disk.delivered()).toEqual(["t1", "t2"]);
+  await expect.poll(() => daemon.alarms()).toHaveLength(1);
+  expect(daemon.alarms()[0]?.fault).toMatchObject({ code: "DISK_FULL" });
+  const { info } = simulator.totals();
+  await someTries();
+  expect(simulator.totals().info).toBe(info);
+  await daemon.stop();
+});
+
+/** Long enough for a daemon with little patience to try again several times. */
+async function someTries(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 600));
+}
+
+interface Line {
+  readonly level: number;
+  readonly msg: string;
+  readonly trackingId?: string;
+  readonly fault?: { readonly code: string };
+}
+
+interface WatchedDaemon {
+  /** Lines of level warn and worse. */
+  alarms(): Line[];
+  /** The transfers of which this was said, in the order of their ids. */
+  said(message: string): (string | undefined)[];
+  /** One when it began, and one when it was over; nothing else that alarms. */
+  expectOneAlarm(): void;
+  stop(): Promise<void>;
+}
+
+/** A small file system that ends with the test, in a name space of its own: others see it through the process there. */
+async function openSmallDisk() {
+  const mountPoint = await makeFolder();
+  const [unshare, mount] = await Promise.all(
+    ["unshare", "mount"].map((name) => findProgram(name, [name === "mount" ? "mount" : "util-linux"])),
+  );
+  const script = `${mount?.path} -t tmpfs -o ${SMALL_DISK} tmpfs "$0" && echo mounted && exec cat`;
+  const args = ["-m", "--propagation", "private", "sh", "-c", script, mountPoint];
+  const holder = startCommand(unshare?.path ?? "", args);
+  const lines = linesOf(holder);
+  // Where it never comes, the output says why: a file system can be mounted by root only.
+  await expect.poll(() => lines.join("\n")).toBe("mounted");
+  const seen = join(`/proc/${holder.pid}/root`, mountPoint);
+  const inbox = join(seen, "inbox");
+  const eye = openConsumersEye(inbox);
+  const ballast = join(seen, "ballast");
+  const nsenter = await findProgram("nsenter", ["util-linux"]);
+  return {
+    fill(kind: "bytes" | "inodes"): void {
+      mkdirSync(ballast);
+      for (let number = 0; ; number++) {
+        try {
+          if (kind === "bytes") appendFileSync(join(ballast, "bytes"), Buffer.alloc(4096));
+          else appendFileSync(join(ballast, String(number)), "");
+        } catch {
+          return;
+        }
+      }
+    },
+    free: () => rmSync(ballast, { recursive: true }),
+    delivered(): string[] {
+      const folder = join(inbox, MAILBOX, SENDER);
+      const names = namesIn(folder);
+      for (const name of names) expect(readFileSync(join(folder, name, "data.bin"))).toHaveLength(1_000_000);
+      return names;
+    },
+    stagedBytes(): number {
+      const staging = join(inbox, ".inlet/staging");
+      const parts = namesIn(staging).map((name) => join(staging, name, "content/data.bin"));
+      return parts.reduce((sum, path) => sum + lengthOf(path), 0);
+    },
+    async startDaemon({ url, clientId }: Simulator): Promise<WatchedDaemon> {
+      const task = JSON.stringify({ url, clientId, folder: mountPoint });
+      const child = startCommand(nsenter.path, [
+        `--mount=/proc/${holder.pid}/ns/mnt`,
+        process.execPath,
+        join(ROOT, "test/support/daemon-child.ts"),
+        task,
+      ]);
+      return watchDaemon(child, async () => {
+        await eye.close();
+        expect(eye.complaints).toEqual([]);
+      });
+    },
+  };
+}
+
+function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): WatchedDaemon {
+  const lines = linesOf(child);
+  const parsed = () => lines.map((line) => JSON.parse(line) as Line);
+  const alarms = () => parsed().filter(({ level }) => level >= 40);
+  return {
+    alarms,
+    said: (message) =>
+      parsed()
+        .filter(({ msg }) => msg === message)
+        .map(({ trackingId }) => trackingId)
+        .toSorted(),
+    expectOneAlarm() {
+      expect(alarms().map(({ msg }) => msg)).toEqual(["the disk is full: intake pauses until there is room"]);
+      expect(parsed().filter(({ msg }) => msg === "there is room on the disk again")).toHaveLength(1);
+    },
+    async stop() {
+      const ended = new Promise((resolve) => child.once("close", resolve));
+      child.kill("SIGTERM");
+      expect(await ended).toBe(0);
+      await onStopped();
+    },
+  };
+}
+
+function linesOf(child: ChildProcess): string[] {
+  const lines: string[] = [];
+  if (child.stdout === null || child.stderr === null) throw new Error("no pipes");
+  for (const input of [child.stdout, child.stderr]) {
+    createInterface({ input }).on("line", (line) => lines.push(line));
+  }
+  return lines;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+function lengthOf(path: string): number {
+  try {
+    return readFileSync(path).length;
+  } catch {
+    return 0;
+  }
+}
