@@ -38,7 +38,9 @@ export async function openReceipts(work: string): Promise<Receipts> {
 
   const find = async (key: ReceiptKey) => {
     const { openPath, shard, name } = pathsOf(key);
-    return (await read(join(shard, `${name}.json`))) ?? (await read(openPath));
+    // In this order: one that becomes final between the two is found by the second, and never by neither.
+    const open = await read(openPath);
+    return (await read(join(shard, `${name}.json`))) ?? open;
   };
 
   /** A crash came between the final receipt and what follows it: the line in the journal may be there twice. */
