@@ -1,11 +1,13 @@
 /** The whole life of the daemon: open in order, work, wait, close in reverse. Only this file and the commands construct. */
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
-import { faultOfDisk, makeFolderDurably } from "./base/durable.ts";
+import { clearTemporaries, faultOfDisk, makeFolderDurably } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
+import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
 import { Secret } from "./base/secret.ts";
 import { collectTransfer } from "./collect/collect.ts";
@@ -13,19 +15,21 @@ import type { CollectTools, Patience } from "./collect/tools.ts";
 import { keepClientId } from "./config/client-id.ts";
 import type { MailboxSettings, Settings } from "./config/settings.ts";
 import { lockInbox } from "./inbox/lock.ts";
+import { joinMembers } from "./inbox/members.ts";
 import { openInbox } from "./inbox/open.ts";
+import { findLink } from "./mailbox/links.ts";
 import { pollMailbox } from "./mailbox/poll.ts";
 import { findState } from "./mailbox/reconcile.ts";
 import { MailboxState } from "./mailbox/state.ts";
 import { Tokens } from "./mailbox/tokens.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
+import { clearLeftOvers, learnUnfinished } from "./mailbox/unfinished.ts";
 import { DONE } from "./model/job.ts";
 import { openPasswords } from "./passwords/open.ts";
-import type { Passwords } from "./passwords/port.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
-import { createEmbeddedQueue } from "./queue/embedded.ts";
+import { openQueue } from "./queue/open.ts";
+import type { JobQueue } from "./queue/port.ts";
 import { openReceipts } from "./receipts/files.ts";
-import type { Receipts } from "./receipts/port.ts";
 import { openService } from "./service/open.ts";
 import type { ServicePort } from "./service/port.ts";
 
@@ -48,6 +52,11 @@ export type DaemonWatch = CollectTools["watch"] &
     diskHasRoom(pausedForMs: number): void;
     /** A client id was made, and an administrator has to register it. */
     clientIdMade(origin: string, path: string): void;
+    /** Work in hand goes on, nothing new is begun. Not told again until it was over. */
+    queueLost(fault: Fault): void;
+    queueBack(lostForMs: number): void;
+    /** Redis may forget jobs by itself: its policy is not `noeviction`. */
+    queueForgets(policy: string): void;
     receiptDamaged(path: string, reason: string): void;
     ready(): void;
   };
@@ -55,12 +64,16 @@ export type DaemonWatch = CollectTools["watch"] &
 export interface DaemonOutcome {
   /** How many polls failed. */
   readonly failedPolls: number;
-  /** How many transfers wait for something, or are quarantined. */
+  /** How many transfers are not finished, or are quarantined. */
   readonly unsettled: number;
 }
 
+const POLLS_AT_ONCE = 8;
 /** Beside those for downloads. */
 const POLL_CONNECTIONS = 4;
+
+/** Another process may discover a transfer and be gone before anybody else has heard of it. */
+const LEARN_EVERY_MS = 10 * 60_000;
 
 /** What stands for the start itself among those that a full disk meets. */
 const START = "start";
@@ -78,7 +91,10 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     try {
       return await live(settings, options, diskFull);
     } catch (error) {
-      const fault = asFault(faultOfDisk(error, settings.inbox));
+      // What failed first counts, not what closing made of it.
+      const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
+      const fault = asFault(faultOfDisk(cause, settings.inbox));
+      if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
       if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
       diskFull.meets(START, fault);
       await pause(patience.diskMs, undefined, { signal: stop }).catch(() => {});
@@ -89,18 +105,31 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
 async function live(settings: Settings, options: DaemonOptions, diskFull: Outage): Promise<DaemonOutcome> {
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
+  const isShared = settings.queue !== "embedded";
   for (const folder of [settings.inbox, settings.work, settings.state, join(settings.state, "tokens")]) {
     await makeFolderDurably(folder, folder === settings.inbox ? settings.handoff.folderMode : 0o700);
   }
-  scope.use(await lockInbox(settings.work, clock.now()), (lock) => lock.release());
-  const receipts = scope.use(await openReceipts(settings.work), (opened) => opened.close());
-  const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes);
-  const passwords = await openPasswords(settings.state);
-  const mailboxes = await openMailboxes(settings, scope, clock, receipts, options);
-  await clearLeftOvers(inbox.staging, passwords, receipts, mailboxes);
-  const queue = scope.use(
-    createEmbeddedQueue({ places: settings.limits.transfers, random: Math.random }),
-    (opened) => opened.close(options.graceMs),
+  for (const folder of [settings.state, join(settings.state, "tokens")]) {
+    await clearTemporaries(folder, clock.now());
+  }
+  const kind = isShared ? "shared" : "alone";
+  scope.use(await lockInbox(settings.work, kind, clock.now()), (lock) => lock.release());
+  const members = scope.use(await joinMembers(settings.work), (joined) => joined.leave());
+  const receipts = await openReceipts(settings.work, {
+    alone: !isShared,
+    nowMs: clock.now(),
+    ...(isShared ? { writer: hostname().replace(/[^A-Za-z0-9-]/g, "_") } : {}),
+  });
+  const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
+  const passwords = await openPasswords(settings.state, clock.now());
+  const mailboxes = await openMailboxes(settings, scope, clock, options);
+  await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
+  if (isShared) {
+    const learn = () => learnUnfinished(receipts, mailboxes, () => {}).catch(() => {});
+    scope.use(setInterval(learn, LEARN_EVERY_MS), (timer) => clearInterval(timer));
+  }
+  const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
+    opened.close(options.graceMs),
   );
 
   diskFull.isPast(START);
@@ -118,11 +147,12 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
     watch,
   };
   let failedPolls = 0;
+  const pollByName = async (name: string, signal: AbortSignal) => {
+    const state = mailboxes.get(name);
+    if (state !== undefined && !(await pollMailbox(poll, state, signal))) failedPolls++;
+  };
   await queue.start({
-    async poll(name, signal) {
-      const state = mailboxes.get(name);
-      if (state !== undefined && !(await pollMailbox(poll, state, signal))) failedPolls++;
-    },
+    poll: pollByName,
     async collect(job, signal) {
       const state = mailboxes.get(job.mailbox);
       return state === undefined ? DONE : collectTransfer(collect, sourceOf(state), job, signal);
@@ -132,31 +162,48 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
     watchDropFolder(settings.state, (trackingId) => {
       for (const [name, { undelivered }] of mailboxes) {
         const known = undelivered.get(trackingId);
-        if (known !== undefined) void queue.hurry(jobOf(receipts, name, trackingId, known.expiresMs));
+        if (known === undefined) continue;
+        // Where the queue cannot be reached, the next poll finds the password.
+        queue.hurry(jobOf(receipts, name, trackingId, known.expiresMs)).catch(() => {});
       }
     }),
     (watcher) => watcher.close(),
   );
 
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
-  await queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
-  watch.ready();
-  if (options.mode === "once") await Promise.race([queue.idle(), stopped(stop)]);
-  else await stopped(stop);
-  return { failedPolls, unsettled: await countUnsettled(receipts, inbox.quarantine) };
+  if (options.mode === "once") {
+    watch.ready();
+    await runInParallel(POLLS_AT_ONCE, active, ({ name }) => pollByName(name, stop));
+    await Promise.race([queue.idle(), stopped(stop)]);
+  } else {
+    await queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
+    watch.ready();
+    await stopped(stop);
+  }
+  const [unfinished, kept] = await Promise.all([receipts.openNames(), readdir(inbox.quarantine)]);
+  return { failedPolls, unsettled: unfinished.length + kept.length };
 }
 
-async function countUnsettled(receipts: Receipts, quarantine: string): Promise<number> {
-  let count = (await readdir(quarantine)).length;
-  for await (const { state } of receipts.open(() => {})) if (state === "waiting") count++;
-  return count;
+/** One service for all: where it asks for fewer requests, all of them wait. */
+function openEngine(settings: Settings, options: DaemonOptions, clock: Clock): Promise<JobQueue> {
+  const { watch, mode, stop } = options;
+  return openQueue(settings.queue, {
+    places: settings.limits.transfers,
+    mode,
+    oneService: new Set(settings.mailboxes.map(({ service }) => service)).size === 1,
+    outage: new Outage(clock, {
+      began: (fault) => watch.queueLost(fault),
+      ended: (lastedMs) => watch.queueBack(lastedMs),
+    }),
+    onForgetful: (policy) => watch.queueForgets(policy),
+    signal: stop,
+  });
 }
 
 async function openMailboxes(
   settings: Settings,
   scope: Scope,
   clock: Clock,
-  receipts: Receipts,
   { watch, stop }: DaemonOptions,
 ): Promise<Map<string, MailboxState>> {
   const folder = join(settings.state, "tokens");
@@ -169,10 +216,6 @@ async function openMailboxes(
     services.set(described, service);
     const tokens = new Tokens(mailbox, service, described.token, folder, clock);
     mailboxes.set(mailbox.name, new MailboxState(mailbox, service, tokens));
-  }
-  for await (const receipt of receipts.open((path, reason) => watch.receiptDamaged(path, reason))) {
-    const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
-    mailboxes.get(receipt.mailbox)?.undelivered.set(receipt.trackingId, { expiresMs });
   }
   return mailboxes;
 }
@@ -191,30 +234,12 @@ async function open(
   return openService({ ...described, clientId, connections, idListForm: "repeat" });
 }
 
-/** What a crash left of transfers that nobody works on any more: files put together, and passwords kept. */
-async function clearLeftOvers(
-  staging: string,
-  passwords: Passwords,
-  receipts: Receipts,
-  mailboxes: ReadonlyMap<string, MailboxState>,
-): Promise<void> {
-  const unsettled = [...mailboxes].flatMap(([mailbox, { undelivered }]) =>
-    [...undelivered.keys()].map((trackingId) => ({ mailbox, trackingId })),
-  );
-  await passwords.forgetOthers(unsettled);
-  const wanted = new Set(unsettled.map((key) => receipts.folderName(key)));
-  for (const name of await readdir(staging)) {
-    if (!wanted.has(name)) await rm(join(staging, name), { recursive: true, force: true });
-  }
-}
-
 function sourceOf(state: MailboxState) {
   return {
     mailbox: state.mailbox,
     service: state.service,
     health: state.health,
-    linkOf: (trackingId: string) => state.links.get(trackingId),
-    isVanished: (trackingId: string) => state.vanished.has(trackingId),
+    linkOf: (trackingId: string, signal: AbortSignal) => findLink(state, trackingId, signal),
     stateOf: (trackingId: string, signal: AbortSignal) => findState(state, trackingId, signal),
   };
 }

@@ -50,6 +50,9 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   SECRET_UNREADABLE: "usage",
   RECEIPT_UNREADABLE: "attention",
   INBOX_HELD: "usage",
+  QUEUE_UNREACHABLE: "unreachable",
+  QUEUE_UNSUITABLE: "usage",
+  CLAIM_LOST: "failed",
   UNEXPECTED: "failed",
   STOPPED: "interrupted",
 };

@@ -7,9 +7,12 @@
  */
 import { randomBytes } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
-import { type FileHandle, link, lstat, mkdir, open, rename, rm, unlink } from "node:fs/promises";
+import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Fault } from "./faults.ts";
+
+const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
+const ABANDONED_MS = 60 * 60_000;
 
 const steps = channel("inlet:durable-step");
 
@@ -19,15 +22,17 @@ export function durableStep(name: string): void {
 }
 
 /**
- * Has `write` fill a new file under a temporary name beside `target`, and gives it its name only when that is done
- * and the bytes are on the disk. Whatever fails leaves nothing behind. Never overwrites: throws `TARGET_EXISTS`.
+ * Has `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name only when
+ * that is done and the bytes are on the disk. Whatever fails leaves nothing behind. Never overwrites: throws
+ * `TARGET_EXISTS`.
  */
 export async function createDurably(
   target: string,
   write: (file: FileHandle) => Promise<void>,
+  folder: string = dirname(target),
 ): Promise<void> {
   if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
-  await withTemporary(target, 0o600, write, (temporary) => giveNewName(temporary, target));
+  await withTemporary(target, 0o600, write, (temporary) => giveNewName(temporary, target), folder);
 }
 
 /**
@@ -83,12 +88,24 @@ export async function syncFolder(path: string): Promise<void> {
   await withHandle(path, "r", (handle) => handle.sync());
 }
 
+/** Throws where that cannot be told: an answer would be a guess, and decisions rest on it. */
 export async function exists(path: string): Promise<boolean> {
   try {
     await lstat(path);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw faultOfDisk(error, path);
+  }
+}
+
+/** Takes away temporary files that a crash left behind: those that nobody can be writing any more. */
+export async function clearTemporaries(folder: string, nowMs: number): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!TEMPORARY.test(name)) continue;
+    const { mtimeMs } = await lstat(join(folder, name)).catch(() => ({ mtimeMs: nowMs }));
+    if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true });
   }
 }
 

@@ -1,5 +1,6 @@
 /** Errors that carry a verdict, so that whoever catches one knows what to do without guessing. */
-import { FAULT_CODES, type FaultCode, type Verdict } from "./fault-codes.ts";
+import { FAULT_CODES, type FaultCode } from "./fault-codes.ts";
+import type { Verdict } from "./verdict.ts";
 
 export interface FaultDetails {
   /** What exactly happened, for the operator: never a secret, never an href. */

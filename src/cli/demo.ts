@@ -125,6 +125,10 @@ function narrate(
     expiresSoon: quiet,
     diskFull: (fault) => tell(context, `✗ ${fault.message}`),
     diskHasRoom: quiet,
+    queueLost: quiet,
+    queueBack: quiet,
+    queueForgets: quiet,
+    lost: quiet,
     stuck: (_receipt, fault) => tell(context, `✗ ${fault.message}`),
     discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
     progressed(receipt, bytes, total) {

@@ -13,6 +13,11 @@ export function tellLog(log: Log): DaemonWatch {
     receiptDamaged: (file, reason) => log.error({ file, reason }, "a receipt cannot be read"),
     diskFull: (fault) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
     diskHasRoom: (pausedForMs) => log.info(pausedFor(pausedForMs), "there is room on the disk again"),
+    queueLost: (fault) =>
+      log.error({ fault }, "the queue cannot be reached: nothing new is begun until it can"),
+    queueBack: (lostForMs) => log.info(pausedFor(lostForMs), "the queue can be reached again"),
+    queueForgets: (policy) =>
+      log.warn({ policy }, "Redis may forget jobs: set its maxmemory-policy to noeviction"),
     polled: (mailbox, listed, discovered) => log.debug({ mailbox, listed, discovered }, "polled"),
     pollFailed(mailbox, fault, first) {
       const level = first && !isToldForAll(fault) ? "warn" : "debug";
@@ -31,6 +36,7 @@ export function tellLog(log: Log): DaemonWatch {
       const level = told.isNew(receipt, `stuck ${fault.code}`) ? "error" : "debug";
       log[level]({ ...factsOf(receipt), state: receipt.state, fault }, "stuck, and tried again");
     },
+    lost: (receipt) => log.info(factsOf(receipt), "another worker has taken it over"),
     stateChanged: (receipt, fault) => tellState(log, told, receipt, fault),
   };
 }

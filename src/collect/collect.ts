@@ -1,6 +1,6 @@
 /**
- * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the
- * last one is visible outside. However it ends, the receipt says so.
+ * The story of one transfer: claim → open → plan → fetch → verify → deliver. Each step is safe to run twice, and only
+ * the last one is visible outside. However it ends, the receipt says so.
  */
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,15 +8,15 @@ import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { type CollectJob, DONE, type Next } from "../model/job.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
-import { deliver, finishContent } from "./deliver.ts";
+import { deliver, finishContent, resumeDelivery } from "./deliver.ts";
 import { type FetchContext, fetchFiles } from "./fetch.ts";
 import { fetchZip } from "./fetch-zip.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
-import { Record } from "./record.ts";
-import { endIfGone, hasRoom, settleFault } from "./settle.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import { entered, Record } from "./record.ts";
+import { cannotClaim, endIfGone, hasRoom, settleFault } from "./settle.ts";
+import type { CollectTools, Source, StagedSource } from "./tools.ts";
 
 export async function collectTransfer(
   tools: CollectTools,
@@ -25,44 +25,74 @@ export async function collectTransfer(
   signal: AbortSignal,
 ): Promise<Next> {
   // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
-  const receipt = await tools.receipts.find(job).catch(() => undefined);
-  if (receipt === undefined || isFinal(receipt)) return DONE;
-  const record = new Record(tools, receipt);
+  const found = await tools.receipts.find(job).catch(() => undefined);
+  if (found === undefined || isFinal(found)) return DONE;
+  // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
+  const begins = found.state !== "delivering" && !job.vanished;
+  if (begins && !(await tools.inbox.hasRoom(job.key)))
+    return { kind: "again", afterMs: tools.patience.diskMs };
+  const record = new Record(tools, found);
   try {
-    const next = await collect(tools, source, record, signal);
-    if (next === DONE) hasRoom(tools, record);
-    return next;
+    const claimed = await tools.receipts.claim(job, (receipt) => begin(receipt, job, tools.clock.now()));
+    if (claimed === undefined) return DONE;
+    return await work(tools, source, job, claimed, signal);
   } catch (error) {
-    return settleFault(tools, source, record, asFault(error), signal);
+    return cannotClaim(tools, record, asFault(error));
+  }
+}
+
+/** Delivering is taken up where it was; one that vanished is asked after before anything else. */
+function begin(receipt: Receipt, { vanished }: CollectJob, nowMs: number): Receipt {
+  if (vanished || receipt.state === "delivering") return receipt;
+  return entered(receipt, "collecting", nowMs, { attempts: receipt.attempts + 1 });
+}
+
+async function work(
+  tools: CollectTools,
+  source: Source,
+  job: CollectJob,
+  claimed: Receipt,
+  signal: AbortSignal,
+): Promise<Next> {
+  const record = new Record(tools, claimed);
+  if (claimed.state === "collecting") tools.watch.stateChanged(claimed);
+  const stage = await tools.inbox.stage(job.key, claimed.fence, claimed.state === "delivering");
+  try {
+    await collect(tools, { ...source, stage }, record, job.vanished, signal);
+    hasRoom(tools, record);
+    return DONE;
+  } catch (error) {
+    return await settleFault(tools, { ...source, stage }, record, asFault(error), signal);
+  } finally {
+    stage.release();
   }
 }
 
 async function collect(
   tools: CollectTools,
-  source: Source,
+  source: StagedSource,
   record: Record,
+  vanished: boolean,
   signal: AbortSignal,
-): Promise<Next> {
-  const staging = join(tools.inbox.staging, record.key);
-  if (record.receipt.state === "delivering" && record.receipt.folder !== undefined) {
-    await deliver(tools, source, record, join(staging, "content"), record.receipt.folder);
-    return DONE;
+): Promise<void> {
+  const { folder } = record.receipt;
+  if (record.receipt.state === "delivering" && folder !== undefined) {
+    return resumeDelivery(tools, source, record, folder);
   }
-  const { trackingId } = record.receipt;
-  if (source.isVanished(trackingId) && (await endIfGone(tools, source, record, signal))) return DONE;
-  // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
-  if (!(await tools.inbox.hasRoom(record.key))) return { kind: "again", afterMs: tools.patience.diskMs };
-  await record.enter("collecting", { attempts: record.receipt.attempts + 1 });
+  if (vanished) {
+    if (await endIfGone(tools, source, record, signal)) return;
+    await record.enter("collecting", { attempts: record.receipt.attempts + 1 });
+  }
   const transfer = await openTransfer(tools, source, record, signal);
-  if (transfer === undefined) return DONE;
-  const plan = planTransfer(transfer, source.mailbox, tools.limits, tools.handoff, tools.inbox, staging);
+  if (transfer === undefined) return;
+  const { mailbox, stage } = source;
+  const plan = planTransfer(transfer, mailbox, tools.limits, tools.handoff, tools.inbox, stage.folder);
   const digests = await fetchContent(tools, source, record, transfer, plan, signal);
   const message = await fetchMessage(source.service, transfer.access, plan, signal);
   await finishContent(tools, record, plan, { digests, message, subject: transfer.subject });
-  demandVerification(plan, source.mailbox.verify);
+  demandVerification(plan, mailbox.verify);
   signal.throwIfAborted();
-  await deliver(tools, source, record, plan.content, layoutOf(tools, source, record.receipt, transfer));
-  return DONE;
+  await deliver(tools, source, record, layoutOf(tools, source, record.receipt, transfer));
 }
 
 /** Room first, then the bytes: by the planned way, or, where the ZIP is not what it should be, by single files. */

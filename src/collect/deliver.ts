@@ -1,5 +1,5 @@
 /** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { chmod, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   durableStep,
@@ -10,12 +10,15 @@ import {
   syncFile,
   syncFolder,
 } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
-import { MANIFEST, type Plan, SUMS } from "./plan.ts";
+import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
 import type { Record } from "./record.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { CollectTools, StagedSource } from "./tools.ts";
 
 const SYNCS_AT_ONCE = 8;
+/** `KEY/FENCE-MEMBER/content`. */
+const LEVELS_STAGED = 3;
 
 /** Adds manifest, sums and marker, sets modes, and has all of it on the disk. */
 export async function finishContent(
@@ -36,42 +39,66 @@ export async function finishContent(
     };
     await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, finish));
     await chmod(plan.content, handoff.folderMode);
-    await syncFolder(plan.content);
-    await syncFolder(dirname(plan.content));
+    await syncFolders(plan.content);
     durableStep("content synced");
   } catch (error) {
     throw faultOfDisk(error, plan.content);
   }
 }
 
-/**
- * Receipt `delivering`, one rename, receipt `delivered`. Safe to run again after a crash at any point: where the
- * staged folder is still there the rename did not happen, where it is not it did, whatever became of it since.
- */
+/** The folder and those above it, up to the one of all that is staged: each may be new. */
+async function syncFolders(content: string): Promise<void> {
+  for (let folder = content, level = 0; level <= LEVELS_STAGED; folder = dirname(folder), level++) {
+    await syncFolder(folder);
+  }
+}
+
+/** Receipt `delivering`, one rename, receipt `delivered`. Throws `CLAIM_LOST` where somebody else has the content now. */
 export async function deliver(
   tools: CollectTools,
-  { mailbox }: Source,
+  source: StagedSource,
   record: Record,
-  content: string,
   folder: string,
 ): Promise<void> {
-  const { inbox, handoff, passwords } = tools;
+  const { inbox, handoff } = tools;
+  const content = join(source.stage.folder, CONTENT);
   try {
-    if (await exists(content)) {
-      const free = await freeFolder(inbox.root, folder);
-      const target = join(inbox.root, free);
-      await makeFolderDurably(dirname(target), handoff.folderMode);
-      if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
-        await record.enter("delivering", { folder: free });
-      }
-      await renameDurably(content, target);
+    const free = await freeFolder(inbox.root, folder);
+    const target = join(inbox.root, free);
+    await makeFolderDurably(dirname(target), handoff.folderMode);
+    if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
+      await record.enter("delivering", { folder: free });
     }
-    await record.enter("delivered");
-    await rm(dirname(content), { recursive: true, force: true });
-    await passwords.settled(mailbox, record.receipt.trackingId);
+    if (!(await exists(content))) throw new Fault("CLAIM_LOST", { detail: record.receipt.trackingId });
+    await renameDurably(content, target);
+    await finish(tools, source, record);
   } catch (error) {
     throw faultOfDisk(error, join(inbox.root, folder));
   }
+}
+
+/**
+ * After a crash at any point, or from one that has lost its claim: where the staged folder is still there the rename
+ * did not happen, and now nobody else can do it; where it is not it did, whatever became of it since.
+ */
+export async function resumeDelivery(
+  tools: CollectTools,
+  source: StagedSource,
+  record: Record,
+  folder: string,
+): Promise<void> {
+  if (await exists(join(source.stage.folder, CONTENT))) return deliver(tools, source, record, folder);
+  await finish(tools, source, record);
+}
+
+async function finish(
+  { passwords }: CollectTools,
+  { stage, mailbox }: StagedSource,
+  record: Record,
+): Promise<void> {
+  await record.enter("delivered");
+  await stage.clear();
+  await passwords.settled(mailbox, record.receipt.trackingId);
 }
 
 /** The folder itself, or the first of `FOLDER-2`, `FOLDER-3` … that is not there: nothing is ever replaced. */

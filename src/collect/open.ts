@@ -26,13 +26,17 @@ export async function openTransfer(
   signal: AbortSignal,
 ): Promise<OpenedTransfer | undefined> {
   const { service, mailbox, health } = source;
-  const { trackingId, sender, transferId } = record.receipt;
+  const { trackingId, sender, transferId, passwordInLink } = record.receipt;
   // An attempt without an answer is spent: while the service is shaky, ask it something harmless first.
   if (health.shaky || record.receipt.unansweredPasswords > 0) await service.apiVersions(signal);
   const proof = await tools.passwords.prove(
     {
       mailbox,
-      query: { trackingId, sender, link: source.linkOf(trackingId) },
+      query: {
+        trackingId,
+        sender,
+        link: async () => (passwordInLink ? source.linkOf(trackingId, signal) : undefined),
+      },
       receipt: record.receipt,
       save: (receipt) => record.save(receipt),
       send: (password) => service.information({ transferId, password }, signal),

@@ -6,6 +6,8 @@ import type { Checksum } from "../model/checksum.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { OpenedTransfer } from "./open.ts";
 
+/** What is put together stands here, and is delivered as a whole. */
+export const CONTENT = "content";
 export const MANIFEST = "transfer.json";
 export const SUMS = "SHA256SUMS";
 export const MESSAGE = "message.eml";
@@ -70,7 +72,7 @@ export function planTransfer(
     })),
     totalBytes,
     neededBytes: way === "zip" ? announced * 2 : announced,
-    content: join(staging, "content"),
+    content: join(staging, CONTENT),
     zip: join(staging, "transfer.zip"),
   };
 }

@@ -1,22 +1,20 @@
 /** Where a transfer goes that we will not vouch for: what was received of it, and a file that says why. */
-import { rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, faultOfDisk, makeFolderDurably, renameDurably } from "../base/durable.ts";
+import { faultOfDisk, renameDurably, syncFile, syncFolder } from "../base/durable.ts";
 import { describeFault, type Fault } from "../base/faults.ts";
 import type { Record } from "./record.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { CollectTools, StagedSource } from "./tools.ts";
 
 export async function quarantine(
   { inbox, passwords, clock }: CollectTools,
-  { mailbox }: Source,
+  { mailbox, stage }: StagedSource,
   record: Record,
   fault: Fault,
 ): Promise<void> {
-  const staged = join(inbox.staging, record.key);
   const kept = join(inbox.quarantine, record.key);
   const { trackingId, sender } = record.receipt;
   try {
-    if (!(await exists(staged))) await makeFolderDurably(staged, 0o700);
     const reason = {
       at: new Date(clock.now()).toISOString(),
       mailbox: mailbox.name,
@@ -26,13 +24,27 @@ export async function quarantine(
       message: fault.message,
       advice: fault.advice,
     };
-    await writeFile(join(staged, "reason.json"), `${JSON.stringify(reason, null, 2)}\n`, { mode: 0o600 });
+    await writeFile(join(stage.folder, "reason.json"), `${JSON.stringify(reason, null, 2)}\n`, {
+      mode: 0o600,
+    });
+    await syncTree(stage.folder);
     await rm(kept, { recursive: true, force: true });
-    await renameDurably(staged, kept);
+    await renameDurably(stage.folder, kept);
   } catch (error) {
     throw faultOfDisk(error, kept);
   }
   const message = describeFault(fault);
   await record.enter("quarantined", { reason: fault.code, message }, fault);
+  await stage.clear();
   await passwords.settled(mailbox, trackingId);
+}
+
+/** It may be all that is left of the transfer: it outlives a power cut. */
+async function syncTree(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await syncTree(path);
+    else await syncFile(path, 0o600);
+  }
+  await syncFolder(folder);
 }

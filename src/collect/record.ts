@@ -7,6 +7,7 @@ export class Record {
   readonly #tools: CollectTools;
   #current: Receipt;
 
+  /** `receipt`: as it was claimed. */
   constructor(tools: CollectTools, receipt: Receipt) {
     this.#tools = tools;
     this.#current = receipt;
@@ -26,14 +27,22 @@ export class Record {
 
   /** `fault`: why. */
   async enter(state: ReceiptState, facts: Partial<Receipt> = {}, fault?: Fault): Promise<void> {
-    const now = new Date(this.#tools.clock.now()).toISOString();
-    const plain = { reason: undefined, message: undefined, until: undefined };
-    const at = { ...this.#current.at, [state]: now };
-    await this.save({ ...this.#current, ...plain, ...facts, state, at }, fault);
+    await this.save(entered(this.#current, state, this.#tools.clock.now(), facts), fault);
   }
 
-  /** What was downloaded of it stands here. */
+  /** Names what belongs to this transfer. */
   get key(): string {
     return this.#tools.receipts.folderName(this.#current);
   }
+}
+
+/** A receipt in another state: what was said of the one before is no longer true. */
+export function entered(
+  receipt: Receipt,
+  state: ReceiptState,
+  nowMs: number,
+  facts: Partial<Receipt> = {},
+): Receipt {
+  const at = { ...receipt.at, [state]: new Date(nowMs).toISOString() };
+  return { ...receipt, reason: undefined, message: undefined, until: undefined, ...facts, state, at };
 }

@@ -1,13 +1,12 @@
 /** What a fault means for the transfer in hand: which state it enters, and when it is tried again. */
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Record } from "./record.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { CollectTools, StagedSource } from "./tools.ts";
 
 /** After these the service may be in trouble as a whole, not just this transfer. */
 const SHAKY: ReadonlySet<FaultCode> = new Set([
@@ -20,11 +19,12 @@ const SHAKY: ReadonlySet<FaultCode> = new Set([
 
 export async function settleFault(
   tools: CollectTools,
-  source: Source,
+  source: StagedSource,
   record: Record,
   fault: Fault,
   signal: AbortSignal,
 ): Promise<Next> {
+  if (fault.code === "CLAIM_LOST") return giveUp(tools, source, record);
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) source.health.shaky = true;
@@ -35,9 +35,24 @@ export async function settleFault(
   try {
     return await settle(tools, source, record, fault, signal);
   } catch (error) {
+    const next = asFault(error);
+    if (next.code === "CLAIM_LOST") return giveUp(tools, source, record);
     // The disk refuses the receipt too: it stays as it was, and the next turn finds it so.
-    return stuck(tools, record, asFault(error));
+    return stuck(tools, record, next);
   }
+}
+
+/** Nothing was begun: whoever claims it at this moment goes on with it, or the disk refuses the claim. */
+export function cannotClaim(tools: CollectTools, record: Record, fault: Fault): Next {
+  return fault.code === "CLAIM_LOST" ? DONE : stuck(tools, record, fault);
+}
+
+/** Another worker has the transfer now: ours of it is worth nothing, and nobody else can take it away. */
+async function giveUp(tools: CollectTools, { stage }: StagedSource, record: Record): Promise<Next> {
+  hasRoom(tools, record);
+  tools.watch.lost(record.receipt);
+  await rm(stage.folder, { recursive: true, force: true }).catch(() => {});
+  return DONE;
 }
 
 /** The disk is not what keeps this transfer back, now. */
@@ -54,7 +69,7 @@ function stuck({ diskFull, watch, patience }: CollectTools, record: Record, faul
 
 async function settle(
   tools: CollectTools,
-  source: Source,
+  source: StagedSource,
   record: Record,
   fault: Fault,
   signal: AbortSignal,
@@ -85,13 +100,13 @@ async function wait(
 ): Promise<Next> {
   const until = new Date(clock.now() + afterMs).toISOString();
   await record.enter("waiting", { reason, message: describeFault(fault), until }, fault);
-  return { kind: "again", afterMs };
+  return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
 }
 
 /** Asks the service before it believes that a transfer is no more; what was downloaded of it goes too. */
 export async function endIfGone(
-  { inbox, passwords }: CollectTools,
-  source: Source,
+  { passwords }: CollectTools,
+  source: StagedSource,
   record: Record,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -99,7 +114,7 @@ export async function endIfGone(
   const state = await source.stateOf(trackingId, signal);
   if (state === "active" || state === "processing" || state === "unknown") return false;
   await record.enter("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
-  await rm(join(inbox.staging, record.key), { recursive: true, force: true });
+  await source.stage.clear();
   await passwords.settled(source.mailbox, trackingId);
   return true;
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
-import type { Inbox } from "../inbox/port.ts";
+import type { Inbox, Stage } from "../inbox/port.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { TransferState } from "../model/transfer.ts";
@@ -42,6 +42,8 @@ interface CollectWatch {
   stateChanged(receipt: Receipt, fault?: Fault): void;
   /** It cannot go on, and not even its receipt can say so; it is tried again and again. */
   stuck(receipt: Receipt, fault: Fault): void;
+  /** Another worker has taken it over, and goes on with it. */
+  lost(receipt: Receipt): void;
   /** So many bytes of so many are here now. */
   progressed(receipt: Receipt, doneBytes: number, totalBytes: number): void;
 }
@@ -52,10 +54,13 @@ export interface Source {
   readonly service: ServicePort;
   /** True after a request that had no answer, until one is answered again. */
   readonly health: { shaky: boolean };
-  /** The link for people, where the last poll listed one: it carries the password of a transfer that has none. */
-  linkOf(trackingId: string): Secret | undefined;
-  /** Whether polls do not list it any more. */
-  isVanished(trackingId: string): boolean;
+  /** The link for people, where the service lists one: it carries the password of a transfer that has none. */
+  linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** What the service says has become of a transfer; `undefined` where it does not know it. */
   stateOf(trackingId: string, signal: AbortSignal): Promise<TransferState | undefined>;
+}
+
+/** The same, and where the transfer in hand is put together. */
+export interface StagedSource extends Source {
+  readonly stage: Stage;
 }

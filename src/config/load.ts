@@ -8,6 +8,7 @@ import { parseLimits } from "./limits.ts";
 import { parseMailboxes, serviceLayers } from "./mailboxes.ts";
 import { formatPath, showValue } from "./problems.ts";
 import { describeReaders } from "./readers.ts";
+import { parseQueue } from "./redis.ts";
 import { SCHEMA } from "./schema.ts";
 import { parseService, type ServiceLayer } from "./service.ts";
 import type { ServiceSettings, Settings } from "./settings.ts";
@@ -29,7 +30,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const settings = {
     source: draft.file ?? "the environment",
     ...parseFolders(draft, uid),
-    queue: draft.raw.queue ?? SCHEMA.properties.queue.default,
+    queue: await parseQueue(draft),
     mailboxes: await parseMailboxes(draft),
     limits: parseLimits(draft),
     handoff: parseHandoff(draft),

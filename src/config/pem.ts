@@ -1,4 +1,4 @@
-/** The certificates and the key that a service's connections use, read from their PEM files. */
+/** The certificates and keys that connections use, read from their PEM files. */
 import { readFile } from "node:fs/promises";
 import type { Draft } from "./draft.ts";
 import { codeOf, formatPath, type Given } from "./problems.ts";
@@ -29,7 +29,8 @@ export async function readPemFiles(
   };
 }
 
-async function readPem(given: Given<string> | undefined, draft: Draft): Promise<string | undefined> {
+/** A PEM text; problems go to the draft. */
+export async function readPem(given: Given<string> | undefined, draft: Draft): Promise<string | undefined> {
   if (given === undefined) return undefined;
   const file = draft.resolvePath(given.path, given.value);
   try {

@@ -5,7 +5,9 @@ export interface RawSettings {
   readonly inbox?: string;
   readonly work?: string;
   readonly state?: string;
-  readonly queue?: "embedded";
+  readonly queue?: string;
+  readonly redis?: RawRedis;
+  readonly role?: "all" | "worker" | "scheduler";
   /** With holes where an entry was refused, so that the others keep their numbers. */
   readonly mailboxes?: readonly (RawMailbox | undefined)[];
   readonly limits?: {
@@ -20,6 +22,19 @@ export interface RawSettings {
     readonly folderMode?: string | number;
     readonly marker?: string;
   };
+}
+
+export interface RawRedis {
+  readonly username?: string;
+  readonly password?: RawSecret;
+  readonly ca?: string;
+  /** With holes, as the mailboxes. */
+  readonly sentinels?: readonly (string | undefined)[];
+  readonly sentinelName?: string;
+  readonly sentinelPassword?: RawSecret;
+  readonly cluster?: readonly (string | undefined)[];
+  readonly prefix?: string;
+  readonly lock?: string;
 }
 
 export interface RawMailbox {

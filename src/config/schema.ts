@@ -1,5 +1,6 @@
 /** The configuration as it may be written: every key, what it holds, what it means, what counts where it is absent. */
 import { DURATION, MODE, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
+import { QUEUE, REDIS, ROLE } from "./schema-redis.ts";
 import { SERVICE_KEYS } from "./schema-service.ts";
 
 const PASSWORD_RULE = {
@@ -183,13 +184,9 @@ export const SCHEMA = {
       description:
         "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
     },
-    queue: {
-      type: "string",
-      enum: ["embedded"],
-      default: "embedded",
-      description: "What runs the work: `embedded` is one process on one machine.",
-      writeOnly: true,
-    },
+    queue: QUEUE,
+    redis: REDIS,
+    role: ROLE,
     mailboxes: {
       type: "array",
       title: "a list of at least one mailbox",

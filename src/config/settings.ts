@@ -9,12 +9,36 @@ export interface Settings {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
-  readonly queue: "embedded";
+  readonly queue: "embedded" | RedisQueueSettings;
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
   readonly handoff: Handoff;
   /** What is allowed but should be mended, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
+}
+
+/** A queue that several processes share. */
+export interface RedisQueueSettings {
+  /**
+   * Never holds a user or password. The scheme says whether TLS is used, the path names the database. Host and port
+   * count only where neither sentinels nor nodes of a cluster are named.
+   */
+  readonly url: URL;
+  readonly username: string | undefined;
+  readonly password: SecretSource | undefined;
+  /** PEM text. */
+  readonly ca: string | undefined;
+  /** `host:port` of each; at most one of the two lists has entries. */
+  readonly sentinels: readonly string[];
+  readonly sentinelName: string;
+  readonly sentinelPassword: SecretSource | undefined;
+  readonly cluster: readonly string[];
+  /** Begins every key; in braces for a cluster. */
+  readonly prefix: string;
+  /** After so long without a sign of life another process may take over a transfer. */
+  readonly lockMs: number;
+  /** A worker only collects, a scheduler only polls. */
+  readonly role: "all" | "worker" | "scheduler";
 }
 
 export interface MailboxSettings extends Mailbox {

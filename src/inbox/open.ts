@@ -1,24 +1,35 @@
 /** Opens an inbox: its folders, its names and its room. */
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
+import type { Members } from "./members.ts";
 import { safeNames } from "./names.ts";
 import type { Inbox } from "./port.ts";
 import { Space } from "./space.ts";
+import { Staging } from "./staging.ts";
 
-export async function openInbox(root: string, work: string, minFreeBytes: number): Promise<Inbox> {
-  const staging = join(work, "staging");
+export async function openInbox(
+  root: string,
+  work: string,
+  minFreeBytes: number,
+  members: Members,
+): Promise<Inbox> {
+  const stagingFolder = join(work, "staging");
   const quarantine = join(work, "quarantine");
-  for (const folder of [staging, quarantine]) await makeFolderDurably(folder, 0o700);
-  const space = new Space(staging, minFreeBytes);
+  for (const folder of [stagingFolder, quarantine]) await makeFolderDurably(folder, 0o700);
+  const space = new Space(stagingFolder, minFreeBytes);
+  const staging = new Staging(stagingFolder, members);
   return {
     root,
-    staging,
     quarantine,
     safeNames,
     formatLayout,
+    stage: (key, fence, finished) => staging.take(key, fence, finished),
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),
     forget: (key) => space.forget(key),
+    listStaged: () => readdir(stagingFolder),
+    dropStaged: (key) => rm(join(stagingFolder, key), { recursive: true, force: true, maxRetries: 3 }),
   };
 }

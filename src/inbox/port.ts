@@ -20,11 +20,28 @@ export interface Reservation {
   ranShort(): void;
 }
 
+/** Where one claim on a transfer is worked on. */
+export interface Stage {
+  readonly folder: string;
+  /** Nobody in this process works there any more. */
+  release(): void;
+  /** Takes away all that anybody has of this transfer. */
+  clear(): Promise<void>;
+}
+
 export interface Inbox {
   /** Absolute paths, on one file system. */
   readonly root: string;
-  readonly staging: string;
   readonly quarantine: string;
+  /**
+   * The folder for a claim, with what those before left in it where that is safe. `finished`: the last of them had
+   * written everything. Where it had then delivered it, there is no content in it.
+   */
+  stage(key: string, fence: number, finished: boolean): Promise<Stage>;
+  /** The keys of what is staged. */
+  listStaged(): Promise<string[]>;
+  /** Takes away what is staged of a transfer that nobody works on. */
+  dropStaged(key: string): Promise<void>;
   /** A name for each file, by id: safe everywhere, never two the same, never one of the reserved. */
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],

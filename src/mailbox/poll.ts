@@ -2,7 +2,7 @@
 import { asFault, Fault } from "../base/faults.ts";
 import type { CollectJob } from "../model/job.ts";
 import { isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
-import { findRecipient, type ListedTransfer, type Recipient } from "../model/transfer.ts";
+import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
 import type { PollQuery, VerifiedAddress } from "../service/port.ts";
 import { reconcile } from "./reconcile.ts";
 import type { MailboxState } from "./state.ts";
@@ -129,10 +129,10 @@ async function takeUp(
   state.undelivered.set(trackingId, { expiresMs });
   const job = jobOf(receipts, name, trackingId, expiresMs);
   if (known === undefined || known.state === "gone") {
-    const receipt = newReceipt(tools, state, entry, recipient.transferId);
-    await receipts.put(receipt, known);
-    watch.discovered(receipt);
-    return { settled: false, discovered: true, job };
+    const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId);
+    const isNew = await receipts.create(receipt, known);
+    if (isNew) watch.discovered(receipt);
+    return { settled: false, discovered: isNew, job };
   }
   warnOfExpiry(tools, state, known);
   return { settled: false, discovered: false, job: (await isReady(tools, known)) ? job : undefined };
@@ -157,6 +157,7 @@ function newReceipt(
   { clock }: PollTools,
   { mailbox }: MailboxState,
   entry: ListedTransfer,
+  recipient: Recipient,
   transferId: string,
 ): Receipt {
   return {
@@ -170,7 +171,10 @@ function newReceipt(
     message: undefined,
     until: undefined,
     expires: entry.expires?.toISOString(),
+    passwordInLink:
+      recipient.downloadUrl !== undefined && passwordOfLink(recipient.downloadUrl) !== undefined,
     folder: undefined,
+    fence: 0,
     attempts: 0,
     refusedPasswords: 0,
     unansweredPasswords: 0,

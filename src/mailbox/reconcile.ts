@@ -17,7 +17,6 @@ export async function reconcile(
   for (const [trackingId, { expiresMs }] of state.undelivered) {
     if (listed.has(trackingId)) {
       state.missing.delete(trackingId);
-      state.vanished.delete(trackingId);
       continue;
     }
     // One that cannot be read is no longer ours to judge: its file is reported at every start.
@@ -29,15 +28,13 @@ export async function reconcile(
     const polls = (state.missing.get(trackingId) ?? 0) + 1;
     state.missing.set(trackingId, polls);
     if (polls < POLLS_UNTIL_VANISHED) continue;
-    state.vanished.add(trackingId);
-    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs));
+    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs, true));
   }
 }
 
 function forget(state: MailboxState, trackingId: string): void {
   state.undelivered.delete(trackingId);
   state.missing.delete(trackingId);
-  state.vanished.delete(trackingId);
   state.warned.delete(trackingId);
 }
 

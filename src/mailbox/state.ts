@@ -19,8 +19,6 @@ export class MailboxState {
   links = new Map<string, Secret>();
   /** Undelivered ones that were not listed, and how many polls ago that began. */
   readonly missing = new Map<string, number>();
-  /** Those of which the service was said to be asked whether they are gone. */
-  readonly vanished = new Set<string>();
   /** What the last poll had against entries of the list: the same is not reported again. */
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */

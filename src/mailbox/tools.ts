@@ -36,6 +36,7 @@ export function jobOf(
   mailbox: string,
   trackingId: string,
   expiresMs: number,
+  vanished = false,
 ): CollectJob {
-  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
+  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs, vanished };
 }

@@ -7,6 +7,8 @@ export interface CollectJob {
   readonly trackingId: string;
   /** When the transfer expires, in milliseconds; what expires first goes first. */
   readonly expiresMs: number;
+  /** Polls do not list it any more: the service is to be asked what became of it. */
+  readonly vanished: boolean;
 }
 
 export interface PollSchedule {
@@ -15,6 +17,9 @@ export interface PollSchedule {
 }
 
 /** What becomes of a job whose turn is over. */
-export type Next = { readonly kind: "done" } | { readonly kind: "again"; readonly afterMs: number };
+export type Next =
+  | { readonly kind: "done" }
+  /** `isLimit`: the service asked for fewer requests, and others of its jobs had better wait too. */
+  | { readonly kind: "again"; readonly afterMs: number; readonly isLimit?: boolean };
 
 export const DONE: Next = { kind: "done" };

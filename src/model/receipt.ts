@@ -49,8 +49,12 @@ export interface Receipt {
   /** Until when it waits, where that is known; ISO 8601, as all times here. */
   readonly until: string | undefined;
   readonly expires: string | undefined;
+  /** The sender chose no password: the link that the service lists carries one. */
+  readonly passwordInLink: boolean;
   /** Where it was or will be delivered, from the inbox's root. */
   readonly folder: string | undefined;
+  /** Counts the claims on it: whoever holds a lower one than another has lost it. */
+  readonly fence: number;
   /** How often collecting was begun. */
   readonly attempts: number;
   /** How many passwords were refused, or sent without an answer: what the budget is spent on. */

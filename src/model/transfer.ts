@@ -4,7 +4,7 @@
  * Words: a *transfer* is what a sender sent, known by its tracking-id. Each recipient of it has a *transfer-id*
  * of its own, and opens the transfer with that and the transfer's password. Ids are opaque text.
  */
-import type { Secret } from "../base/secret.ts";
+import { Secret } from "../base/secret.ts";
 
 export const TRANSFER_STATES = [
   "active",
@@ -63,4 +63,10 @@ export function findRecipient(recipients: readonly Recipient[], address: string)
 /** One spelling for all spellings of an address: case and Unicode form do not tell mailboxes apart. */
 export function canonicalAddress(address: string): string {
   return address.trim().normalize("NFC").toLowerCase();
+}
+
+/** With no password of its own, a transfer's link for people reads `…/download?id=…&password=…`. */
+export function passwordOfLink(link: Secret): Secret | undefined {
+  const password = URL.parse(link.reveal(), "https://service.invalid")?.searchParams.get("password");
+  return password ? new Secret(password) : undefined;
 }

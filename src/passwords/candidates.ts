@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
+import { passwordOfLink } from "../model/transfer.ts";
 import type { PasswordQuery } from "./port.ts";
 import { fits } from "./rules.ts";
 
@@ -38,10 +39,11 @@ export interface Candidates {
 }
 
 /** Below the state folder: `passwords/`, where people drop files named by tracking-id, and what was accepted of them. */
-export async function openCandidates(state: string): Promise<Candidates> {
+export async function openCandidates(state: string, nowMs: number): Promise<Candidates> {
   const dropFolder = join(state, "passwords");
   const keptFolder = join(state, "accepted");
   for (const folder of [dropFolder, keptFolder]) await makeFolderDurably(folder, 0o700);
+  await clearTemporaries(keptFolder, nowMs);
   const keptPath = (mailbox: Mailbox, trackingId: string) =>
     join(keptFolder, keptName(mailbox.name, trackingId));
   const takeDropped = async ({ trackingId }: PasswordQuery, { origin }: Candidate) => {
@@ -55,7 +57,8 @@ export async function openCandidates(state: string): Promise<Candidates> {
       if (kept !== undefined) yield { password: kept, origin: "kept" };
       const dropped = await readPassword(dropPath(dropFolder, query.trackingId));
       if (dropped !== undefined) yield { password: dropped, origin: "drop" };
-      const carried = passwordOfLink(query.link);
+      const link = await query.link();
+      const carried = link === undefined ? undefined : passwordOfLink(link);
       if (carried !== undefined) yield { password: carried, origin: "link" };
       for (const rule of mailbox.passwords) {
         if (fits(rule, query)) yield { password: await rule.password.read(signal), origin: "rule" };
@@ -106,11 +109,4 @@ async function readPassword(path: string | undefined): Promise<Secret | undefine
   } finally {
     await file.close();
   }
-}
-
-/** With no password of its own, a transfer's link reads `…/download?id=…&password=…`. */
-function passwordOfLink(link: Secret | undefined): Secret | undefined {
-  if (link === undefined) return undefined;
-  const password = URL.parse(link.reveal(), "https://service.invalid")?.searchParams.get("password");
-  return password ? new Secret(password) : undefined;
 }

@@ -8,7 +8,7 @@ export interface PasswordQuery {
   readonly trackingId: string;
   readonly sender: string;
   /** The link for people, which carries the password where the sender chose none. */
-  readonly link: Secret | undefined;
+  link(): Promise<Secret | undefined>;
 }
 
 export interface ProofRequest<Value> {

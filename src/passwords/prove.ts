@@ -1,6 +1,7 @@
 /** Tries passwords one after the other, within the budget, and leaves the receipt true whatever happens. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
 import { accept, giveBack, mayTry, type Permission, refuse, spend } from "./guard.ts";
@@ -28,6 +29,7 @@ const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
 
 export async function prove<Value>(
   candidates: Candidates,
+  proven: Proven,
   request: ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
@@ -35,7 +37,8 @@ export async function prove<Value>(
   let { receipt } = request;
   let obstacle: Permission = "known";
   for await (const candidate of candidates.find(mailbox, query, signal)) {
-    const permission = await mayTry(receipt, candidate, mailbox.passwordAttempts);
+    const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
+    const permission = isProven ? "yes" : await mayTry(receipt, candidate, mailbox.passwordAttempts);
     if (permission !== "yes") {
       if (permission === "known") await candidates.refused(query, candidate);
       else obstacle = permission;
@@ -45,11 +48,15 @@ export async function prove<Value>(
     await save(receipt);
     try {
       const value = await send(candidate.password);
+      proven.add(mailbox.name, query.trackingId, candidate.password);
       receipt = accept(receipt);
       await save(receipt);
       await candidates.accepted(mailbox, query, candidate);
       return { kind: "accepted", password: candidate.password, value, receipt };
     } catch (error) {
+      if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
+        proven.forget(mailbox.name, query.trackingId);
+      }
       receipt = await afterFailure(error, candidate, receipt, save);
       await candidates.refused(query, candidate);
     }
@@ -77,10 +84,49 @@ async function afterFailure(
 function explain(receipt: Receipt, obstacle: Permission, budget: number, place: string): string {
   const { refusedPasswords } = receipt;
   if (refusedPasswords === 0) return `No password is known for it: write it into ${place}, or add a rule.`;
-  const refused =
-    refusedPasswords === 1 ? "One password was refused" : `${refusedPasswords} passwords were refused`;
+  const refused = describeSpent(receipt);
   if (obstacle === "exhausted" || refusedPasswords >= budget) {
     return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
   }
   return `${refused}: ask the sender for the right one and write it into ${place}.`;
+}
+
+/** What was refused, and what nobody knows the answer to: the connection, the disk or the power failed. */
+function describeSpent({ refusedFingerprints, unansweredPasswords }: Receipt): string {
+  const many = (count: number, one: string, more: string) =>
+    count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
+  const parts = [
+    ...many(refusedFingerprints.length, "one password was refused", "passwords were refused"),
+    ...many(
+      unansweredPasswords,
+      "the answer to one attempt was lost",
+      "attempts had an answer that was lost",
+    ),
+  ];
+  const text = parts.join(", and ");
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+/**
+ * Passwords that the service has accepted since this process started. Should the disk refuse to write that down, they
+ * are tried again without being counted as a guess.
+ */
+export class Proven {
+  readonly #passwords = new Map<string, Secret>();
+
+  add(mailbox: string, trackingId: string, password: Secret): void {
+    this.#passwords.set(keyOf(mailbox, trackingId), password);
+  }
+
+  has(mailbox: string, trackingId: string, password: Secret): boolean {
+    return this.#passwords.get(keyOf(mailbox, trackingId))?.reveal() === password.reveal();
+  }
+
+  forget(mailbox: string, trackingId: string): void {
+    this.#passwords.delete(keyOf(mailbox, trackingId));
+  }
+}
+
+function keyOf(mailbox: string, trackingId: string): string {
+  return `${mailbox}\0${trackingId}`;
 }

@@ -30,6 +30,8 @@ class EmbeddedQueue implements JobQueue {
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
   readonly #running = new Map<string, CollectJob>();
+  /** Mailboxes whose service asked for fewer requests. */
+  readonly #limited = new Map<string, NodeJS.Timeout>();
   readonly #polls = new Map<string, { everyMs: number; timer: NodeJS.Timeout | undefined }>();
   readonly #work = new Set<Promise<void>>();
   #waiting: (() => void)[] = [];
@@ -75,13 +77,14 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async idle(): Promise<void> {
-    if (this.#work.size === 0 && this.#queued.size === 0) return;
+    if (this.#isIdle()) return;
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     for (const { timer } of [...this.#polls.values(), ...this.#delayed.values()]) clearTimeout(timer);
+    for (const timer of this.#limited.values()) clearTimeout(timer);
     this.#polls.clear();
     this.#delayed.clear();
     this.#queued.clear();
@@ -121,7 +124,8 @@ class EmbeddedQueue implements JobQueue {
     for (const [mailbox, queue] of this.#queues) {
       const job = queue.at(-1);
       const held = places.get(mailbox) ?? 0;
-      if (job === undefined || (lastPlace && held > 0 && this.#polls.size > 1)) continue;
+      if (job === undefined || this.#limited.has(mailbox) || (lastPlace && held > 0 && this.#polls.size > 1))
+        continue;
       const { expiresMs } = job;
       const better =
         best === undefined || held < best.held || (held === best.held && expiresMs < best.expiresMs);
@@ -138,6 +142,7 @@ class EmbeddedQueue implements JobQueue {
     const next = await this.#handlers?.collect(job, this.#stopping.signal);
     this.#running.delete(job.key);
     if (next?.kind === "again" && !this.#closed) {
+      if (next.isLimit) this.#limit(job.mailbox, next.afterMs);
       const timer = setTimeout(() => {
         this.#delayed.delete(job.key);
         void this.add(job);
@@ -147,10 +152,23 @@ class EmbeddedQueue implements JobQueue {
     this.#fill();
   }
 
+  #isIdle(): boolean {
+    return this.#work.size === 0 && [...this.#queues.keys()].every((mailbox) => this.#limited.has(mailbox));
+  }
+
+  #limit(mailbox: string, afterMs: number): void {
+    clearTimeout(this.#limited.get(mailbox));
+    const end = () => {
+      this.#limited.delete(mailbox);
+      this.#fill();
+    };
+    this.#limited.set(mailbox, setTimeout(end, afterMs));
+  }
+
   #track(work: () => Promise<void>): void {
     const promise = work().finally(() => {
       this.#work.delete(promise);
-      if (this.#work.size > 0 || this.#queued.size > 0) return;
+      if (!this.#isIdle()) return;
       for (const resolve of this.#waiting) resolve();
       this.#waiting = [];
     });

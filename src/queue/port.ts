@@ -19,7 +19,7 @@ export interface JobQueue {
   add(job: CollectJob): Promise<void>;
   /** Ends the delay of a job that waits for its next turn; adds it where there is none. */
   hurry(job: CollectJob): Promise<void>;
-  /** Resolves when nothing runs and nothing is queued; delayed jobs do not count. */
+  /** Resolves when nothing runs and nothing is queued; what is delayed, or waits for a limit to end, does not count. */
   idle(): Promise<void>;
   /** Begins nothing new, gives what runs so long to end, then aborts it, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;

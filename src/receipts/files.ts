@@ -1,106 +1,233 @@
 /**
  * Receipts as files below the work folder, on the inbox's own file system.
  *
- * `open/NAME.json` holds those that are not final, so that a start reads only what is unfinished;
- * `done/XX/NAME.json` holds the final ones, spread over 256 folders. Where a crash left both, the final one counts:
- * it was written first, and what remains is a line in the journal and to take the other away.
+ * `open/NAME/FENCE.json` holds those that are not final, so that a start reads only what is unfinished;
+ * `done/XX/NAME.json` holds the final ones, spread over 256 folders. Where both are there the higher fence counts, and
+ * of equal ones the final one: it was written first, and what remains is a line in the journal and to take the other
+ * away.
  */
-import { createHash } from "node:crypto";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { durableStep, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import {
+  clearTemporaries,
+  createDurably,
+  durableStep,
+  exists,
+  makeFolderDurably,
+  replaceDurably,
+} from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { isFinal, type Receipt, TRANSITIONS } from "../model/receipt.ts";
 import { formatReceipt, parseReceipt } from "./format.ts";
 import { appendToJournal } from "./journal.ts";
+import { nameOf, Places } from "./places.ts";
 import type { ReceiptKey, Receipts } from "./port.ts";
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 
-export async function openReceipts(work: string): Promise<Receipts> {
-  const openFolder = join(work, "receipts", "open");
-  const doneFolder = join(work, "receipts", "done");
-  const journalFolder = join(work, "journal");
-  const temporaryFolder = join(work, "receipts", "new");
-  await rm(temporaryFolder, { recursive: true, force: true });
-  for (const folder of [openFolder, doneFolder, journalFolder, temporaryFolder]) {
+export interface ReceiptsOptions {
+  /** Nobody else works on this inbox: what a crash left can be cleared. */
+  readonly alone: boolean;
+  /** Part of the journal's name where several write one, which no file system makes whole lines of. */
+  readonly writer?: string;
+  readonly nowMs?: number;
+}
+
+export async function openReceipts(work: string, options: ReceiptsOptions): Promise<Receipts> {
+  const places = new Places(work);
+  if (options.alone) await rm(places.newFolder, { recursive: true, force: true });
+  const { openFolder, doneFolder, newFolder, journalFolder } = places;
+  for (const folder of [openFolder, doneFolder, newFolder, journalFolder]) {
     await makeFolderDurably(folder, FOLDER_MODE);
   }
-  const pathsOf = (key: ReceiptKey) => {
-    const name = nameOf(key);
-    return {
-      openPath: join(openFolder, `${name}.json`),
-      shard: join(doneFolder, digestOf(key).slice(0, 2)),
-      name,
-    };
-  };
+  await clearTemporaries(newFolder, options.nowMs ?? Date.now());
+  return new FileReceipts(places, options.writer);
+}
 
-  const find = async (key: ReceiptKey) => {
-    const { openPath, shard, name } = pathsOf(key);
+class FileReceipts implements Receipts {
+  readonly #places: Places;
+  readonly #writer: string | undefined;
+
+  constructor(places: Places, writer: string | undefined) {
+    this.#places = places;
+    this.#writer = writer;
+  }
+
+  async find(key: ReceiptKey): Promise<Receipt | undefined> {
     // In this order: one that becomes final between the two is found by the second, and never by neither.
-    const open = await read(openPath);
-    return (await read(join(shard, `${name}.json`))) ?? open;
-  };
+    const open = await this.#findOpen(key);
+    const done = await read(this.#places.donePathOf(key));
+    return done !== undefined && done.fence >= (open?.fence ?? 0) ? done : open;
+  }
 
-  /** A crash came between the final receipt and what follows it: the line in the journal may be there twice. */
-  const finish = async (receipt: Receipt, leftOver: string) => {
-    await appendToJournal(journalFolder, receipt);
-    await rm(leftOver, { force: true });
-  };
+  async create(receipt: Receipt, previous: Receipt | undefined): Promise<boolean> {
+    const first = { ...receipt, fence: previous === undefined ? 0 : previous.fence + 1 };
+    checkStep(first, previous);
+    await makeFolderDurably(this.#places.openFolderOf(first), FOLDER_MODE);
+    if (!(await this.#isNew(this.#places.openPathOf(first), first))) return false;
+    await this.#note(first);
+    if (previous !== undefined) await this.#remove(this.#places.donePathOf(first));
+    return true;
+  }
 
-  return {
-    find,
-    async put(receipt, previous) {
-      checkStep(receipt, previous);
-      const { openPath, shard, name } = pathsOf(receipt);
-      const donePath = join(shard, `${name}.json`);
-      if (isFinal(receipt)) await makeFolderDurably(shard, FOLDER_MODE);
-      const [path, other] = isFinal(receipt) ? [donePath, openPath] : [openPath, donePath];
-      await replaceDurably(path, formatReceipt(receipt), FILE_MODE, temporaryFolder);
-      if (previous?.state !== receipt.state) await appendToJournal(journalFolder, receipt);
-      if (previous !== undefined && isFinal(previous) !== isFinal(receipt)) {
-        await rm(other, { force: true });
-        durableStep("other receipt removed");
+  async claim(key: ReceiptKey, next: (current: Receipt) => Receipt): Promise<Receipt | undefined> {
+    const current = await this.find(key);
+    if (current === undefined || isFinal(current)) return undefined;
+    const fence = current.fence + 1;
+    let claimed = { ...next(current), fence };
+    const path = this.#places.openPathOf(claimed);
+    if (!(await this.#isNew(path, claimed))) throw lost(key);
+    // Whoever held it may have written, and even finished, since it was read.
+    const before = await read(this.#places.openPathOf(current));
+    const done = await read(this.#places.donePathOf(key));
+    if (done !== undefined && done.fence >= current.fence) {
+      await this.#clearOpen(key);
+      return undefined;
+    }
+    if (before !== undefined && formatReceipt(before) !== formatReceipt(current)) {
+      claimed = { ...next(before), fence };
+      await replaceDurably(path, formatReceipt(claimed), FILE_MODE, this.#places.newFolder);
+    }
+    checkStep(claimed, before ?? current);
+    if (claimed.state !== (before ?? current).state) await this.#note(claimed);
+    await this.#clearBelow(key, fence);
+    return claimed;
+  }
+
+  async put(receipt: Receipt, previous: Receipt): Promise<void> {
+    checkStep(receipt, previous);
+    if (isFinal(receipt)) return this.#settle(receipt, previous);
+    const path = this.#places.openPathOf(receipt);
+    // A folder that is gone was taken away by whoever settled it.
+    if (!(await exists(this.#places.openFolderOf(receipt)))) throw lost(receipt);
+    await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
+    await this.#demandClaim(receipt);
+    if (previous.state !== receipt.state) await this.#note(receipt);
+  }
+
+  async *open(onDamaged: (path: string, reason: string) => void): AsyncIterable<Receipt> {
+    for (const name of await readdir(this.#places.openFolder)) {
+      const folder = join(this.#places.openFolder, name);
+      const receipt = await readHighest(folder).catch((error: unknown) => {
+        onDamaged(folder, error instanceof Error ? error.message : String(error));
+        return undefined;
+      });
+      const latest = receipt === undefined ? undefined : await this.find(receipt);
+      // A crash came before the first receipt was in its folder.
+      if (latest === undefined) await rmdir(folder).catch(() => {});
+      if (latest === undefined) continue;
+      if (!isFinal(latest)) yield latest;
+      else {
+        // A crash came between the final receipt and what follows it: the line in the journal may be there twice.
+        await this.#note(latest);
+        await this.#clearOpen(latest);
       }
-    },
-    async *open(onDamaged) {
-      for (const file of await readdir(openFolder)) {
-        if (!file.endsWith(".json")) continue;
-        const receipt = await read(join(openFolder, file)).catch((error: unknown) => {
-          onDamaged(join(openFolder, file), error instanceof Error ? error.message : String(error));
-          return undefined;
-        });
-        const latest = receipt === undefined ? undefined : await find(receipt);
-        if (latest === undefined) continue;
-        if (isFinal(latest)) await finish(latest, join(openFolder, file));
-        else yield latest;
+    }
+  }
+
+  async openNames(): Promise<string[]> {
+    return readdir(this.#places.openFolder);
+  }
+
+  folderName(key: ReceiptKey): string {
+    return nameOf(key);
+  }
+
+  /** The first one to say how it ended counts, but that it was delivered is true whoever says so. */
+  async #settle(receipt: Receipt, previous: Receipt): Promise<void> {
+    const path = this.#places.donePathOf(receipt);
+    if (receipt.state !== "delivered" && !isFinal(previous)) await this.#demandClaim(receipt);
+    await makeFolderDurably(this.#places.doneFolderOf(receipt), FOLDER_MODE);
+    if (!(await this.#isNew(path, receipt))) {
+      const existing = await read(path);
+      if (existing !== undefined && !replaces(receipt, existing, previous)) {
+        if (receipt.state !== existing.state) throw lost(receipt);
+        return this.#clearOpen(receipt);
       }
-    },
-    folderName: nameOf,
-    async close() {},
-  };
+      await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
+    }
+    await this.#note(receipt);
+    await this.#clearOpen(receipt);
+  }
+
+  async #findOpen(key: ReceiptKey): Promise<Receipt | undefined> {
+    return readHighest(this.#places.openFolderOf(key));
+  }
+
+  /** Gives the receipt this name, unless there is one. */
+  async #isNew(path: string, receipt: Receipt): Promise<boolean> {
+    try {
+      await createDurably(path, (file) => file.writeFile(formatReceipt(receipt)), this.#places.newFolder);
+      return true;
+    } catch (error) {
+      if (error instanceof Fault && error.code === "TARGET_EXISTS") return false;
+      throw error;
+    }
+  }
+
+  async #demandClaim(receipt: Receipt): Promise<void> {
+    const fences = await fencesIn(this.#places.openFolderOf(receipt));
+    if (fences.length === 0 || Math.max(...fences) > receipt.fence) throw lost(receipt);
+  }
+
+  async #clearBelow(key: ReceiptKey, fence: number): Promise<void> {
+    for (const lower of await fencesIn(this.#places.openFolderOf(key))) {
+      if (lower < fence) await rm(this.#places.openPathOf({ ...key, fence: lower }), { force: true });
+    }
+  }
+
+  async #clearOpen(key: ReceiptKey): Promise<void> {
+    await this.#remove(this.#places.openFolderOf(key));
+  }
+
+  async #remove(path: string): Promise<void> {
+    await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    durableStep("other receipt removed");
+  }
+
+  async #note(receipt: Receipt): Promise<void> {
+    await appendToJournal(this.#places.journalFolder, receipt, this.#writer);
+  }
 }
 
-/** The tracking-id, as far as every file system can hold it, for people; the digest, to be unique. */
-function nameOf(key: ReceiptKey): string {
-  const readable = key.trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
-  return `${readable}.${digestOf(key).slice(0, 32)}`;
+/** A step from one end to another, one that was delivered after all, or one of a later claim. */
+function replaces(receipt: Receipt, existing: Receipt, previous: Receipt): boolean {
+  if (existing.state === previous.state && existing.fence === previous.fence) return true;
+  if (existing.state === "delivered" || existing.state === "collected") return false;
+  return receipt.state === "delivered" || existing.fence < receipt.fence;
 }
 
-function digestOf({ mailbox, trackingId }: ReceiptKey): string {
-  return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
+function lost({ trackingId }: ReceiptKey): Fault {
+  return new Fault("CLAIM_LOST", { detail: trackingId });
+}
+
+async function fencesIn(folder: string): Promise<number[]> {
+  const names = await readdir(folder).catch(orIfMissing<string[]>(folder, []));
+  return names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
+}
+
+/** A claim may take lower ones away while one reads: then there is a higher one. */
+async function readHighest(folder: string): Promise<Receipt | undefined> {
+  for (let last = -1; ; ) {
+    const highest = Math.max(-1, ...(await fencesIn(folder)));
+    if (highest < 0) return undefined;
+    const receipt = await read(join(folder, `${highest}.json`));
+    if (receipt !== undefined || highest === last) return receipt;
+    last = highest;
+  }
 }
 
 async function read(path: string): Promise<Receipt | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+  const text = await readFile(path, "utf8").catch(orIfMissing(path, undefined));
+  return text === undefined ? undefined : parseReceipt(text, path);
+}
+
+function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {
+  return (cause) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return instead;
     throw new Fault("RECEIPT_UNREADABLE", { detail: path, cause });
-  }
-  return parseReceipt(text, path);
+  };
 }
 
 function checkStep(receipt: Receipt, previous: Receipt | undefined): void {

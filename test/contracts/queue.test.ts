@@ -3,9 +3,17 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type CollectJob, DONE, type Next } from "../../src/model/job.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
+import { openTestQueue } from "../support/queue.ts";
+import { startRedis } from "../support/redis.ts";
 
-const ENGINES: readonly (readonly [string, (places: number) => JobQueue])[] = [
-  ["embedded", (places) => createEmbeddedQueue({ places, random: () => 0.5 })],
+type Create = (places: number) => Promise<JobQueue>;
+
+const HOUR_MS = 3_600_000;
+const NOW_MS = Date.UTC(2026, 5, 1);
+
+const ENGINES: readonly (readonly [string, Create])[] = [
+  ["embedded", async (places) => createEmbeddedQueue({ places, random: () => 0.5 })],
+  ["bullmq", async (places) => openTestQueue(await startRedis(), { places })],
 ];
 
 describe.each(ENGINES)("the engine %s", (_name, create) => {
@@ -26,9 +34,9 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const { queue, ran, release, running } = await start(create, 1);
     await queue.add(job("first"));
     await expect.poll(() => ran).toEqual(["first"]);
-    await queue.add(job("late", "m", 300));
-    await queue.add(job("soon", "m", 100));
-    await queue.add(job("later", "m", 200));
+    await queue.add(job("late", "m", 3));
+    await queue.add(job("soon", "m", 1));
+    await queue.add(job("later", "m", 2));
     for (const count of [2, 3, 4]) {
       expect(running()).toBe(1);
       release();
@@ -53,7 +61,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
   test("runs a job again after its pause, or at once when it is hurried", async () => {
     const nexts: Next[] = [{ kind: "again", afterMs: 30 }, { kind: "again", afterMs: 3_600_000 }, DONE];
     const ran: number[] = [];
-    const queue = create(1);
+    const queue = await create(1);
     onTestFinished(() => queue.close(0));
     await queue.start({
       poll: async () => {},
@@ -71,9 +79,30 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toHaveLength(3);
   });
 
+  test("begins nothing of a mailbox while its service asks for fewer requests", async () => {
+    const ran: string[] = [];
+    const queue = await create(1);
+    onTestFinished(() => queue.close(0));
+    await queue.start({
+      poll: async () => {},
+      async collect({ key }) {
+        ran.push(key);
+        return ran.length === 1 ? { kind: "again", afterMs: 1_500, isLimit: true } : DONE;
+      },
+    });
+    await queue.add(job("a", "m", 1));
+    await queue.add(job("b", "m", 2));
+    await queue.add(job("c", "m", 3));
+    await expect.poll(() => ran).toHaveLength(1);
+    await queue.idle();
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(ran).toHaveLength(1);
+    await expect.poll(() => ran.toSorted()).toEqual(["a", "a", "b", "c"]);
+  });
+
   test("polls each mailbox at once and then at its interval, and stops when it is not scheduled any more", async () => {
     const polls: string[] = [];
-    const queue = create(1);
+    const queue = await create(1);
     onTestFinished(() => queue.close(0));
     await queue.start({ poll: async (mailbox) => void polls.push(mailbox), collect: async () => DONE });
     await queue.schedule([
@@ -90,13 +119,15 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
 
   test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {
     const ended: string[] = [];
-    const queue = create(2);
+    const begun: string[] = [];
+    const queue = await create(2);
     const handlers: Handlers = {
       poll: async () => {},
       async collect({ key }, signal) {
+        begun.push(key);
         await new Promise<void>((resolve) => {
           signal.addEventListener("abort", () => resolve(), { once: true });
-          if (key === "quick") setTimeout(resolve, 20);
+          if (key === "quick") setTimeout(resolve, 100);
         });
         ended.push(signal.aborted ? `${key} aborted` : key);
         return DONE;
@@ -105,20 +136,22 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await queue.start(handlers);
     await queue.add(job("quick"));
     await queue.add(job("stuck"));
-    await queue.close(200);
+    await expect.poll(() => begun).toHaveLength(2);
+    await queue.close(500);
     expect(ended).toEqual(["quick", "stuck aborted"]);
     await queue.add(job("too late"));
     expect(ended).toHaveLength(2);
   });
 });
 
-function job(key: string, mailbox = "m", expiresMs = 0): CollectJob {
-  return { key, mailbox, trackingId: key, expiresMs };
+function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
+  const expiresMs = NOW_MS + expiresInHours * HOUR_MS;
+  return { key, mailbox, trackingId: key, expiresMs, vanished: false };
 }
 
 /** An engine whose jobs run until they are released, one by one. */
-async function start(create: (places: number) => JobQueue, places: number) {
-  const queue = create(places);
+async function start(create: Create, places: number) {
+  const queue = await create(places);
   const ran: string[] = [];
   const waiting: (() => void)[] = [];
   let running = 0;

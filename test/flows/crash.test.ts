@@ -4,18 +4,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
-import { readTree } from "../support/daemon.ts";
+import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
+import { readTree, withoutTimes } from "../support/daemon.ts";
 import { makeFolder, ROOT, runCommand } from "../support/program.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { openTestSimulator } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
-const AT_ONCE = 2;
 const NOBODY = 65534;
-
-const PLANS = [
-  transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
-  transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
-];
 
 describe("I2 once: the same end as if nothing had happened, after a crash at any step", () => {
   test.each([
@@ -114,10 +109,8 @@ async function live(
   };
 }
 
-/** Hundreds of processes load the same files: a cache of what was compiled makes each start faster. */
 function runChild(task: object) {
-  const env = { NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compiled") };
-  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT, env });
+  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT, env: CACHED_START });
 }
 
 /** Moves every folder that appears out of the inbox; one that appears twice makes it fail. */
@@ -147,14 +140,4 @@ function startConsumer(inbox: string, taken: string): { stop(): Promise<void> } 
       await work;
     },
   };
-}
-
-/** Times differ from run to run; nothing else may. */
-function withoutTimes(tree: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(tree).map(([path, content]) => [
-      path,
-      content.replace(/"(received|expires)": "[^"]+"/g, ""),
-    ]),
-  );
 }

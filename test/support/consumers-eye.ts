@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate, setTimeout } from "node:timers/promises";
 
 export interface ConsumersEye {
   readonly complaints: string[];
@@ -13,7 +14,8 @@ export interface ConsumersEye {
   close(): Promise<void>;
 }
 
-export function openConsumersEye(inbox: string): ConsumersEye {
+/** `everyMs`: how often it looks; without, all the time. */
+export function openConsumersEye(inbox: string, everyMs?: number): ConsumersEye {
   const complaints: string[] = [];
   const seen: string[] = [];
   let open = true;
@@ -27,7 +29,7 @@ export function openConsumersEye(inbox: string): ConsumersEye {
   const watching = (async () => {
     while (open) {
       look();
-      await new Promise((resolve) => setImmediate(resolve));
+      await (everyMs === undefined ? setImmediate() : setTimeout(everyMs));
     }
     look();
   })();

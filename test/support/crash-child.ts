@@ -1,11 +1,15 @@
 /**
- * A daemon in a process of its own that polls once, and stops itself with SIGKILL at one of its durable steps.
- * Argument: a JSON of { url, clientId, folder, fetch, crashAt }, and what it is to run as: { user, fileMode }, where
- * given. Prints how many steps it passed.
+ * A daemon in a process of its own that polls once, and stops itself with SIGKILL at one of its durable steps. Before
+ * that it says its last words and runs the command that unplugs its disk, where it is given one.
+ * Argument: a JSON of a `CrashTask` with { crashAt }, and with { user, unplug } where given. Prints how many steps it
+ * passed.
  */
+import { spawnSync } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
-import { runDaemon } from "../../src/daemon.ts";
-import { mailboxSettings, settingsIn, watchWith } from "./settings.ts";
+import { writeSync } from "node:fs";
+import type { Receipt } from "../../src/model/receipt.ts";
+import { runCrashDaemon } from "./crash-daemon.ts";
+import { type LastWords, listNames } from "./last-words.ts";
 
 const task = JSON.parse(process.argv[2] ?? "{}");
 if (task.user !== undefined) {
@@ -13,25 +17,25 @@ if (task.user !== undefined) {
   process.setgid?.(task.user);
   process.setuid?.(task.user);
 }
+const told: Record<string, string> = {};
+const hear = ({ trackingId, state }: Receipt): void => {
+  told[trackingId] = state;
+};
 let steps = 0;
-subscribe("inlet:durable-step", () => {
+subscribe("inlet:durable-step", (step) => {
   steps++;
-  if (steps === task.crashAt) process.kill(process.pid, "SIGKILL");
+  if (steps !== task.crashAt) return;
+  if (task.unplug !== undefined) unplug(String(step), task.unplug);
+  process.kill(process.pid, "SIGKILL");
 });
-
-const mailbox = mailboxSettings(task, {
-  pollMs: 60_000,
-  fetch: task.fetch,
-  layout: "{mailbox}/{trackingId}",
-});
-const settings = settingsIn(task.folder, [mailbox], {
-  limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
-  handoff: { fileMode: task.fileMode ?? 0o640, folderMode: 0o750, marker: "READY" },
-});
-await runDaemon(settings, {
-  mode: "once",
-  stop: new AbortController().signal,
-  graceMs: 1_000,
-  watch: watchWith(),
-});
+await runCrashDaemon(task, { discovered: hear, stateChanged: hear });
 process.stdout.write(`${steps}\n`);
+
+function unplug(step: string, [command = "", ...args]: string[]): void {
+  const words: LastWords = { step, told, names: listNames(task.folder) };
+  writeSync(process.stdout.fd, JSON.stringify(words));
+  const { status, error, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status === 0) return;
+  process.stderr.write(`the disk could not be unplugged: ${error ?? stderr}\n`);
+  process.exit(1);
+}

@@ -1,6 +1,6 @@
 /** A daemon in this process, on a simulated service and a temporary folder, watched from the consumer's side. */
 import { readdir, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
@@ -8,6 +8,9 @@ import type { Receipt } from "../../src/model/receipt.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { makeFolder } from "./program.ts";
 import { PASSWORD, settingsIn, watchWith } from "./settings.ts";
+
+// They stand apart for processes that have no test runner.
+export { readTree, withoutTimes } from "./tree.ts";
 
 export interface TestDaemon {
   readonly settings: Settings;
@@ -102,14 +105,4 @@ async function findSecrets(settings: Settings, told: readonly string[]): Promise
     places.push([path, `${path}\n${await readFile(path, "utf8")}`]);
   }
   return places.filter(([, text]) => secrets.some((secret) => text.includes(secret))).map(([place]) => place);
-}
-
-/** Every file below a folder, by path from there; the work folder is left out. */
-export async function readTree(folder: string): Promise<Record<string, string>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const files = entries.filter((entry) => entry.isFile() && !entry.parentPath.includes(".inlet"));
-  const paths = files.map((file) => join(file.parentPath, file.name)).toSorted();
-  return Object.fromEntries(
-    await Promise.all(paths.map(async (path) => [relative(folder, path), await readFile(path, "latin1")])),
-  );
 }

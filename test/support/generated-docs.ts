@@ -39,7 +39,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, mailboxes, limits, handoff, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, ...top } = SCHEMA.properties;
   return `# Configuration
 
 One YAML file says everything. It is looked for in this order:
@@ -81,6 +81,25 @@ ${service.description}
 
 ${keyTable(service.properties, ["baseUrl"])}
 
+## redis
+
+${redis.description}
+
+Redis is needed only where one machine is not enough: several processes that share an inbox then share its work through
+one Redis. Receipts stay files, so that a Redis which lost everything costs no transfer.
+
+${keyTable(redis.properties, [])}
+
+Three ways lead to a Redis, and \`queue\` is an address in each of them:
+
+- One server: \`queue\` names its host, and its port where that is not 6379.
+- \`sentinels\`: the host and port of \`queue\` are not used. Any will do, or none, as in \`rediss:///0\`; only an address with a
+  user or password must have one. The rest of it counts: \`rediss://\` for TLS, user, password, number of the database.
+- \`cluster\`: the same, and the database is 0, because a cluster has no other.
+
+A password in \`queue\` is escaped as in every URL (\`/\` is written as \`%2F\`); one in \`redis.password\` stands as it is. Where
+\`queue\` is \`embedded\`, these keys are not used, and a warning says so.
+
 ## mailboxes
 
 ${mailboxes.description} Each has these keys:
@@ -108,7 +127,8 @@ decimal number.
 
 ## Secrets
 
-Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`), it can stand there as text, or be one of these:
+Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`), it can stand there as text, or be
+one of these:
 
 ${keyTable(SECRET.properties, [])}
 

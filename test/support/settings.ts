@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Secret } from "../../src/base/secret.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import type { DaemonWatch } from "../../src/daemon.ts";
+import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
 export const MAILBOX = "orders@example.com";
 export const PASSWORD = "Sunny+Harbour%42 ä";
@@ -68,6 +69,20 @@ export function settingsIn(
   };
 }
 
+export function redisSettings(url: string): RedisSettings {
+  return {
+    url: new URL(url),
+    username: undefined,
+    password: undefined,
+    ca: undefined,
+    sentinels: [],
+    sentinelName: undefined,
+    sentinelPassword: undefined,
+    cluster: [],
+    prefix: "inlet",
+  };
+}
+
 /** Hears everything and says nothing, but for what is given. */
 export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
   const nothing = () => {};
@@ -86,6 +101,10 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     diskFull: nothing,
     diskHasRoom: nothing,
     stuck: nothing,
+    lost: nothing,
+    queueLost: nothing,
+    queueBack: nothing,
+    queueForgets: nothing,
     ...heard,
   };
 }

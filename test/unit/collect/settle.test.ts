@@ -2,16 +2,16 @@ import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Record } from "../../../src/collect/record.ts";
 import { settleFault } from "../../../src/collect/settle.ts";
-import type { CollectTools, Source } from "../../../src/collect/tools.ts";
+import type { CollectTools, StagedSource } from "../../../src/collect/tools.ts";
 import type { Receipt } from "../../../src/model/receipt.ts";
 import { openReceipts } from "../../../src/receipts/files.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeReceipt } from "../../support/receipt.ts";
 
 test("I2 once: a disk that fails between the rename and the receipt never leads to a second delivery", async () => {
-  const receipts = await openReceipts(await makeFolder());
+  const receipts = await openReceipts(await makeFolder(), { alone: true });
   const receipt = makeReceipt({ state: "delivering", folder: "m/t1", attempts: 1 });
-  await receipts.put({ ...receipt, state: "discovered" }, undefined);
+  await receipts.create({ ...receipt, state: "discovered" }, undefined);
   await receipts.put({ ...receipt, state: "collecting" }, { ...receipt, state: "discovered" });
   await receipts.put(receipt, { ...receipt, state: "collecting" });
   const told: string[] = [];
@@ -24,7 +24,7 @@ test("I2 once: a disk that fails between the rename and the receipt never leads 
     diskFull: { meets() {}, isPast() {} },
     watch: { stateChanged() {}, progressed() {}, stuck: (_: Receipt, fault: Fault) => told.push(fault.code) },
   } as unknown as CollectTools;
-  const source = { health: { shaky: false } } as unknown as Source;
+  const source = { health: { shaky: false } } as unknown as StagedSource;
   const { signal } = new AbortController();
   for (const code of ["DISK_FULL", "DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"] as const) {
     const next = await settleFault(tools, source, new Record(tools, receipt), new Fault(code), signal);

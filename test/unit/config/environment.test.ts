@@ -98,6 +98,9 @@ describe("variables that mean nothing", () => {
     "INLET_SERVICE_HOST",
     "INLET_SERVICE_PORT",
     "INLET_SERVICE_PORT_HTTP",
+    "INLET_REDIS_PORT",
+    "INLET_REDIS_PORT_6379_TCP_ADDR",
+    "INLET_REDIS_SERVICE_HOST",
     "OUTLET_SERVICE__BASEURL",
   ])("are left alone where they are somebody else's: %s", (name) => {
     expect(readOverrides({ [name]: "x" }).problems).toEqual([]);

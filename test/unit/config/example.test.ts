@@ -14,6 +14,11 @@ const example = await readFile(join(CONFIG_FOLDER, "inlet.example.yaml"), "utf8"
 /** With every key that is off switched on; prose has a space behind its #. */
 const everything = example.replaceAll(/^( *)#(?=\S)/gm, "$1");
 
+/** The same with a queue on Redis, which the keys of Redis need, and with one of two keys that exclude each other. */
+const everythingOnRedis = everything.replace("queue: embedded", "queue: rediss://redis.example.com");
+const withSentinels = everythingOnRedis.replace(/^ *cluster:.*\n/m, "");
+const withCluster = everythingOnRedis.replaceAll(/^ *sentinel.*\n/gm, "");
+
 describe("the example", () => {
   test("names every key there is, and only those", () => {
     expect([...keysOf(parse(everything))].toSorted()).toEqual([...keysOfSchema(SCHEMA)].toSorted());
@@ -31,14 +36,17 @@ describe("the example", () => {
   });
 
   test("loads as it is shipped, and with everything switched on", async () => {
-    for (const text of [example, everything]) {
+    for (const text of [example, withSentinels, withCluster]) {
       const folder = await makeFolder();
       const files = {
         "client-id": CLIENT_ID,
         token: "t",
         supplier: "p",
         "lab-password": "p",
+        "redis-password": "p",
+        "sentinel-password": "p",
         "ca.pem": "-----BEGIN CERTIFICATE-----",
+        "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
         "client.pem": "-----BEGIN CERTIFICATE-----",
         "client.key": "-----BEGIN PRIVATE KEY-----",
       };
@@ -52,8 +60,10 @@ describe("the example", () => {
   });
 
   test("says in what is off what counts anyway", () => {
-    const { service, limits, handoff } = parse(everything);
+    const { service, redis, limits, handoff, ...top } = parse(everything);
     for (const [group, node] of [
+      [top, SCHEMA],
+      [redis, SCHEMA.properties.redis],
       [service, SCHEMA.properties.service],
       [limits, SCHEMA.properties.limits],
       [handoff, SCHEMA.properties.handoff],
@@ -97,7 +107,7 @@ function keysOfSchema(node: SchemaNode): Set<string> {
     [...nodesOf(node)]
       .map(([path]) => path)
       .filter((path) => !path.startsWith(".mailboxes.service."))
-      .filter((path) => !/^\.service\..*\.(file|env|command)$/.test(path)),
+      .filter((path) => !/^\.(service|redis)\..*\.(file|env|command)$/.test(path)),
   );
 }
 

@@ -25,12 +25,12 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, queue, mailboxes, limits, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, queue, redis, role, mailboxes, limits, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],
     ["inbox", "5", "inlet.yaml:2:1: inbox: 5 is not a path: put it in quotes"],
-    ["queue", "redis://:hunter2@host", "inlet.yaml:4:1: queue: must be embedded"],
+    ["queue", "7", "inlet.yaml:4:1: queue: must be embedded, or the address of a Redis such as redis://"],
     ["limits", "{ transfers: 0 }", "limits.transfers: 0 is not a whole number from 1 to 1000"],
     ["limits", "{ transfers: 1.5 }", "limits.transfers: 1.5 is not a whole number from 1 to 1000"],
     ["limits", '{ transfers: "5" }', '"5" is not a whole number from 1 to 1000: write it without quotes'],
@@ -282,7 +282,11 @@ describe("secrets", () => {
 
   test("are in no refusal, however it is printed", async () => {
     const path = await writeConfig(
-      config({ service, mailboxes: `[{ email: a, passwords: ${passwords} }]`, queue: "hunter2" }),
+      config({
+        service,
+        mailboxes: `[{ email: a, passwords: ${passwords} }]`,
+        queue: "redis://:hunter2@host/hunter2@",
+      }),
     );
     const env = { INLET_MAILBOXES: "[hunter2", INLET_SERVICE__CLIENTID: "hunter2" };
     for (const options of [

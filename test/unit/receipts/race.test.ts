@@ -10,10 +10,10 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 });
 
 test("I2 once: one that becomes final between the two places where it is looked for is not taken for new", async () => {
-  const receipts = await openReceipts(await makeFolder());
+  const receipts = await openReceipts(await makeFolder(), { alone: true });
   const discovered = makeReceipt();
   const gone = makeReceipt({ state: "gone" });
-  await receipts.put(discovered, undefined);
+  await receipts.create(discovered, undefined);
   const read = vi.mocked(readFile).getMockImplementation();
   vi.mocked(readFile).mockImplementationOnce(async (...args) => {
     const settled = receipts.put(gone, discovered);

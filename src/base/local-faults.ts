@@ -1,0 +1,71 @@
+/** Failures on our own side: the disk, the configuration, the queue. */
+import type { FaultMeaning } from "./verdict.ts";
+
+export const LOCAL_FAULTS = {
+  TARGET_EXISTS: {
+    verdict: "fatal",
+    happened: "There already is something else of that name, and nothing is ever overwritten",
+    advice: "Choose another name or folder with --output, or move the old one away.",
+  },
+  NAME_UNUSABLE: {
+    verdict: "fatal",
+    happened: "The sender's file name could do harm here",
+    advice: "Download this file alone, by its id, and give it a name with --output.",
+  },
+  DISK_FULL: {
+    verdict: "wait",
+    happened: "There is no space left on the disk",
+    advice: "Free some space, or choose another folder.",
+  },
+  DISK_REFUSED: {
+    verdict: "wait",
+    happened: "The file could not be written",
+    advice: "Check that the folder exists, that its disk is healthy, and that Inlet may write there.",
+  },
+  CONFIG_INVALID: {
+    verdict: "fatal",
+    happened: "Something given is not valid",
+    advice: "Nothing was changed.",
+  },
+  SECRET_UNREADABLE: {
+    verdict: "wait",
+    happened: "A secret cannot be read",
+    advice: "Check that its file, variable, credential or command is there and that Inlet may read it.",
+  },
+  RECEIPT_UNREADABLE: {
+    verdict: "wait",
+    happened: "A receipt is damaged, or was written by a newer version of Inlet",
+    advice:
+      "Do not delete it: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
+  },
+  INBOX_HELD: {
+    verdict: "fatal",
+    happened: "Another Inlet holds this inbox",
+    advice: "Stop the other one, or give this one an inbox of its own.",
+  },
+  QUEUE_UNREACHABLE: {
+    verdict: "retry",
+    happened: "The queue's Redis could not be reached",
+    advice: "Check queue and the redis settings, and that Redis runs; the daemon waits for it.",
+  },
+  QUEUE_UNSUITABLE: {
+    verdict: "fatal",
+    happened: "This Redis cannot hold the queue",
+    advice: "Use Redis 6.2 or newer, or Valkey, with the policy noeviction.",
+  },
+  CLAIM_LOST: {
+    verdict: "retry",
+    happened: "Another worker has taken this transfer over",
+    advice: "Nothing is to be done: whoever has it now goes on with it.",
+  },
+  UNEXPECTED: {
+    verdict: "retry",
+    happened: "Something happened that nobody foresaw",
+    advice: "The daemon tries again by itself; please report it, with the log around it.",
+  },
+  STOPPED: {
+    verdict: "retry",
+    happened: "It was stopped before it was done",
+    advice: "Start it again.",
+  },
+} as const satisfies Record<string, FaultMeaning>;

@@ -1,0 +1,64 @@
+/**
+ * Who works on this inbox, and who provably does not any more. Each member holds a lock on a file of its own as long as
+ * it lives; where somebody else can take that lock, its holder is gone and will never write again.
+ */
+import { randomBytes } from "node:crypto";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { exists, makeFolderDurably } from "../base/durable.ts";
+import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
+
+const NAME = /^[0-9a-f]{16}$/;
+
+export interface Members {
+  readonly self: string;
+  /** False for ourselves, and for one that is merely stopped. */
+  isGone(member: string): Promise<boolean>;
+  leave(): Promise<void>;
+}
+
+export async function joinMembers(work: string): Promise<Members> {
+  const folder = join(work, "members");
+  await makeFolderDurably(folder, 0o700);
+  // Those that are gone are cleared before we have anything to lose.
+  for (const member of await readdir(folder)) if (NAME.test(member)) await clearGone(join(folder, member));
+  const { self, lock } = await takeName(folder);
+  return {
+    self,
+    isGone: async (member) => member !== self && (await clearGone(join(folder, member))),
+    async leave() {
+      try {
+        await rm(join(folder, self), { force: true });
+      } finally {
+        lock.release();
+      }
+    },
+  };
+}
+
+/** Somebody who looks for gone ones may be faster with a file that is not locked yet: then another name is taken. */
+async function takeName(folder: string): Promise<{ self: string; lock: KernelLock }> {
+  for (;;) {
+    const self = randomBytes(8).toString("hex");
+    const lock = await tryLock(join(folder, self), "alone");
+    if (lock === undefined) continue;
+    const isOurs = await exists(join(folder, self)).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
+    if (isOurs) return { self, lock };
+    lock.release();
+  }
+}
+
+async function clearGone(path: string): Promise<boolean> {
+  if (!(await exists(path))) return true;
+  const lock = await tryLock(path, "alone");
+  if (lock === undefined) return false;
+  try {
+    await rm(path, { force: true });
+    return true;
+  } finally {
+    lock.release();
+  }
+}

@@ -1,0 +1,46 @@
+/** What earlier runs, or other processes, have begun and not finished. */
+import type { Inbox } from "../inbox/port.ts";
+import type { Receipt } from "../model/receipt.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { Receipts } from "../receipts/port.ts";
+import type { MailboxState } from "./state.ts";
+
+type OnDamaged = (path: string, reason: string) => void;
+
+/** Tells mailboxes of their unfinished transfers, and returns all there are, also of mailboxes that are not ours. */
+export async function learnUnfinished(
+  receipts: Receipts,
+  mailboxes: ReadonlyMap<string, MailboxState>,
+  onDamaged: OnDamaged,
+): Promise<Receipt[]> {
+  const unfinished: Receipt[] = [];
+  for await (const receipt of receipts.open(onDamaged)) {
+    const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
+    mailboxes.get(receipt.mailbox)?.undelivered.set(receipt.trackingId, { expiresMs });
+    unfinished.push(receipt);
+  }
+  return unfinished;
+}
+
+/**
+ * What a crash left of transfers that are settled: files put together, and passwords kept. What is staged is listed
+ * first: it had a receipt before, so one that has none afterwards is settled, whoever did it. That something was
+ * delivered is told by its staged content being gone: what belongs to a receipt that cannot be read is left alone.
+ */
+export async function clearLeftOvers(
+  inbox: Inbox,
+  passwords: Passwords,
+  receipts: Receipts,
+  mailboxes: ReadonlyMap<string, MailboxState>,
+  onDamaged: OnDamaged,
+): Promise<void> {
+  const staged = await inbox.listStaged();
+  let areAllRead = true;
+  const unfinished = await learnUnfinished(receipts, mailboxes, (path, reason) => {
+    areAllRead = false;
+    onDamaged(path, reason);
+  });
+  if (areAllRead) await passwords.forgetOthers(unfinished);
+  const wanted = new Set(await receipts.openNames());
+  for (const key of staged) if (!wanted.has(key)) await inbox.dropStaged(key);
+}

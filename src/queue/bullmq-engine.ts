@@ -1,0 +1,249 @@
+/** One process's share of the queue on Redis: its workers, its places, and how it stops. */
+import { setTimeout as pause } from "node:timers/promises";
+import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
+import type { Outage } from "../base/outage.ts";
+import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
+import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
+import { Schedules } from "./bullmq-schedules.ts";
+import type { Handlers, JobQueue } from "./port.ts";
+
+export interface BullOptions {
+  readonly redis: RedisSettings;
+  /** How many collect jobs at once, in this process. */
+  readonly places: number;
+  /** What this process does of what the fleet does. */
+  readonly role: "all" | "worker" | "scheduler";
+  /** Whether a Redis that cannot be reached is waited for. */
+  readonly patient: boolean;
+  /** After so long without a sign of life another worker may take a job. */
+  readonly lockMs: number;
+  /** All mailboxes are of one service: where it asks for fewer requests, all of them wait. */
+  readonly oneService: boolean;
+  readonly outage: Outage;
+  readonly signal: AbortSignal;
+}
+
+export interface BullQueue extends JobQueue {
+  readonly facts: RedisFacts;
+}
+
+const POLLS_AT_ONCE = 16;
+/** What BullMQ notes of events is for nobody here: as little as it allows. */
+const EVENTS_KEPT = 100;
+/** A job that would take a mailbox's neighbours the last place is put off so long, and longer the more there are. */
+const PUT_OFF_MS = { least: 500, perJob: 20, most: 30_000 };
+/** Priorities are numbers up to 2²¹: tens of minutes since this day last until 2065. */
+const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
+/** BullMQ waits for Redis when it closes: not for ever. */
+const CLOSE_TIMEOUT_MS = 3_000;
+
+const IDLE_CHECK_MS = 50;
+const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
+
+type JobData = Omit<CollectJob, "key">;
+
+/** One run of a job in this process. */
+interface Run {
+  readonly id: string;
+  readonly mailbox: string;
+  readonly lost: AbortController;
+}
+
+export class BullEngine implements BullQueue {
+  readonly facts: RedisFacts;
+  readonly #options: BullOptions;
+  readonly #client: RedisClient;
+  readonly #stopping = new AbortController();
+  readonly #collects: Queue<JobData>;
+  readonly #polls: Queue<{ readonly mailbox: string }>;
+  readonly #schedules: Schedules;
+  readonly #runs = new Set<Run>();
+  readonly #putOff = new Set<string>();
+  readonly #polling = new Set<string>();
+  readonly #work = new Set<Promise<unknown>>();
+  readonly #workers: Worker[] = [];
+  #mailboxes: ReadonlySet<string> = new Set();
+  /** Scheduled once, and not any more: what is on its way is not begun. */
+  #dropped: ReadonlySet<string> = new Set();
+  #closed = false;
+
+  constructor(options: BullOptions, client: RedisClient, facts: RedisFacts) {
+    this.#options = options;
+    this.#client = client;
+    this.facts = facts;
+    const queueOptions = { ...this.#shared(), streams: { events: { maxLen: EVENTS_KEPT } } };
+    this.#collects = new Queue("collect", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
+    this.#polls = new Queue("poll", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
+    for (const queue of [this.#collects, this.#polls]) queue.on("error", () => {});
+    this.#schedules = new Schedules(this.#polls);
+  }
+
+  async start(handlers: Handlers): Promise<void> {
+    const { role, places } = this.#options;
+    if (role !== "scheduler") {
+      this.#addWorker("collect", places, (job: Job<JobData>, token) => this.#collect(handlers, job, token));
+    }
+    if (role !== "worker") {
+      this.#addWorker("poll", POLLS_AT_ONCE, (job: Job<{ mailbox: string }>) =>
+        this.#poll(handlers, job.data.mailbox),
+      );
+    }
+  }
+
+  async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    const wanted = new Set(polls.map(({ mailbox }) => mailbox));
+    this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
+    this.#mailboxes = wanted;
+    if (this.#options.role !== "worker") await this.#schedules.set(polls);
+  }
+
+  async add({ key, ...data }: CollectJob): Promise<void> {
+    if (this.#closed) return;
+    await this.#collects.add("collect", data, { jobId: key, priority: priorityOf(data.expiresMs) });
+  }
+
+  async hurry(job: CollectJob): Promise<void> {
+    if (this.#closed) return;
+    const { key, ...data } = job;
+    const known = await this.#collects.getJob(key);
+    if (known === undefined || !(await known.isDelayed())) return this.add(job);
+    await known.updateData(data);
+    // Its time may have come at this very moment.
+    await known.promote().catch(() => {});
+  }
+
+  async idle(): Promise<void> {
+    for (;;) {
+      const counts = await Promise.all(
+        [this.#collects, this.#polls].map((queue) =>
+          queue.getJobCountByTypes("wait", "prioritized", "active"),
+        ),
+      );
+      const isEmpty = counts.every((count) => count === 0);
+      if (this.#work.size === 0 && (isEmpty || (await this.#collects.getRateLimitTtl()) > 0)) return;
+      await pause(IDLE_CHECK_MS);
+    }
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    this.#schedules.close();
+    let isClosed = false;
+    void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
+      isClosed = true;
+    });
+    const grace = setTimeout(() => this.#stopping.abort(), graceMs);
+    // What is over is reported to Redis, if it can be; where it cannot, the receipts say it.
+    for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
+      if (this.#work.size > 0) continue;
+      if (this.#client.status !== "ready") break;
+      if (this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
+    }
+    clearTimeout(grace);
+    this.#stopping.abort();
+    const rest = [
+      ...this.#workers.map((worker) => worker.close(true)),
+      ...[this.#collects, this.#polls].map((queue) => queue.close()),
+    ];
+    await Promise.race([Promise.allSettled(rest), pause(CLOSE_TIMEOUT_MS)]);
+    this.#client.disconnect();
+  }
+
+  #shared() {
+    const { redis } = this.#options;
+    return { connection: this.#client, prefix: redis.prefix, skipVersionCheck: true };
+  }
+
+  #addWorker<Data>(
+    name: string,
+    concurrency: number,
+    process: (job: Job<Data>, token: string) => Promise<void>,
+  ): void {
+    const { lockMs } = this.#options;
+    const worker = new Worker<Data>(name, (job, token = "") => this.#track(process(job, token)), {
+      ...this.#shared(),
+      concurrency,
+      lockDuration: lockMs,
+      stalledInterval: lockMs,
+      // However often a worker dies with it: the receipt says whether a transfer is to be given up.
+      maxStalledCount: Number.MAX_SAFE_INTEGER,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    });
+    // Connections are reported for all; a job that was lost meanwhile is somebody else's.
+    worker.on("error", () => {});
+    worker.on("lockRenewalFailed", (ids) => {
+      for (const run of this.#runs) if (ids.includes(run.id)) run.lost.abort();
+    });
+    this.#workers.push(worker);
+  }
+
+  async #collect(handlers: Handlers, job: Job<JobData>, token: string): Promise<void> {
+    const { id = "", data } = job;
+    for (const run of this.#runs) if (run.id === id) run.lost.abort();
+    if (this.#isLastPlaceOf(data.mailbox)) {
+      this.#putOff.add(id);
+      const { least, perJob, most } = PUT_OFF_MS;
+      return this.#delay(job, Math.min(least + perJob * this.#putOff.size, most), token);
+    }
+    this.#putOff.delete(id);
+    const run: Run = { id, mailbox: data.mailbox, lost: new AbortController() };
+    this.#runs.add(run);
+    let next: Next;
+    try {
+      const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
+      next = await handlers.collect({ key: id, ...data }, signal);
+    } finally {
+      this.#runs.delete(run);
+    }
+    if (run.lost.signal.aborted) return;
+    if (this.#stopping.signal.aborted) {
+      // Not done, and not ours any more: whoever has a place goes on with it.
+      await job.moveToWait(token);
+      throw new WaitingError();
+    }
+    if (next.kind === "done") return;
+    if (next.isLimit && this.#options.oneService) {
+      await this.#collects.rateLimit(next.afterMs);
+      throw Worker.RateLimitError();
+    }
+    await this.#delay(job, next.afterMs, token);
+  }
+
+  async #delay(job: Job, afterMs: number, token: string): Promise<never> {
+    await job.moveToDelayed(Date.now() + afterMs, token);
+    throw new DelayedError();
+  }
+
+  /** A poll that takes longer than its interval is not begun a second time here. */
+  async #poll(handlers: Handlers, mailbox: string): Promise<void> {
+    if (this.#polling.has(mailbox) || this.#dropped.has(mailbox)) return;
+    this.#polling.add(mailbox);
+    try {
+      await handlers.poll(mailbox, this.#stopping.signal);
+    } finally {
+      this.#polling.delete(mailbox);
+    }
+  }
+
+  /** No mailbox may take every place while another could have something to do. */
+  #isLastPlaceOf(mailbox: string): boolean {
+    const { places } = this.#options;
+    if (places === 1 || this.#mailboxes.size < 2) return false;
+    return [...this.#runs].filter((run) => run.mailbox === mailbox).length >= places - 1;
+  }
+
+  async #track(work: Promise<void>): Promise<void> {
+    this.#work.add(work);
+    try {
+      await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+}
+
+function priorityOf(expiresMs: number): number {
+  const { sinceMs, stepMs, most } = PRIORITY;
+  return Math.min(Math.max(Math.ceil((expiresMs - sinceMs) / stepMs), 1), most);
+}

@@ -1,0 +1,56 @@
+/** Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whoever is up. */
+import { createHash } from "node:crypto";
+import type { Queue } from "bullmq";
+import type { PollSchedule } from "../model/job.ts";
+
+/** Schedulers are written in groups of so many. */
+const AT_ONCE = 100;
+/** How often it is looked whether Redis still knows them: it may have been flushed, or lost them in a restart. */
+const CHECK_EVERY_MS = 10_000;
+
+export class Schedules {
+  readonly #queue: Queue;
+  #wanted: readonly PollSchedule[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  async set(polls: readonly PollSchedule[]): Promise<void> {
+    this.#wanted = polls;
+    await this.#write();
+    this.#timer ??= setInterval(() => void this.#check().catch(() => {}), CHECK_EVERY_MS);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #check(): Promise<void> {
+    if ((await this.#queue.getJobSchedulersCount()) !== this.#wanted.length) await this.#write();
+  }
+
+  /** What is right already is left alone: a start does not disturb the rhythm of the others. */
+  async #write(): Promise<void> {
+    const known = new Map(
+      (await this.#queue.getJobSchedulers()).map(({ key, every }) => [key, Number(every)]),
+    );
+    const wanted = new Map(this.#wanted.map((poll) => [idOf(poll.mailbox), poll]));
+    const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
+    for (let at = 0; at < missing.length; at += AT_ONCE) {
+      const group = missing.slice(at, at + AT_ONCE);
+      await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
+    }
+    for (const id of known.keys()) if (!wanted.has(id)) await this.#queue.removeJobScheduler(id);
+  }
+
+  async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
+    await this.#queue.upsertJobScheduler(id, { every: everyMs }, { name: "poll", data: { mailbox } });
+  }
+}
+
+/** Names of mailboxes may hold what ids may not. */
+function idOf(mailbox: string): string {
+  return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
+}

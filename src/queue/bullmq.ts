@@ -1,0 +1,29 @@
+/**
+ * The engine for many machines: BullMQ on Redis. Retries, delays, priorities, schedules and the recovery of jobs whose
+ * worker died are BullMQ's; jobs carry ids only and are removed when they are done.
+ *
+ * BullMQ runs a job at least once: a worker that was stopped for longer than its lock finds that another has the job.
+ * Its signal aborts then; that it cannot deliver any more is the receipts' business.
+ */
+import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";
+import { BullEngine, type BullOptions, type BullQueue } from "./bullmq-engine.ts";
+
+/** Throws `QUEUE_UNREACHABLE` where it is not patient, and `QUEUE_UNSUITABLE`. */
+export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
+  const place = describePlace(options.redis);
+  const client = connect(options.redis);
+  reportOutages(client, place, options.outage);
+  try {
+    await untilReady(client, place, options.patient, options.signal);
+    return new BullEngine(options, client, await inspectRedis(client));
+  } catch (error) {
+    client.disconnect();
+    throw error;
+  }
+}
+
+/** Never with its credentials. */
+function describePlace({ url, sentinels, cluster }: RedisSettings): string {
+  const nodes = [...cluster, ...sentinels];
+  return nodes.length > 0 ? nodes.join(", ") : (url?.host ?? "");
+}

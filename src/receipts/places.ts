@@ -1,0 +1,46 @@
+/** Where receipts stand below the work folder. */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { ReceiptKey } from "./port.ts";
+
+export class Places {
+  readonly openFolder: string;
+  readonly doneFolder: string;
+  readonly journalFolder: string;
+  /** For what has no name yet; emptied by whoever holds the inbox alone. */
+  readonly newFolder: string;
+
+  constructor(work: string) {
+    this.openFolder = join(work, "receipts", "open");
+    this.doneFolder = join(work, "receipts", "done");
+    this.newFolder = join(work, "receipts", "new");
+    this.journalFolder = join(work, "journal");
+  }
+
+  /** Holds `FENCE.json`: the highest counts. */
+  openFolderOf(key: ReceiptKey): string {
+    return join(this.openFolder, nameOf(key));
+  }
+
+  openPathOf(key: ReceiptKey & { readonly fence: number }): string {
+    return join(this.openFolderOf(key), `${key.fence}.json`);
+  }
+
+  doneFolderOf(key: ReceiptKey): string {
+    return join(this.doneFolder, digestOf(key).slice(0, 2));
+  }
+
+  donePathOf(key: ReceiptKey): string {
+    return join(this.doneFolderOf(key), `${nameOf(key)}.json`);
+  }
+}
+
+/** The tracking-id, as far as every file system can hold it, for people; the digest, to be unique. */
+export function nameOf(key: ReceiptKey): string {
+  const readable = key.trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
+  return `${readable}.${digestOf(key).slice(0, 32)}`;
+}
+
+function digestOf({ mailbox, trackingId }: ReceiptKey): string {
+  return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
+}

@@ -1,0 +1,124 @@
+/**
+ * The disk fails at the calls that the daemon makes on files, by faults put into the real system calls. It has to end
+ * well: nobody ever sees a partial folder (I1), everything is delivered, and once (I2), a disk that is well again is
+ * used again (I6), nothing fails silently (I7), and nothing is left behind.
+ */
+import { describe, expect, test } from "vitest";
+import { type Call, type Failure, KINDS } from "../support/failing-disk.ts";
+import { type Bench, openBench, type Past, type Point } from "../support/failing-disk-bench.ts";
+
+const PERIODS = [2, 3, 5, 7];
+/** What is called often enough to fail periodically. */
+const FREQUENT = KINDS.filter((kind) => kind !== "statfs" && kind !== "read");
+/** Lives differ a little, as downloads come in other pieces: nearly all points must be reached. */
+const LEAST_SHARE = 0.9;
+
+describe("all is delivered once and whole, and nothing is left behind, where the disk fails", () => {
+  test("at one call, whichever it is", async () => {
+    const bench = await openBench("files");
+    await walk(bench, once(await bench.calls("nothing"), "nothing"));
+  }, 600_000);
+
+  test("at one call on what is received as a ZIP", async () => {
+    const bench = await openBench("zip");
+    const calls = await bench.calls("a start");
+    await walk(bench, once(calls.filter(isOfTransfer), "a start"));
+  }, 600_000);
+
+  test("at one call that needs room, because it is full", async () => {
+    const bench = await openBench("files");
+    const calls = await bench.calls("a start");
+    await walk(bench, once(calls.filter(needsRoom), "a start", "ENOSPC"));
+  }, 600_000);
+
+  test("at one call after it failed before", async () => {
+    const bench = await openBench("files");
+    const points: Point[] = [];
+    for (const past of ["a refused rename", "an unsynced rename"] as const) {
+      points.push(...once(await bench.calls(past), past));
+    }
+    await walk(bench, points);
+  }, 600_000);
+
+  test.each(["files", "zip"] as const)(
+    "at every second, third, fifth or seventh call, with %s",
+    async (fetch) => {
+      await walk(
+        await openBench(fetch),
+        periodic((period) => `${period}+${period}`),
+      );
+    },
+    600_000,
+  );
+
+  test("at every call from some moment on", async () => {
+    const bench = await openBench("files");
+    const opens = (await bench.calls("a start")).filter(({ kind }) => kind === "open");
+    const moments = opens.filter(({ nth }) => nth % 3 === 1);
+    // Files that cannot be opened are not written either.
+    const kinds = KINDS.filter((kind) => kind !== "write");
+    await walk(
+      bench,
+      moments.map(({ nth }) => ({ kinds, past: "a start", error: "EIO", when: `${nth}+` })),
+    );
+  }, 600_000);
+
+  test("from some moment on, so that not even temporary files can be removed", async () => {
+    const moments = Array.from({ length: 12 }, (_, at) => `${at + 1}+`);
+    const pairs = [["fsync", "remove"] as const, ["rename", "remove"] as const];
+    const points = pairs.flatMap((kinds) =>
+      moments.map((when) => ({ kinds, past: "a start", error: "EIO", when }) as const),
+    );
+    await walk(await openBench("files"), points);
+  }, 600_000);
+
+  test("for a while, and the daemon is not started again", async () => {
+    const points = periodic((period) => `${period}..40+${period}`);
+    await walk(
+      await openBench("files"),
+      points.map((point) => ({ ...point, runsOn: true })),
+    );
+  }, 600_000);
+});
+
+function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO"): Point[] {
+  return calls.map(({ kind, nth }) => ({ kinds: [kind], past, error, when: String(nth) }));
+}
+
+function periodic(when: (period: number) => string): Point[] {
+  return FREQUENT.flatMap((kind) =>
+    PERIODS.map((period) => ({ kinds: [kind], past: "a start", error: "EIO", when: when(period) }) as const),
+  );
+}
+
+function isOfTransfer({ text }: Call): boolean {
+  return text.includes("/staging/");
+}
+
+function needsRoom({ kind, text }: Call): boolean {
+  return ["write", "mkdir", "rename"].includes(kind) || text.includes("O_CREAT");
+}
+
+/** Goes to every point, and tells in the end how many there were and what went wrong at which. */
+async function walk(bench: Bench, points: readonly Point[]): Promise<void> {
+  const waiting = [...points];
+  const reached = new Map<string, number>();
+  const problems: string[] = [];
+  const work = async (place: number) => {
+    for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+      const visit = await bench.visit(place, point);
+      const { kinds, error, when, past } = point;
+      const what = kinds.length > 2 ? "all" : kinds.join(" and ");
+      if (visit.failed.length > 0) reached.set(what, (reached.get(what) ?? 0) + 1);
+      const where = `after ${past}, ${what} ${error} ${when}, ${visit.failed.length} failed: ${visit.failed[0]}`;
+      problems.push(...visit.problems.map((problem) => `${problem} (${where})`));
+    }
+  };
+  await Promise.all(bench.places.map(work));
+  const numbers = [...reached].map(([what, count]) => `${what} ${count}`).join(", ");
+  const name = expect.getState().currentTestName?.split(" > ").at(-1);
+  process.stdout.write(`points of failure, ${name}: ${numbers}\n`);
+  expect(problems).toEqual([]);
+  const total = [...reached.values()].reduce((sum, count) => sum + count, 0);
+  expect(total).toBeGreaterThan(points.length * LEAST_SHARE);
+}

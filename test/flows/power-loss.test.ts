@@ -1,0 +1,150 @@
+/**
+ * I1 whole or nothing, I2 once: the power is cut at every durable step of the daemon, on a real file system.
+ *
+ * The disk is ext4 on a loop device that is shut down without a flush: what was not fsynced is gone. Then it is mounted
+ * again, which replays its journal, and the daemon is started again.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
+import { findProgram } from "../support/debian.ts";
+import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driver.ts";
+import { makeFolder, ROOT, runCommand } from "../support/program.ts";
+import { openTestSimulator } from "../support/service.ts";
+
+const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");
+const STATES = ["discovered", "collecting", "delivering", "delivered"];
+/** Steps after which whatever has a name keeps it. */
+const PROMISES = ["folder made", "content synced", "rename synced"];
+
+describe("I1 whole or nothing, I2 once: the same end as if nothing had happened, after a power cut at any step", () => {
+  test.each([
+    ["by single files", "files"],
+    ["by ZIP", "zip"],
+  ] as const)(
+    "%s",
+    async (name, fetch) => {
+      const { url, clientId } = await openTestSimulator({ transfers: PLANS });
+      const cutPower = await openPowerSwitch({ url, clientId, fetch });
+      const [undisturbed] = await cutPower([0]);
+      if (undisturbed === undefined) throw new Error("the driver said nothing");
+      const cuts = Array.from({ length: undisturbed.steps }, (_, at) => at + 1);
+      expect(cuts.length).toBeGreaterThan(30);
+      const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
+        cuts.filter((cut) => cut % AT_ONCE === lane),
+      );
+      const aftermaths = (await Promise.all(lanes.map(cutPower))).flat();
+      expect(aftermaths.map(({ cut }) => cut).toSorted((a, b) => a - b)).toEqual(cuts);
+      expect(aftermaths.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
+      // Cuts that lose nothing would prove nothing.
+      const losses = aftermaths.filter(({ words, found }) => lostNames(words.names, found).length > 0);
+      expect(losses).not.toEqual([]);
+      process.stdout.write(`power cuts, ${name}: ${cuts.length}, of which ${losses.length} lost something\n`);
+    },
+    600_000,
+  );
+});
+
+/** Everything that is not as it should be after one cut; each begins with what it breaks. */
+function findProblems({ cut, words, found, end }: Aftermath, undisturbed: DiskState): string[] {
+  const { deliveries } = found;
+  const receipts = Object.entries(found.receipts);
+  const partial = Object.keys(deliveries).filter(
+    (folder) =>
+      !isDeepStrictEqual(
+        describeContent(found, `inbox/${folder}/`),
+        describeContent(undisturbed, `inbox/${folder}/`),
+      ),
+  );
+  const promised = PROMISES.includes(words.step) ? lostNames(words.names, found) : [];
+  const empty = receipts.filter(([, it]) => it.state === "delivered" && !(`${it.folder}` in deliveries));
+  const takenBack = Object.entries(words.told).filter(
+    ([id, state]) => STATES.indexOf(`${found.receipts[id]?.state}`) < STATES.indexOf(state),
+  );
+  const again = Object.entries(deliveries).filter(([folder, inode]) => end.deliveries[folder] !== inode);
+  const damaged = receipts.filter(([, it]) => it.state === "damaged");
+  const [expected, actual] = [describeEnd(undisturbed), describeEnd(end)];
+  return [
+    ...partial.map((folder) => `I1 whole or nothing: ${folder} is not whole`),
+    ...promised.map((name) => `I1 whole or nothing: ${name} was on the disk, and is lost`),
+    ...empty.map(([id]) => `I2 once: the receipt of ${id} says delivered, and there is no folder`),
+    ...takenBack.map(([id, state]) => `I2 once: ${id} was said to be ${state}, and its receipt forgot`),
+    ...again.map(([folder]) => `I2 once: ${folder} was there, and was delivered again`),
+    ...damaged.map(([path]) => `I7 nothing silent: ${path} cannot be read`),
+    ...expected
+      .filter((line) => !actual.includes(line))
+      .map((line) => `at the end, this is missing: ${line}`),
+    ...actual
+      .filter((line) => !expected.includes(line))
+      .map((line) => `at the end, this is too much: ${line}`),
+  ].map((problem) => `cut ${cut}, ${words.step}: ${problem}`);
+}
+
+function lostNames(before: readonly string[], { names }: DiskState): string[] {
+  return before.filter((name) => !names.includes(name));
+}
+
+/** Names, modes, sizes and digests. */
+function describeContent({ names, digests }: DiskState, folder = ""): string[] {
+  const files = Object.entries(digests).map(([path, digest]) => `inbox/${path} ${digest}`);
+  return [...names, ...files].filter((line) => line.startsWith(folder));
+}
+
+function describeEnd(state: DiskState): string[] {
+  const receipts = Object.entries(state.receipts).map(
+    ([id, { state, folder }]) => `receipt of ${id}: ${state} ${folder}`,
+  );
+  return [...describeContent(state), ...receipts, ...state.leftOver];
+}
+
+/** Where there is no root or no loop device, it says so and fails: a test that is skipped proves nothing. */
+async function openPowerSwitch(
+  service: Pick<PowerTask, "url" | "clientId" | "fetch">,
+): Promise<(cuts: readonly number[]) => Promise<Aftermath[]>> {
+  if (process.getuid?.() !== 0) {
+    throw new Error("a power cut needs root, to mount a file system: run this as root");
+  }
+  if (!existsSync("/dev/loop-control")) {
+    throw new Error(
+      "a power cut needs a loop device: `modprobe loop`, or give the container /dev/loop-control",
+    );
+  }
+  const [unshare, mount, umount, mkfs, perl] = await Promise.all([
+    findProgram("unshare", ["util-linux"]),
+    findProgram("mount", ["mount"]),
+    findProgram("umount", ["mount"]),
+    findProgram("mkfs.ext4", ["e2fsprogs"]),
+    findProgram("perl", ["perl-base"]),
+  ]);
+  const programs = { mount, umount, "mkfs.ext4": mkfs, perl };
+  return async (cuts) => {
+    const folder = await makeFolder();
+    onTestFinished(() => expect.poll(() => loopDevicesOn(folder)).toEqual([]));
+    const task: PowerTask = { ...service, folder, programs, cuts };
+    // With its first process everything in there ends, and with the last one its mounts do.
+    const alone = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
+    const env = { ...unshare.env, ...CACHED_START };
+    const args = [...alone, process.execPath, DRIVER, JSON.stringify(task)];
+    const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, { cwd: ROOT, env });
+    if (exitCode !== 0 || stderr !== "") {
+      throw new Error(`no power cut (it takes root with CAP_SYS_ADMIN, loop devices and ext4): ${stderr}`);
+    }
+    return stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  };
+}
+
+/** Those whose bytes are in a file below the folder. */
+function loopDevicesOn(folder: string): string[] {
+  return readdirSync("/sys/block").filter((device) => {
+    try {
+      return readFileSync(join("/sys/block", device, "loop/backing_file"), "utf8").startsWith(`${folder}/`);
+    } catch {
+      return false; // It is no loop device, or a free one.
+    }
+  });
+}

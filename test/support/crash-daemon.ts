@@ -1,0 +1,35 @@
+/** The daemon whose durable steps crash tests count: it polls once, and does one thing after the other. */
+import type { MailboxSettings } from "../../src/config/settings.ts";
+import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
+import { mailboxSettings, settingsIn, watchWith } from "./settings.ts";
+
+export interface CrashTask {
+  readonly url: string;
+  readonly clientId: string;
+  /** Holds inbox and state. */
+  readonly folder: string;
+  readonly fetch: MailboxSettings["fetch"];
+  readonly fileMode?: number;
+}
+
+/** The same task takes the same steps, in every process. */
+export async function runCrashDaemon(
+  task: CrashTask,
+  heard: Partial<DaemonWatch> = {},
+): Promise<DaemonOutcome> {
+  const mailbox = mailboxSettings(task, {
+    pollMs: 60_000,
+    fetch: task.fetch,
+    layout: "{mailbox}/{trackingId}",
+  });
+  const settings = settingsIn(task.folder, [mailbox], {
+    limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
+    handoff: { fileMode: task.fileMode ?? 0o640, folderMode: 0o750, marker: "READY" },
+  });
+  return runDaemon(settings, {
+    mode: "once",
+    stop: new AbortController().signal,
+    graceMs: 1_000,
+    watch: watchWith(heard),
+  });
+}

@@ -1,0 +1,154 @@
+/**
+ * Cuts the power at durable steps of a daemon, each time on a new disk, and says what the disk held when the power was
+ * back, and what it held when the daemon had run again.
+ *
+ * It mounts file systems, so it has to be started in a mount name space of its own: whatever ends it, the last process
+ * there takes all mounts and loop devices along.
+ * Argument: a JSON of a `PowerTask`. Prints a JSON of an `Aftermath` for each cut, one per line.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Receipt } from "../../src/model/receipt.ts";
+import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
+import type { DebianProgram } from "./debian.ts";
+import { type LastWords, listNames } from "./last-words.ts";
+import { MAILBOX } from "./settings.ts";
+import { readTree, withoutTimes } from "./tree.ts";
+
+export interface PowerTask extends Omit<CrashTask, "folder"> {
+  /** An empty folder, below which everything is mounted. */
+  readonly folder: string;
+  readonly programs: Readonly<Record<"mount" | "umount" | "mkfs.ext4" | "perl", DebianProgram>>;
+  /** The steps at which the power is cut; 0 for never. */
+  readonly cuts: readonly number[];
+}
+
+export interface Aftermath {
+  readonly cut: number;
+  /** How many steps it took, where nothing stopped it. */
+  readonly steps: number;
+  readonly words: LastWords;
+  /** When the power was back, before anything ran. */
+  readonly found: DiskState;
+  /** When the daemon had run again, to its end. */
+  readonly end: DiskState;
+}
+
+export interface DiskState {
+  readonly names: readonly string[];
+  /** The number of each delivered folder's inode: another one would be another delivery. */
+  readonly deliveries: Readonly<Record<string, number>>;
+  /** A digest of every delivered file but for its times, by path in the inbox. */
+  readonly digests: Readonly<Record<string, string>>;
+  /** By tracking-id; one that cannot be read is `damaged`, under the path of its file. */
+  readonly receipts: Readonly<
+    Record<string, { readonly state: string; readonly folder: string | undefined }>
+  >;
+  /** In the work folder: receipts that are not final, and temporary files. */
+  readonly leftOver: readonly string[];
+}
+
+const CHILD = join(import.meta.dirname, "crash-child.ts");
+const IMAGE_BYTES = 24 * 1024 ** 2;
+/** Nothing reaches the disk by itself: no commit by time, no flush of a new file because a rename replaces an old one. */
+const OPTIONS = "loop,noauto_da_alloc,commit=600";
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from here on nothing is written, not even the journal. */
+const UNPLUG =
+  'open(my $f, "<", $ARGV[0]) or die $!; my $v = pack("L", 2); ioctl($f, 0x8004587d, $v) or die "ioctl: $!"';
+const NOTHING_SAID: LastWords = { step: "", told: {}, names: [] };
+
+const task: PowerTask = JSON.parse(process.argv[2] ?? "{}");
+const image = join(task.folder, "image");
+const disk = join(task.folder, "disk");
+const blank = join(task.folder, "blank");
+
+// What is under the loop devices needs no disk: what counts is what was written to them.
+run("mount", ["-t", "tmpfs", "-o", "size=100M", "tmpfs", task.folder]);
+mkdirSync(disk);
+writeFileSync(blank, "");
+truncateSync(blank, IMAGE_BYTES);
+run("mkfs.ext4", ["-q", "-F", "-b", "4096", blank]);
+for (const cut of task.cuts) process.stdout.write(`${JSON.stringify(await cutPower(cut))}\n`);
+
+async function cutPower(cut: number): Promise<Aftermath> {
+  copyFileSync(blank, image);
+  run("mount", ["-o", OPTIONS, image, disk]);
+  const said = runChild(cut);
+  run("umount", [disk]);
+  run("mount", ["-o", OPTIONS, image, disk]);
+  const found = await readDisk();
+  await runCrashDaemon({ ...task, folder: disk });
+  const end = await readDisk();
+  run("umount", [disk]);
+  return { cut, ...said, found, end };
+}
+
+function runChild(cut: number): { steps: number; words: LastWords } {
+  const unplug = [task.programs.perl.path, "-e", UNPLUG, disk];
+  const childTask = { ...task, folder: disk, crashAt: cut, unplug };
+  const { signal, status, stdout, stderr } = spawnSync(process.execPath, [CHILD, JSON.stringify(childTask)], {
+    encoding: "utf8",
+  });
+  const asMeant = cut === 0 ? status === 0 : signal === "SIGKILL" && stdout !== "";
+  if (!asMeant) throw new Error(`cut ${cut}: the daemon ended with ${signal ?? status}: ${stderr}`);
+  return cut === 0 ? { steps: Number(stdout), words: NOTHING_SAID } : { steps: 0, words: JSON.parse(stdout) };
+}
+
+async function readDisk(): Promise<DiskState> {
+  const inbox = join(disk, "inbox");
+  const tree = Object.entries(withoutTimes(await readTree(inbox)));
+  const delivered = namesIn(join(inbox, MAILBOX)).map((name) => join(MAILBOX, name));
+  return {
+    names: listNames(disk),
+    deliveries: Object.fromEntries(delivered.map((path) => [path, statSync(join(inbox, path)).ino])),
+    digests: Object.fromEntries(tree.map(([path, text]) => [path, digestOf(text)])),
+    receipts: readReceipts(join(inbox, ".inlet/receipts")),
+    leftOver: listAll(join(inbox, ".inlet")).filter((path) => /\.part$|^receipts\/open\//.test(path)),
+  };
+}
+
+/** The final one counts, where there are two. */
+function readReceipts(folder: string): DiskState["receipts"] {
+  const shards = namesIn(join(folder, "done")).map((shard) => join(folder, "done", shard));
+  const paths = [join(folder, "open"), ...shards].flatMap((at) => namesIn(at).map((name) => join(at, name)));
+  return Object.fromEntries(
+    paths.map((path) => {
+      try {
+        const { trackingId, state, folder: target }: Receipt = JSON.parse(readFileSync(path, "utf8"));
+        return [trackingId, { state, folder: target }];
+      } catch {
+        return [path, { state: "damaged", folder: undefined }];
+      }
+    }),
+  );
+}
+
+function listAll(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: "utf8" }) : [];
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).toSorted() : [];
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text, "latin1").digest("hex");
+}
+
+function run(program: keyof PowerTask["programs"], args: readonly string[]): void {
+  const { path, env } = task.programs[program];
+  const options = { env: { ...process.env, ...env }, encoding: "utf8" } as const;
+  const { status, error, stderr } = spawnSync(path, args, options);
+  if (status !== 0) throw new Error(`${[program, ...args].join(" ")}: ${error ?? stderr}`);
+}
