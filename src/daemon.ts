@@ -64,7 +64,7 @@ export type DaemonWatch = CollectTools["watch"] &
 export interface DaemonOutcome {
   /** How many polls failed. */
   readonly failedPolls: number;
-  /** How many transfers are not finished, or are quarantined. */
+  /** How many transfers are not finished, are quarantined, or could not even be taken up. */
   readonly unsettled: number;
 }
 
@@ -117,8 +117,8 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
   const members = scope.use(await joinMembers(settings.work), (joined) => joined.leave());
   const receipts = await openReceipts(settings.work, {
     alone: !isShared,
+    host: hostname(),
     nowMs: clock.now(),
-    ...(isShared ? { writer: hostname().replace(/[^A-Za-z0-9-]/g, "_") } : {}),
   });
   const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
   const passwords = await openPasswords(settings.state, clock.now());
@@ -181,7 +181,8 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
     await stopped(stop);
   }
   const [unfinished, kept] = await Promise.all([receipts.openNames(), readdir(inbox.quarantine)]);
-  return { failedPolls, unsettled: unfinished.length + kept.length };
+  const unusable = [...mailboxes.values()].reduce((sum, { complaints }) => sum + complaints.size, 0);
+  return { failedPolls, unsettled: unfinished.length + kept.length + unusable };
 }
 
 /** One service for all: where it asks for fewer requests, all of them wait. */

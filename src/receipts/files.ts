@@ -29,8 +29,8 @@ const FILE_MODE = 0o600;
 export interface ReceiptsOptions {
   /** Nobody else works on this inbox: what a crash left can be cleared. */
   readonly alone: boolean;
-  /** Part of the journal's name where several write one, which no file system makes whole lines of. */
-  readonly writer?: string;
+  /** Where several hosts share an inbox each writes a journal of its own: no file system would keep lines whole. */
+  readonly host?: string;
   readonly nowMs?: number;
 }
 
@@ -42,7 +42,9 @@ export async function openReceipts(work: string, options: ReceiptsOptions): Prom
     await makeFolderDurably(folder, FOLDER_MODE);
   }
   await clearTemporaries(newFolder, options.nowMs ?? Date.now());
-  return new FileReceipts(places, options.writer);
+  const { alone, host } = options;
+  const writer = alone || host === undefined ? undefined : host.replace(/[^A-Za-z0-9-]/g, "_");
+  return new FileReceipts(places, writer);
 }
 
 class FileReceipts implements Receipts {
