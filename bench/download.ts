@@ -2,36 +2,31 @@
  * One large file, downloaded and verified: `inlet api get` beside `curl` followed by `sha256sum`, from the same
  * simulated service, in turns. Prints the median of each and their ratio.
  */
-import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { LAUNCHER, startSimulator } from "./simulator.ts";
 
 const ROUNDS = 5;
 const BYTES = 1024 ** 3;
 const PASSWORD = "Sunny+Harbour%42";
-const launcher = resolve(import.meta.dirname, "../bin/inlet.cjs");
 
 const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
-const scenario = join(folder, "scenario.json");
 const files = [{ name: "large.bin", generate: { bytes: BYTES } }];
 const transfer = { from: "a@example.org", to: ["b@example.com"], password: PASSWORD, files };
-writeFileSync(scenario, JSON.stringify({ transfers: [transfer] }));
-const simulator = spawn(process.execPath, [launcher, "simulate", "--quiet", "--scenario", scenario]);
 try {
-  const [line] = (await once(createInterface({ input: simulator.stdout }), "line")) as [string];
-  const { url, clientId, transfers } = JSON.parse(line);
+  await using simulator = await startSimulator(LAUNCHER, folder, { transfers: [transfer] });
+  const { url, clientId, transfers } = simulator;
   const env = {
     ...process.env,
     INLET_SERVICE__BASEURL: url,
     INLET_SERVICE__CLIENTID: clientId,
     INLET_PASSWORD: PASSWORD,
   };
-  const [{ transferId }] = transfers;
+  const transferId = transfers[0]?.transferId ?? "";
   const inlet = (...args: string[]) =>
-    execFileSync(process.execPath, [launcher, "api", ...args], { env, cwd: folder, encoding: "utf8" });
+    execFileSync(process.execPath, [LAUNCHER, "api", ...args], { env, cwd: folder, encoding: "utf8" });
   const [file] = JSON.parse(inlet("--json", "files", transferId));
 
   const contenders = {
@@ -68,6 +63,5 @@ try {
     `${((medians[0]?.[1] ?? 0) / (medians[1]?.[1] ?? 1)).toFixed(2).padStart(7)} ×  the first to the second\n`,
   );
 } finally {
-  simulator.kill();
   rmSync(folder, { recursive: true });
 }

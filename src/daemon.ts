@@ -115,13 +115,10 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
   const kind = isShared ? "shared" : "alone";
   scope.use(await lockInbox(settings.work, kind, clock.now()), (lock) => lock.release());
   const members = scope.use(await joinMembers(settings.work), (joined) => joined.leave());
-  const receipts = await openReceipts(settings.work, {
-    alone: !isShared,
-    host: hostname(),
-    nowMs: clock.now(),
-  });
+  const nowMs = clock.now();
+  const receipts = await openReceipts(settings.work, { alone: !isShared, host: hostname(), nowMs });
   const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
-  const passwords = await openPasswords(settings.state, clock.now());
+  const passwords = await openPasswords(settings.state, nowMs);
   const mailboxes = await openMailboxes(settings, scope, clock, options);
   await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
   if (isShared) {
