@@ -150,8 +150,8 @@ async function openSmallDisk() {
     },
     stagedBytes(): number {
       const staging = join(inbox, ".inlet/staging");
-      const parts = namesIn(staging).map((name) => join(staging, name, "content/data.bin"));
-      return parts.reduce((sum, path) => sum + lengthOf(path), 0);
+      const parts = namesIn(staging, true).filter((name) => name.endsWith("data.bin"));
+      return parts.reduce((sum, name) => sum + lengthOf(join(staging, name)), 0);
     },
     async startDaemon({ url, clientId }: Simulator): Promise<WatchedDaemon> {
       const task = JSON.stringify({ url, clientId, folder: mountPoint });
@@ -202,9 +202,9 @@ function linesOf(child: ChildProcess): string[] {
   return lines;
 }
 
-function namesIn(folder: string): string[] {
+function namesIn(folder: string, recursive = false): string[] {
   try {
-    return readdirSync(folder).toSorted();
+    return readdirSync(folder, { recursive, encoding: "utf8" }).toSorted();
   } catch {
     return [];
   }

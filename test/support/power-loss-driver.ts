@@ -118,20 +118,25 @@ async function readDisk(): Promise<DiskState> {
   };
 }
 
-/** The final one counts, where there are two. */
+/** The highest fence counts, and of equal ones the final one. */
 function readReceipts(folder: string): DiskState["receipts"] {
-  const shards = namesIn(join(folder, "done")).map((shard) => join(folder, "done", shard));
-  const paths = [join(folder, "open"), ...shards].flatMap((at) => namesIn(at).map((name) => join(at, name)));
-  return Object.fromEntries(
-    paths.map((path) => {
-      try {
-        const { trackingId, state, folder: target }: Receipt = JSON.parse(readFileSync(path, "utf8"));
-        return [trackingId, { state, folder: target }];
-      } catch {
-        return [path, { state: "damaged", folder: undefined }];
-      }
-    }),
+  const paths = ["open", "done"].flatMap((place) =>
+    listAll(join(folder, place)).map((name) => join(place, name)),
   );
+  const receipts = paths
+    .filter((path) => path.endsWith(".json"))
+    .map((path) => readReceipt(join(folder, path)));
+  const inOrder = receipts.toSorted((a, b) => a.fence - b.fence);
+  return Object.fromEntries(inOrder.map(({ id, state, target }) => [id, { state, folder: target }]));
+}
+
+function readReceipt(path: string): { id: string; state: string; target: string | undefined; fence: number } {
+  try {
+    const { trackingId, state, folder, fence }: Receipt = JSON.parse(readFileSync(path, "utf8"));
+    return { id: trackingId, state, target: folder, fence };
+  } catch {
+    return { id: path, state: "damaged", target: undefined, fence: 0 };
+  }
 }
 
 function listAll(folder: string): string[] {
