@@ -27,7 +27,7 @@ const MAILBOX = "orders@example.com";
 const SPARE_BYTES = 1.5 * GIB;
 /** `run` polls so often, and is watched for so long after all was delivered: what it never gives back shows then. */
 const POLL = "5s";
-const AFTERWARDS_MS = 30_000;
+const AFTERWARDS_MS = 15_000;
 /** Whatever takes longer is stopped, and counts as not delivered. */
 const LONGEST_MS = 30 * 60_000;
 /** What stands in a delivered folder beside the files. */

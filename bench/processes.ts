@@ -29,7 +29,7 @@ export function installProgram(folder: string): string {
 export interface Measured {
   /** Whatever ended it otherwise than by itself has none. */
   readonly exitCode: number | null;
-  /** The most memory that was resident at any moment, as the kernel has kept it: no peak between two samples is missed. */
+  /** The most that was resident at any moment, as the kernel keeps it: only the last tenth of a second can be missed. */
   readonly peakMib: number;
   readonly medianMib: number;
   readonly cpuSeconds: number;

@@ -65,12 +65,18 @@ export function connect(settings: RedisSettings): RedisClient {
   });
 }
 
-/** Tells of connections that are lost, once for all of them, and of their return. */
+/** Tells when the connection is lost, and when it is back, until it is ended on purpose. */
 export function reportOutages(client: RedisClient, place: string, outage: Outage): void {
-  client.on("error", (cause: Error) =>
-    outage.meets("redis", new Fault("QUEUE_UNREACHABLE", { detail: `${place} (${describe(cause)})`, cause })),
-  );
-  client.on("close", () => outage.meets("redis", new Fault("QUEUE_UNREACHABLE", { detail: place })));
+  const lost = (cause?: Error) => {
+    if (client.status === "end") return;
+    const detail = cause === undefined ? place : `${place} (${describe(cause)})`;
+    outage.meets(
+      "redis",
+      new Fault("QUEUE_UNREACHABLE", { detail, ...(cause === undefined ? {} : { cause }) }),
+    );
+  };
+  client.on("error", lost);
+  client.on("reconnecting", () => lost());
   client.on("ready", () => outage.isPast("redis"));
 }
 

@@ -47,6 +47,10 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     diskFull: () => void told.push("disk full"),
     diskHasRoom: () => void told.push("room again"),
     stuck: (receipt, fault) => void told.push(`${receipt.trackingId}: stuck: ${fault.code}`),
+    queueLost: () => void told.push("queue lost"),
+    queueBack: () => void told.push("queue back"),
+    queueForgets: (policy) => void told.push(`queue forgets: ${policy}`),
+    lost: (receipt) => void told.push(`${receipt.trackingId}: lost`),
     receiptDamaged: (path) => void told.push(`${path}: damaged`),
   });
   const eye = openConsumersEye(settings.inbox);

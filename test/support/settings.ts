@@ -1,7 +1,7 @@
 /** Settings of a daemon for tests, in this process or in another: this file needs no test runner. */
 import { join } from "node:path";
 import { Secret } from "../../src/base/secret.ts";
-import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
 import type { DaemonWatch } from "../../src/daemon.ts";
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
@@ -66,6 +66,19 @@ export function settingsIn(
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
     warnings: [],
     ...settings,
+  };
+}
+
+/** A queue on a Redis of the test's own. */
+export function redisQueue(url: string, lockMs = 2_000): RedisQueueSettings {
+  const secrets = { password: undefined, sentinelPassword: undefined };
+  return {
+    ...redisSettings(url),
+    ...secrets,
+    url: new URL(url),
+    sentinelName: "mymaster",
+    role: "all",
+    lockMs,
   };
 }
 

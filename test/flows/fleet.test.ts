@@ -1,0 +1,127 @@
+/**
+ * I2 once, I3 no burnt transfers, I8 bounded: three daemons of one inbox and one Redis, while they are killed and
+ * stopped, and Redis is restarted, flushed and cut off.
+ */
+import type { ChildProcess } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openConsumersEye } from "../support/consumers-eye.ts";
+import { makeFolder, ROOT, startCommand } from "../support/program.ts";
+import { startRedis } from "../support/redis.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+import { openTcpProxy } from "../support/tcp-proxy.ts";
+
+const TRANSFERS = 300;
+const LOCK_MS = 2_000;
+const BUDGET = 2;
+const SENDER = "anna@supplier.example";
+/** What a queue at rest consists of: its counters, schedules and the tail of its events. */
+const MOST_KEYS = 20;
+const MOST_GROWTH_BYTES = 4 * 1024 ** 2;
+
+test("every transfer is delivered once, whatever happens to daemons and Redis", async () => {
+  const names = Array.from({ length: TRANSFERS }, (_, at) => `t${String(at).padStart(3, "0")}`);
+  const closed = ["closed1", "closed2", "closed3"];
+  const simulator = await openTestSimulator({
+    transfers: [
+      ...names.map((trackingId) => transferPlan({ trackingId })),
+      ...closed.map((trackingId) => transferPlan({ trackingId, password: "nobody-Knows:7" })),
+    ],
+  });
+  simulator.addFault({ on: "file", times: "always", does: { kind: "drip", bytes: 4, pauseMs: 10 } });
+  const redis = await startRedis();
+  const proxy = await openTcpProxy(redis.port);
+  const folder = await makeFolder();
+  const inbox = join(folder, "inbox");
+  const eye = openConsumersEye(inbox, 20);
+  const direct = {
+    url: simulator.url,
+    clientId: simulator.clientId,
+    folder,
+    redis: redis.url,
+    lockMs: LOCK_MS,
+  };
+  const start = (behindProxy = false) =>
+    startCommand(process.execPath, [
+      join(ROOT, "test/support/daemon-child.ts"),
+      JSON.stringify(behindProxy ? { ...direct, redis: `redis://127.0.0.1:${proxy.port}` } : direct),
+    ]);
+  const fleet = [start(), start(), start(true)];
+  const delivered = () => readNames(join(inbox, MAILBOX, SENDER));
+  const reaches = (count: number) =>
+    expect.poll(() => delivered().length, { timeout: 90_000 }).toBeGreaterThanOrEqual(count);
+
+  await reaches(20);
+  await kill(fleet[0], "SIGKILL");
+  fleet[0] = start();
+  await reaches(60);
+  const before = await usedMemory(redis);
+  fleet[1]?.kill("SIGSTOP");
+  await pause(2 * LOCK_MS);
+  fleet[1]?.kill("SIGCONT");
+  await reaches(110);
+  await redis.kill();
+  await pause(500);
+  await redis.start();
+  await reaches(160);
+  proxy.cut();
+  await pause(2 * LOCK_MS);
+  proxy.mend();
+  await reaches(210);
+  await redis.client.flushall();
+  await reaches(TRANSFERS);
+  await expect.poll(() => closed.map((id) => simulator.refusedPasswords(id).length)).toEqual([1, 1, 1]);
+  await expect.poll(async () => (await redis.client.keys("inlet:collect:t*")).length).toBe(0);
+  const keys = await redis.client.keys("*");
+  const after = await usedMemory(redis);
+  for (const daemon of fleet) await kill(daemon, "SIGTERM");
+  await eye.close();
+
+  expect(eye.complaints).toEqual([]);
+  expect(delivered()).toEqual(names);
+  expect(countDeliveries(join(inbox, ".inlet/journal"))).toEqual(
+    Object.fromEntries(names.map((name) => [name, 1])),
+  );
+  for (const id of closed) expect(simulator.refusedPasswords(id).length).toBeLessThanOrEqual(BUDGET);
+  for (const name of names) expect(simulator.refusedPasswords(name)).toEqual([]);
+  expect(keys.length).toBeLessThanOrEqual(MOST_KEYS);
+  expect(after - before).toBeLessThan(MOST_GROWTH_BYTES);
+}, 300_000);
+
+async function kill(daemon: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
+  if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
+  const gone = new Promise((resolve) => daemon.once("exit", resolve));
+  daemon.kill(signal);
+  await gone;
+}
+
+/** By transfer, how many lines of the journals say that it was delivered, each by the folder that it names. */
+function countDeliveries(folder: string): Record<string, number> {
+  const lines = readNames(folder).flatMap((name) =>
+    readFileSync(join(folder, name), "utf8").trim().split("\n"),
+  );
+  const delivered = lines.map((line) => JSON.parse(line)).filter(({ state }) => state === "delivered");
+  const folders = new Map<string, Set<string>>();
+  for (const { trackingId, folder: target } of delivered) {
+    folders.set(trackingId, (folders.get(trackingId) ?? new Set()).add(target));
+  }
+  return Object.fromEntries([...folders].toSorted().map(([id, targets]) => [id, targets.size]));
+}
+
+async function usedMemory({ client }: Awaited<ReturnType<typeof startRedis>>): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1]);
+}
+
+function readNames(folder: string): string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return [];
+  }
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,142 @@
+/** Daemons that share an inbox through a real Redis. */
+import { describe, expect, test } from "vitest";
+import { runDaemon } from "../../src/daemon.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { startRedis } from "../support/redis.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings, redisQueue, watchWith } from "../support/settings.ts";
+
+const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
+
+describe("I2 once, by several daemons", () => {
+  test("each transfer is delivered once, whoever does it, and Redis keeps nothing of it", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const daemons = [startDaemon(settings), startDaemon(settings), startDaemon(settings)];
+    const delivered = () =>
+      daemons.flatMap(({ changes }) => changes).filter(({ state }) => state === "delivered");
+    await expect.poll(delivered).toHaveLength(MANY.length);
+    for (const daemon of daemons) await daemon.stop();
+    expect(new Set(delivered().map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
+    const keys = await redis.client.keys("*");
+    expect(keys.filter((key) => /:collect:t\d/.test(key))).toEqual([]);
+    expect(keys.length).toBeLessThan(20);
+  });
+
+  test("one that runs once works beside the others, and leaves no schedule behind", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const { changes } = await runOnce(settings);
+    expect(changes.filter(({ state }) => state === "delivered")).toHaveLength(3);
+    expect(await redis.client.keys("*:repeat*")).toEqual([]);
+  });
+
+  test("one that is alone and those that share keep each other out", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({});
+    const alone = await daemonSettings([mailboxSettings(simulator)]);
+    const shared = { ...alone, queue: redisQueue(redis.url) };
+    const options = {
+      mode: "once",
+      stop: new AbortController().signal,
+      graceMs: 0,
+      watch: watchWith(),
+    } as const;
+    const first = startDaemon(shared);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await expect(runDaemon(alone, options)).rejects.toMatchObject({ code: "INBOX_HELD" });
+    await first.stop();
+    const second = startDaemon(alone);
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls);
+    await expect(runDaemon(shared, options)).rejects.toMatchObject({ code: "INBOX_HELD" });
+    await second.stop();
+  });
+});
+
+describe("a Redis that is not there", () => {
+  test("at the start: once says so, and run waits for it", async () => {
+    const redis = await startRedis();
+    await redis.kill();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const options = {
+      mode: "once",
+      stop: new AbortController().signal,
+      graceMs: 0,
+      watch: watchWith(),
+    } as const;
+    await expect(runDaemon(settings, options)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.told).toEqual(["queue lost"]);
+    await redis.start();
+    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
+    expect(daemon.told).toEqual(["queue lost", "queue back"]);
+  });
+
+  test("for a daemon that is stopped while it waits: it ends at once", async () => {
+    const redis = await startRedis();
+    await redis.kill();
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.told).toEqual(["queue lost"]);
+    await daemon.stop();
+  });
+
+  test("while it runs: work in hand is delivered, and the rest when it is back, though it forgot everything", async () => {
+    const redis = await startRedis();
+    const files = [{ name: "slow.bin", generate: { bytes: 200_000 } }];
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "slow", files })] });
+    simulator.addFault({ on: "file", does: { kind: "drip", bytes: 10_000, pauseMs: 100 } });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("slow")).toBe("collecting");
+    await redis.kill();
+    await expect.poll(() => daemon.stateOf("slow")).toBe("delivered");
+    simulator.addTransfer(transferPlan({ trackingId: "later" }));
+    await redis.start();
+    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
+    await daemon.stop();
+    expect(daemon.told.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
+    expect(daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
+  });
+
+  test("any more what it was, as it was flushed: polls go on, and what was done is not done again", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 2) });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
+    await redis.client.flushall();
+    simulator.addTransfer(transferPlan({ trackingId: "later" }));
+    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
+    expect(daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(3);
+  });
+});
+
+test("a Redis that may forget jobs by itself is reported at the start", async () => {
+  const redis = await startRedis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+  const simulator = await openTestSimulator({});
+  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+  expect((await runOnce(settings)).told).toEqual(["queue forgets: allkeys-lru"]);
+});
+
+test("a mailbox that is not configured any more is not polled any more", async () => {
+  const redis = await startRedis();
+  const simulator = await openTestSimulator({});
+  const other = mailboxSettings(simulator, { name: "other", email: "other@example.com" });
+  const settings = await daemonSettings([mailboxSettings(simulator), other], {
+    queue: redisQueue(redis.url),
+  });
+  const first = startDaemon(settings);
+  await expect
+    .poll(async () => (await redis.client.keys("inlet:poll:repeat:*")).length)
+    .toBeGreaterThanOrEqual(2);
+  await first.stop();
+  const second = startDaemon({ ...settings, mailboxes: settings.mailboxes.slice(0, 1) });
+  await expect.poll(() => redis.client.zcard("inlet:poll:repeat")).toBe(1);
+  await second.stop();
+});
