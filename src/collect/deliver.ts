@@ -69,8 +69,11 @@ export async function deliver(
     if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
       await record.enter("delivering", { folder: free });
     }
-    if (!(await exists(content))) throw new Fault("CLAIM_LOST", { detail: record.receipt.trackingId });
-    await renameDurably(content, target);
+    await renameDurably(content, target).catch(async (error: unknown) => {
+      const isRename = error instanceof Error && "syscall" in error && error.syscall === "rename";
+      if (!isRename || (await exists(content))) throw error;
+      throw new Fault("CLAIM_LOST", { detail: record.receipt.trackingId });
+    });
     await finish(tools, source, record);
   } catch (error) {
     throw faultOfDisk(error, join(inbox.root, folder));

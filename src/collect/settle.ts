@@ -1,5 +1,4 @@
 /** What a fault means for the transfer in hand: which state it enters, and when it is tried again. */
-import { rm } from "node:fs/promises";
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "../base/faults.ts";
@@ -24,7 +23,7 @@ export async function settleFault(
   fault: Fault,
   signal: AbortSignal,
 ): Promise<Next> {
-  if (fault.code === "CLAIM_LOST") return giveUp(tools, source, record);
+  if (fault.code === "CLAIM_LOST") return giveUp(tools, record);
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) source.health.shaky = true;
@@ -36,7 +35,7 @@ export async function settleFault(
     return await settle(tools, source, record, fault, signal);
   } catch (error) {
     const next = asFault(error);
-    if (next.code === "CLAIM_LOST") return giveUp(tools, source, record);
+    if (next.code === "CLAIM_LOST") return giveUp(tools, record);
     // The disk refuses the receipt too: it stays as it was, and the next turn finds it so.
     return stuck(tools, record, next);
   }
@@ -47,11 +46,13 @@ export function cannotClaim(tools: CollectTools, record: Record, fault: Fault): 
   return fault.code === "CLAIM_LOST" ? DONE : stuck(tools, record, fault);
 }
 
-/** Another worker has the transfer now: ours of it is worth nothing, and nobody else can take it away. */
-async function giveUp(tools: CollectTools, { stage }: StagedSource, record: Record): Promise<Next> {
+/**
+ * Another worker has the transfer now. What we have of it stays: should our last word have been `delivering`, the other
+ * one takes it for finished content, and its absence for a delivery. Whoever settles the transfer clears it.
+ */
+function giveUp(tools: CollectTools, record: Record): Next {
   hasRoom(tools, record);
   tools.watch.lost(record.receipt);
-  await rm(stage.folder, { recursive: true, force: true }).catch(() => {});
   return DONE;
 }
 

@@ -1,3 +1,5 @@
+import { mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Record } from "../../../src/collect/record.ts";
@@ -32,4 +34,22 @@ test("I2 once: a disk that fails between the rename and the receipt never leads 
     expect((await receipts.find(receipt))?.state).toBe("delivering");
   }
   expect(told).toEqual(["DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"]);
+});
+
+test("I2 once: who has lost its claim leaves its content, which another may have taken for finished", async () => {
+  const folder = await makeFolder();
+  await mkdir(join(folder, "content"));
+  const told: string[] = [];
+  const tools = {
+    receipts: { folderName: () => "k" },
+    inbox: { forget() {} },
+    diskFull: { meets() {}, isPast() {} },
+    watch: { lost: ({ trackingId }: Receipt) => told.push(trackingId) },
+  } as unknown as CollectTools;
+  const source = { health: { shaky: false }, stage: { folder } } as unknown as StagedSource;
+  const record = new Record(tools, makeReceipt({ state: "collecting" }));
+  const { signal } = new AbortController();
+  expect(await settleFault(tools, source, record, new Fault("CLAIM_LOST"), signal)).toEqual({ kind: "done" });
+  expect(await readdir(folder)).toEqual(["content"]);
+  expect(told).toEqual(["t1"]);
 });
