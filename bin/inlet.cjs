@@ -14,6 +14,11 @@ if (Number(process.versions.node.split(".")[0]) < oldest) {
   );
   process.exitCode = 2;
 } else {
+  // V8 would let some 200 MiB of garbage pile up before it collects it. Collected while young, it costs no more time,
+  // and buffers of large downloads less.
+  var v8 = require("v8");
+  v8.setFlagsFromString("--semi-space-growth-factor=1");
+  v8.setFlagsFromString("--heap-growing-percent=150");
   var source = path.join(__dirname, "..", "src", "main.ts");
   var compiled = path.join(__dirname, "..", "dist", "main.js");
   import(require("url").pathToFileURL(fs.existsSync(source) ? source : compiled).href);
