@@ -68,11 +68,13 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
   if (await exists(path)) return;
   await makeFolderDurably(dirname(path), mode);
   try {
-    await mkdir(path, { mode });
+    await mkdir(path, { mode }).catch((error: unknown) => {
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    });
+    await syncFolder(dirname(path));
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    throw faultOfDisk(error, path);
   }
-  await syncFolder(dirname(path));
   durableStep("folder made");
 }
 
