@@ -11,6 +11,7 @@ import {
   syncFolder,
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { runInParallel } from "../base/parallel.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
 import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
 import type { Record } from "./record.ts";
@@ -31,13 +32,9 @@ export async function finishContent(
     await writeFile(join(plan.content, MANIFEST), formatManifest(record.receipt, plan, received));
     await writeFile(join(plan.content, SUMS), formatSums(plan, received));
     if (handoff.marker !== undefined) await writeFile(join(plan.content, handoff.marker), "");
-    const names = await readdir(plan.content);
-    const finish = async (): Promise<void> => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) {
-        await syncFile(join(plan.content, name), handoff.fileMode);
-      }
-    };
-    await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, finish));
+    await runInParallel(SYNCS_AT_ONCE, await readdir(plan.content), (name) =>
+      syncFile(join(plan.content, name), handoff.fileMode),
+    );
     await chmod(plan.content, handoff.folderMode);
     await syncFolders(plan.content);
     durableStep("content synced");

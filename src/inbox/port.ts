@@ -25,7 +25,7 @@ export interface Stage {
   readonly folder: string;
   /** Nobody in this process works there any more. */
   release(): void;
-  /** Takes away all that anybody has of this transfer. */
+  /** Takes away what this claim and those before it have of the transfer. */
   clear(): Promise<void>;
 }
 

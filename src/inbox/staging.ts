@@ -3,7 +3,7 @@
  * never write into the same file. What another one left is taken over by renaming its folder: only from one that is
  * provably gone, or where it was finished and closed. Whose folder was renamed finds nothing there to deliver.
  */
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import type { Members } from "./members.ts";
@@ -41,7 +41,7 @@ export class Staging {
     return {
       folder,
       release: () => void this.#used.delete(folder),
-      clear: () => rm(home, { recursive: true, force: true, maxRetries: 3 }),
+      clear: () => this.#clear(home, fence),
     };
   }
 
@@ -58,6 +58,16 @@ export class Staging {
       else await rename(path, folder);
       isTaken = true;
     }
+  }
+
+  /** What a later claim has begun is not ours to take: its content being gone would look like a delivery. */
+  async #clear(home: string, fence: number): Promise<void> {
+    if (!(await exists(home))) return;
+    const found = (await readdir(home)).flatMap(parse).filter((it) => it.fence <= fence);
+    for (const { name } of found) await rm(join(home, name), { recursive: true, force: true, maxRetries: 3 });
+    await rmdir(home).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOTEMPTY" && error.code !== "ENOENT") throw error;
+    });
   }
 
   async #isGone({ member }: Found, path: string): Promise<boolean> {

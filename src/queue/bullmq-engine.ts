@@ -58,7 +58,8 @@ export class BullEngine implements BullQueue {
   readonly #polls: Queue<{ readonly mailbox: string }>;
   readonly #schedules: Schedules;
   readonly #runs = new Set<Run>();
-  readonly #putOff = new Set<string>();
+  /** How many jobs were put off since a place was last given back. */
+  #putOff = 0;
   readonly #polling = new Set<string>();
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
@@ -182,11 +183,10 @@ export class BullEngine implements BullQueue {
     const { id = "", data } = job;
     for (const run of this.#runs) if (run.id === id) run.lost.abort();
     if (this.#isLastPlaceOf(data.mailbox)) {
-      this.#putOff.add(id);
+      this.#putOff++;
       const { least, perJob, most } = PUT_OFF_MS;
-      return this.#delay(job, Math.min(least + perJob * this.#putOff.size, most), token);
+      return this.#delay(job, Math.min(least + perJob * this.#putOff, most), token);
     }
-    this.#putOff.delete(id);
     const run: Run = { id, mailbox: data.mailbox, lost: new AbortController() };
     this.#runs.add(run);
     let next: Next;
@@ -195,6 +195,7 @@ export class BullEngine implements BullQueue {
       next = await handlers.collect({ key: id, ...data }, signal);
     } finally {
       this.#runs.delete(run);
+      this.#putOff = 0;
     }
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) {

@@ -63,6 +63,21 @@ test("our own earlier turn is taken over when it is over, and not while it runs"
   expect(await readdir(join(root, "k"))).toHaveLength(1);
 });
 
+test("who settles a transfer clears what it and those before it have, and nothing of a later claim", async () => {
+  const { work, root } = await setUp();
+  const [first, second, third] = [await enter(work), await enter(work), await enter(work)];
+  await new Staging(root, first).take("k", 1, false);
+  const stage = await new Staging(root, second).take("k", 2, false);
+  await stage.clear();
+  expect(await readdir(root)).toEqual([]);
+  const earlier = await new Staging(root, second).take("k", 3, false);
+  const later = await new Staging(root, third).take("k", 4, false);
+  await earlier.clear();
+  expect(await readdir(join(root, "k"))).toEqual([`4-${third.self}`]);
+  await later.clear();
+  expect(await readdir(root)).toEqual([]);
+});
+
 test("who is stopped is not gone; who has ended is", async () => {
   const { work } = await setUp();
   const [first, second] = [await enter(work), await enter(work)];
