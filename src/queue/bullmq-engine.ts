@@ -4,6 +4,7 @@ import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
 import type { Outage } from "../base/outage.ts";
 import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
+import { Places } from "./bullmq-places.ts";
 import { Schedules } from "./bullmq-schedules.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
@@ -30,24 +31,14 @@ export interface BullQueue extends JobQueue {
 const POLLS_AT_ONCE = 16;
 /** What BullMQ notes of events is for nobody here: as little as it allows. */
 const EVENTS_KEPT = 100;
-/** A job that would take a mailbox's neighbours the last place is put off so long, and longer the more there are. */
-const PUT_OFF_MS = { least: 500, perJob: 20, most: 30_000 };
 /** Priorities are numbers up to 2²¹: tens of minutes since this day last until 2065. */
 const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
 /** BullMQ waits for Redis when it closes: not for ever. */
 const CLOSE_TIMEOUT_MS = 3_000;
-
 const IDLE_CHECK_MS = 50;
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
 type JobData = Omit<CollectJob, "key">;
-
-/** One run of a job in this process. */
-interface Run {
-  readonly id: string;
-  readonly mailbox: string;
-  readonly lost: AbortController;
-}
 
 export class BullEngine implements BullQueue {
   readonly facts: RedisFacts;
@@ -57,9 +48,7 @@ export class BullEngine implements BullQueue {
   readonly #collects: Queue<JobData>;
   readonly #polls: Queue<{ readonly mailbox: string }>;
   readonly #schedules: Schedules;
-  readonly #runs = new Set<Run>();
-  /** How many jobs were put off since a place was last given back. */
-  #putOff = 0;
+  readonly #places: Places;
   readonly #polling = new Set<string>();
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
@@ -72,6 +61,7 @@ export class BullEngine implements BullQueue {
     this.#options = options;
     this.#client = client;
     this.facts = facts;
+    this.#places = new Places(options.places);
     const queueOptions = { ...this.#shared(), streams: { events: { maxLen: EVENTS_KEPT } } };
     this.#collects = new Queue("collect", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
     this.#polls = new Queue("poll", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
@@ -146,7 +136,10 @@ export class BullEngine implements BullQueue {
       ...this.#workers.map((worker) => worker.close(true)),
       ...[this.#collects, this.#polls].map((queue) => queue.close()),
     ];
-    await Promise.race([Promise.allSettled(rest), pause(CLOSE_TIMEOUT_MS)]);
+    const over = new AbortController();
+    const patience = pause(CLOSE_TIMEOUT_MS, undefined, { signal: over.signal }).catch(() => {});
+    await Promise.race([Promise.allSettled(rest), patience]);
+    over.abort();
     this.#client.disconnect();
   }
 
@@ -173,29 +166,23 @@ export class BullEngine implements BullQueue {
     });
     // Connections are reported for all; a job that was lost meanwhile is somebody else's.
     worker.on("error", () => {});
-    worker.on("lockRenewalFailed", (ids) => {
-      for (const run of this.#runs) if (ids.includes(run.id)) run.lost.abort();
-    });
+    worker.on("lockRenewalFailed", (ids) => this.#places.lose(ids));
     this.#workers.push(worker);
   }
 
   async #collect(handlers: Handlers, job: Job<JobData>, token: string): Promise<void> {
     const { id = "", data } = job;
-    for (const run of this.#runs) if (run.id === id) run.lost.abort();
-    if (this.#isLastPlaceOf(data.mailbox)) {
-      this.#putOff++;
-      const { least, perJob, most } = PUT_OFF_MS;
-      return this.#delay(job, Math.min(least + perJob * this.#putOff, most), token);
+    this.#places.lose([id]);
+    if (!this.#places.hasRoomFor(data.mailbox, this.#mailboxes.size)) {
+      return this.#delay(job, this.#places.putOff(), token);
     }
-    const run: Run = { id, mailbox: data.mailbox, lost: new AbortController() };
-    this.#runs.add(run);
+    const run = this.#places.take(id, data.mailbox);
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
       next = await handlers.collect({ key: id, ...data }, signal);
     } finally {
-      this.#runs.delete(run);
-      this.#putOff = 0;
+      this.#places.giveBack(run);
     }
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) {
@@ -225,13 +212,6 @@ export class BullEngine implements BullQueue {
     } finally {
       this.#polling.delete(mailbox);
     }
-  }
-
-  /** No mailbox may take every place while another could have something to do. */
-  #isLastPlaceOf(mailbox: string): boolean {
-    const { places } = this.#options;
-    if (places === 1 || this.#mailboxes.size < 2) return false;
-    return [...this.#runs].filter((run) => run.mailbox === mailbox).length >= places - 1;
   }
 
   async #track(work: Promise<void>): Promise<void> {

@@ -1,4 +1,7 @@
-/** Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whoever is up. */
+/**
+ * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whoever is up. Each has a moment of its own
+ * in the interval, so that thousands of mailboxes do not ask the service all at once.
+ */
 import { createHash } from "node:crypto";
 import type { Queue } from "bullmq";
 import type { PollSchedule } from "../model/job.ts";
@@ -45,12 +48,20 @@ export class Schedules {
     for (const id of known.keys()) if (!wanted.has(id)) await this.#queue.removeJobScheduler(id);
   }
 
+  /** Its moment may be far away: the first poll is not left to the scheduler. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
-    await this.#queue.upsertJobScheduler(id, { every: everyMs }, { name: "poll", data: { mailbox } });
+    const template = { name: "poll", data: { mailbox } };
+    await this.#queue.upsertJobScheduler(id, { every: everyMs, offset: offsetOf(id, everyMs) }, template);
+    await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
   }
 }
 
 /** Names of mailboxes may hold what ids may not. */
 function idOf(mailbox: string): string {
   return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
+}
+
+/** At least 1: with 0 the scheduler would choose. */
+function offsetOf(id: string, everyMs: number): number {
+  return 1 + (Number.parseInt(id.slice(0, 8), 16) % Math.max(everyMs - 1, 1));
 }

@@ -6,7 +6,8 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
-import { makeFolder, ROOT, runCommand } from "../support/program.ts";
+import { makeFolder, runCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");

@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { findProgram } from "../support/debian.ts";
-import { makeFolder, ROOT, startCommand } from "../support/program.ts";
+import { makeFolder, startCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 

@@ -2,7 +2,8 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { LAUNCHER, makeFolder, ROOT, runCommand, runNpm, runProgram } from "../support/program.ts";
+import { LAUNCHER, makeFolder, runCommand, runNpm, runProgram } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 
 const { version } = (await import("../../package.json", { with: { type: "json" } })).default;
 

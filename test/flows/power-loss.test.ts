@@ -11,7 +11,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
 import { findProgram } from "../support/debian.ts";
 import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driver.ts";
-import { makeFolder, ROOT, runCommand } from "../support/program.ts";
+import { makeFolder, runCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
 
 const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");

@@ -1,6 +1,6 @@
 /** What tests share that stop a daemon at each of its durable steps. */
 import { join } from "node:path";
-import { ROOT } from "./program.ts";
+import { ROOT } from "./root.ts";
 import { transferPlan } from "./service.ts";
 
 /** How many daemons run at the same time. */

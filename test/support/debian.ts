@@ -9,7 +9,7 @@ import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { arch } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { ROOT } from "./program.ts";
+import { ROOT } from "./root.ts";
 
 const run = promisify(execFile);
 const CACHE = join(ROOT, "node_modules/.cache/debian");

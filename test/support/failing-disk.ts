@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { End, Life } from "./failing-disk-child.ts";
-import { ROOT, startCommand } from "./program.ts";
+import { startCommand } from "./program.ts";
+import { ROOT } from "./root.ts";
 import { startTracing, type TraceOptions } from "./strace.ts";
 
 const CHILD = join(ROOT, "test/support/failing-disk-child.ts");

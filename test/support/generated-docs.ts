@@ -6,8 +6,7 @@ import { variableFor } from "../../src/config/environment.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
 import { SCHEMA } from "../../src/config/schema.ts";
 import { type SchemaNode, SECRET } from "../../src/config/schema-nodes.ts";
-
-const ROOT = resolve(import.meta.dirname, "../..");
+import { ROOT } from "./root.ts";
 
 /** Path from the project's root → content. */
 export function generateDocs(): Record<string, string> {

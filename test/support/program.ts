@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
+import { ROOT } from "./root.ts";
 
-export const ROOT = resolve(import.meta.dirname, "../..");
 export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
 
 export interface Finished {

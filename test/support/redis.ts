@@ -1,21 +1,14 @@
-/**
- * A real Redis, on a port of its own, that ends with the test: what the machine has, or Debian's package. Without
- * persistence: a restart forgets everything.
- */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
+/** Real Redis servers, on ports of their own, that end with the test. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Redis } from "ioredis";
-import { onTestFinished } from "vitest";
-import { type DebianProgram, findProgram } from "./debian.ts";
+import { expect, onTestFinished } from "vitest";
 import { makeFolder } from "./program.ts";
-
-const PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"];
+import { freePort, launchRedis, type RedisServer, singleServer } from "./redis-server.ts";
 
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  readonly pid: number;
   /** For looking at it, and for FLUSHALL. */
   readonly client: Redis;
   /** SIGKILL, as a power cut would. */
@@ -25,65 +18,83 @@ export interface TestRedis {
 }
 
 export async function startRedis(options: readonly string[] = []): Promise<TestRedis> {
-  const program = await findProgram("valkey-server", PACKAGES).catch(() =>
-    findProgram("redis-server", PACKAGES),
-  );
   const [folder, port] = await Promise.all([makeFolder(), freePort()]);
-  let server = await launch(program, port, folder, options);
-  const client = new Redis({ port, maxRetriesPerRequest: null, retryStrategy: () => 100 });
-  client.on("error", () => {});
-  const kill = async () => {
-    if (server.exitCode !== null || server.signalCode !== null) return;
-    const gone = once(server, "exit");
-    server.kill("SIGKILL");
-    await gone;
-  };
-  onTestFinished(async () => {
-    client.disconnect();
-    await kill();
-  });
+  const all = [...singleServer(port), ...options];
+  let server = await launch(folder, all);
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
-    get pid() {
-      return server.pid ?? 0;
-    },
-    client,
-    kill,
+    client: connectTo(port),
+    kill: () => server.kill(),
     async start() {
-      server = await launch(program, port, folder, options);
+      server = await launch(folder, all);
     },
   };
 }
 
-async function launch(
-  { path, env }: DebianProgram,
-  port: number,
-  folder: string,
-  options: readonly string[],
-): Promise<ChildProcess> {
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", ...options];
-  const server = spawn(path, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.stdout.on("data", (chunk: Buffer) => {
-    said += chunk.toString();
-    if (said.includes("Ready to accept connections")) resolve();
-  });
-  server.stderr.on("data", (chunk: Buffer) => {
-    said += chunk.toString();
-  });
-  server.once("error", reject).once("exit", () => reject(new Error(`Redis ended: ${said}`)));
-  await promise;
+export interface TestSentinel {
+  /** Of the sentinel. */
+  readonly port: number;
+  readonly master: TestRedis;
+}
+
+/** A master, a replica, and a sentinel with a password that makes the one of the other when it is gone. */
+export async function startSentinel(name: string, password: string): Promise<TestSentinel> {
+  const master = await startRedis();
+  const replica = await startRedis(["--replicaof", "127.0.0.1", String(master.port)]);
+  await expect.poll(() => replica.client.info("replication")).toContain("master_link_status:up");
+  const [folder, port] = await Promise.all([makeFolder(), freePort()]);
+  const config = join(folder, "sentinel.conf");
+  const lines = [
+    `port ${port}`,
+    "bind 127.0.0.1",
+    `dir ${folder}`,
+    `requirepass ${password}`,
+    `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
+    `sentinel down-after-milliseconds ${name} 500`,
+    `sentinel failover-timeout ${name} 3000`,
+  ];
+  await writeFile(config, `${lines.join("\n")}\n`);
+  await launch(folder, [config, "--sentinel"]);
+  const client = connectTo(port, password);
+  await expect.poll(() => client.call("SENTINEL", "REPLICAS", name)).toHaveLength(1);
+  return { port, master };
+}
+
+const SLOTS = 16_384;
+
+/** Three masters that share the slots, and have no replicas. Resolves to their ports. */
+export async function startCluster(): Promise<readonly number[]> {
+  const nodes = await Promise.all([startNode(), startNode(), startNode()]);
+  const share = Math.ceil(SLOTS / nodes.length);
+  const [first] = nodes;
+  for (const [at, { client }] of nodes.entries()) {
+    await client.call("CLUSTER", "ADDSLOTSRANGE", at * share, Math.min((at + 1) * share, SLOTS) - 1);
+    if (first !== undefined && at > 0) {
+      await client.call("CLUSTER", "MEET", "127.0.0.1", first.port, first.busPort);
+    }
+  }
+  for (const { client } of nodes) {
+    await expect.poll(() => client.call("CLUSTER", "INFO")).toContain("cluster_state:ok");
+  }
+  return nodes.map(({ port }) => port);
+}
+
+async function startNode() {
+  const busPort = await freePort();
+  const { port, client } = await startRedis(["--cluster-enabled", "yes", "--cluster-port", String(busPort)]);
+  return { port, busPort, client };
+}
+
+async function launch(folder: string, options: readonly string[]): Promise<RedisServer> {
+  const server = await launchRedis(folder, options);
+  onTestFinished(() => server.kill());
   return server;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+function connectTo(port: number, password = ""): Redis {
+  const client = new Redis({ port, password, maxRetriesPerRequest: null, retryStrategy: () => 100 });
+  client.on("error", () => {});
+  onTestFinished(() => client.disconnect());
+  return client;
 }

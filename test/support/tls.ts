@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
-const FOLDER = resolve(import.meta.dirname, "../fixtures/tls");
+export const FOLDER = resolve(import.meta.dirname, "../fixtures/tls");
 
 export const CA = read("ca.crt");
 export const SERVER = { cert: read("server.crt"), key: read("server.key") };

@@ -1,0 +1,156 @@
+/** The ways to a Redis that a configuration can name, each to real servers and by the program itself. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { startDaemon } from "../support/daemon.ts";
+import { makeFolder, runProgram } from "../support/program.ts";
+import { startCluster, startRedis, startSentinel } from "../support/redis.ts";
+import { freePort } from "../support/redis-server.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import {
+  MAILBOX,
+  mailboxSettings,
+  PASSWORD,
+  plainSecret,
+  redisQueue,
+  settingsIn,
+} from "../support/settings.ts";
+import { CA, FOLDER as TLS } from "../support/tls.ts";
+
+const SECRET = "p@ss/w%rd#1";
+
+describe("TLS, user and password, database and prefix", () => {
+  test("are used: what the user may not touch is not touched", async () => {
+    const { port, client } = await startSecureRedis();
+    const { exitCode, stderr, config } = await runWith({
+      queue: `rediss://orders@localhost:${port}/3`,
+      redis: { password: SECRET, ca: join(TLS, "ca.crt"), prefix: "orders" },
+    });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+    expect(await client.keys("*")).toEqual([]);
+    await client.select(3);
+    const keys = await client.keys("*");
+    expect(keys.length).toBeGreaterThan(0);
+    expect(keys.filter((key) => !key.startsWith("orders:"))).toEqual([]);
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+  });
+
+  test.each([
+    ["a certificate that nobody vouches for", {}, SECRET, "SELF_SIGNED_CERT_IN_CHAIN"],
+    ["a wrong password", { ca: join(TLS, "ca.crt") }, "Wr0ng", "WRONGPASS"],
+  ])("%s is an error that names the cause, and no secret", async (_name, redis, password, cause) => {
+    const { port } = await startSecureRedis();
+    const { exitCode, stderr } = await runWith({
+      queue: `rediss://orders@localhost:${port}/3`,
+      redis: { ...redis, password, prefix: "orders" },
+    });
+    expect([exitCode, stderr]).toEqual([4, expect.stringContaining(`localhost:${port} (${cause})`)]);
+    for (const secret of [SECRET, "Wr0ng"]) expect(stderr).not.toContain(secret);
+  });
+
+  test("plain text to a server that wants TLS is an error too, and not waited for", async () => {
+    const { port } = await startSecureRedis();
+    const { exitCode, stderr } = await runWith({ queue: `redis://127.0.0.1:${port}` });
+    expect([exitCode, stderr]).toEqual([4, expect.stringContaining(`127.0.0.1:${port}`)]);
+  });
+});
+
+describe("Sentinel", () => {
+  test("is asked for the master by its name", async () => {
+    const { port, master } = await startSentinel("orders", SECRET);
+    const { exitCode, stderr } = await runWith({
+      queue: "redis://",
+      redis: {
+        sentinels: [`127.0.0.1:${port}`],
+        sentinelName: "orders",
+        sentinelPassword: SECRET,
+      },
+    });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+    expect((await master.client.keys("inlet:*")).length).toBeGreaterThan(0);
+  });
+
+  test("a failover in the middle: the receipts win, and each transfer is delivered once", async () => {
+    const { port, master } = await startSentinel("orders", "secret");
+    const plans = Array.from({ length: 6 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
+    const simulator = await openTestSimulator({ transfers: plans });
+    simulator.addFault({ on: "file", times: "always", does: { kind: "drip", bytes: 1, pauseMs: 200 } });
+    const queue = {
+      ...redisQueue(master.url),
+      sentinels: [`127.0.0.1:${port}`],
+      sentinelName: "orders",
+      sentinelPassword: plainSecret("secret"),
+    };
+    const daemon = startDaemon(settingsIn(await makeFolder(), [mailboxSettings(simulator)], { queue }));
+    await expect.poll(() => daemon.stateOf("t0")).toBe("collecting");
+    await master.kill();
+    const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
+    await expect.poll(delivered).toHaveLength(plans.length);
+    simulator.addTransfer(transferPlan({ trackingId: "later" }));
+    await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
+    expect(delivered()).toHaveLength(plans.length + 1);
+    expect(daemon.told.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
+  });
+});
+
+describe("Cluster", () => {
+  test("its keys stand on one node, and the work is done", async () => {
+    const ports = await startCluster();
+    const { exitCode, stderr } = await runWith({
+      queue: "redis://",
+      redis: { cluster: [`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`] },
+    });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+  });
+
+  test("whose nodes are not there is an error that names them", async () => {
+    const [port, other] = [await freePort(), await freePort()];
+    const cluster = [`127.0.0.1:${port}`, `127.0.0.1:${other}`];
+    const { exitCode, stderr } = await runWith({ queue: "redis://", redis: { cluster } });
+    expect([exitCode, stderr]).toEqual([4, expect.stringContaining(cluster.join(", "))]);
+  });
+});
+
+/** Over TLS only, and for one user who may touch one prefix. */
+async function startSecureRedis() {
+  const port = await freePort();
+  const files = [
+    "--tls-cert-file",
+    "server.crt",
+    "--tls-key-file",
+    "server.key",
+    "--tls-ca-cert-file",
+    "ca.crt",
+  ];
+  await startRedis([
+    "--port",
+    "0",
+    "--tls-port",
+    String(port),
+    ...files.map((word) => (word.startsWith("--") ? word : join(TLS, word))),
+    "--tls-auth-clients",
+    "no",
+    ...["--user", "orders", "on", `>${SECRET}`, "~orders:*", "&*", "+@all"],
+  ]);
+  const client = new Redis({ port, host: "localhost", tls: { ca: CA }, maxRetriesPerRequest: null });
+  onTestFinished(() => client.disconnect());
+  return { port, client };
+}
+
+/** Runs the program once, for one transfer. */
+async function runWith(queue: object) {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const folder = await makeFolder();
+  const config = join(folder, "inlet.yaml");
+  const settings = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox: join(folder, "inbox"),
+    state: join(folder, "state"),
+    limits: { minFreeSpace: "1KiB" },
+    mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: PASSWORD }] }],
+    ...queue,
+  };
+  await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
+  return { ...(await runProgram(["once", "--config", config])), config };
+}

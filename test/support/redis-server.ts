@@ -1,0 +1,63 @@
+/**
+ * A real Redis: what the machine has, or Debian's package. Without persistence: a restart forgets everything. This file
+ * needs no test runner: whoever launches a server kills it.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { findProgram } from "./debian.ts";
+
+const PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"];
+const READY = /Ready to accept connections|Sentinel ID is/;
+
+export interface RedisServer {
+  readonly pid: number;
+  /** SIGKILL, as a power cut would. */
+  kill(): Promise<void>;
+}
+
+/** `options` as on its command line, in the folder where it may write. */
+export async function launchRedis(folder: string, options: readonly string[]): Promise<RedisServer> {
+  const { path, env } = await findProgram("valkey-server", PACKAGES).catch(() =>
+    findProgram("redis-server", PACKAGES),
+  );
+  const server = spawn(path, options, {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  for (const output of [server.stdout, server.stderr]) {
+    output.on("data", (chunk: Buffer) => {
+      said = `${said}${chunk}`.slice(-10_000);
+      if (READY.test(said)) resolve();
+    });
+  }
+  server.once("error", reject).once("exit", () => reject(new Error(`Redis ended: ${said}`)));
+  await promise;
+  return {
+    pid: server.pid ?? 0,
+    async kill() {
+      if (server.exitCode !== null || server.signalCode !== null) return;
+      const gone = once(server, "exit");
+      server.kill("SIGKILL");
+      await gone;
+    },
+  };
+}
+
+/** A server of its own on a port of this machine. */
+export function singleServer(port: number): string[] {
+  return ["--port", String(port), "--bind", "127.0.0.1", "--save", ""];
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
