@@ -10,6 +10,14 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "flows on redis",
+          include: ["test/flows/{crash,mirror,passwords}.test.ts"],
+          env: { INLET_TEST_QUEUE: "redis" },
+        },
+      },
     ],
   },
 });

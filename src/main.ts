@@ -57,6 +57,8 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   STOPPED: "interrupted",
 };
 
+const LINGER = { checkMs: 500, mostMs: 5_000 } as const;
+
 // Until proven otherwise: whatever ends the process before its work is done is a failure.
 process.exitCode = EXIT.failed;
 
@@ -78,6 +80,14 @@ process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
 process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal }, argv)];
+
+// Nothing that a library left open may keep the process, and who was told to stop does not wait for a reader for ever.
+let lingeredMs = 0;
+setInterval(() => {
+  lingeredMs += LINGER.checkMs;
+  const isWritten = stdout.writableLength === 0 && stderr.writableLength === 0;
+  if (isWritten || (stop.signal.aborted && lingeredMs >= LINGER.mostMs)) process.exit();
+}, LINGER.checkMs).unref();
 
 async function run(context: Context, argv: readonly string[]): Promise<keyof typeof EXIT> {
   let outcome: Outcome = "fine";

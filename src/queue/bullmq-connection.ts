@@ -1,6 +1,6 @@
 /** Connections to the Redis that holds the queue, and what has to be true of it. */
 import { type ConnectionOptions, rootCertificates } from "node:tls";
-import { Cluster, Redis } from "ioredis";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 
@@ -27,6 +27,21 @@ const LEAST_VERSION = [6, 2] as const;
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** BullMQ waits for the end of its connections, which a plain one that pauses between two attempts never reports. */
+class EndingRedis extends Redis {
+  override disconnect(reconnect = false): void {
+    const isPausing = this.status === "reconnecting" && !reconnect;
+    if (isPausing) this.connect().catch(() => {});
+    super.disconnect(reconnect);
+  }
+
+  /** The type that it should have says how replies are mapped, which nobody asks for here. */
+  override duplicate(override: Partial<RedisOptions> = {}): never {
+    const options: RedisOptions = Object.assign({}, this.options, override);
+    return new EndingRedis({ ...options, replyMapping: "legacy" }) as never;
+  }
+}
+
 /** Never throws; connects by itself, again and again. */
 export function connect(settings: RedisSettings): RedisClient {
   const retryStrategy = (times: number) => Math.min(100 * 2 ** Math.min(times, 10), LONGEST_PAUSE_MS);
@@ -44,7 +59,7 @@ export function connect(settings: RedisSettings): RedisClient {
     });
   }
   if (settings.sentinels.length > 0) {
-    return new Redis({
+    return new EndingRedis({
       ...options,
       retryStrategy,
       sentinels: settings.sentinels.map(parseNode),
@@ -56,7 +71,7 @@ export function connect(settings: RedisSettings): RedisClient {
     });
   }
   const { hostname, port } = settings.url ?? new URL("redis://127.0.0.1");
-  return new Redis({
+  return new EndingRedis({
     ...options,
     retryStrategy,
     host: hostname.replace(/^\[|\]$/g, ""),

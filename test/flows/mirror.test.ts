@@ -149,7 +149,7 @@ describe("I2 once", () => {
 
   test("only one daemon can hold an inbox: the second says who does", async () => {
     const simulator = await openTestSimulator({});
-    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const settings = await daemonSettings([mailboxSettings(simulator)], { queue: "embedded" });
     const first = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const { runDaemon } = await import("../../src/daemon.ts");

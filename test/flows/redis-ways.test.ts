@@ -96,12 +96,14 @@ describe("Sentinel", () => {
 
 describe("Cluster", () => {
   test("its keys stand on one node, and the work is done", async () => {
-    const ports = await startCluster();
+    const nodes = await startCluster();
     const { exitCode, stderr } = await runWith({
       queue: "redis://",
-      redis: { cluster: [`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`] },
+      redis: { cluster: nodes.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`) },
     });
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+    const keys = await Promise.all(nodes.map(({ client }) => client.dbsize()));
+    expect(keys.filter((count) => count > 0)).toHaveLength(1);
   });
 
   test("whose nodes are not there is an error that names them", async () => {

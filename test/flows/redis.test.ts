@@ -1,12 +1,19 @@
 /** Daemons that share an inbox through a real Redis. */
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
-import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, redisQueue, watchWith } from "../support/settings.ts";
+import { ROOT } from "../support/root.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { mailboxSettings, PASSWORD, redisQueue, watchWith } from "../support/settings.ts";
 
 const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
+const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, watch: watchWith() } as const;
 
 describe("I2 once, by several daemons", () => {
   test("each transfer is delivered once, whoever does it, and Redis keeps nothing of it", async () => {
@@ -14,11 +21,9 @@ describe("I2 once, by several daemons", () => {
     const simulator = await openTestSimulator({ transfers: MANY });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
     const daemons = [startDaemon(settings), startDaemon(settings), startDaemon(settings)];
-    const delivered = () =>
-      daemons.flatMap(({ changes }) => changes).filter(({ state }) => state === "delivered");
-    await expect.poll(delivered).toHaveLength(MANY.length);
+    await expect.poll(() => delivered(daemons)).toHaveLength(MANY.length);
     for (const daemon of daemons) await daemon.stop();
-    expect(new Set(delivered().map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
+    expect(new Set(delivered(daemons).map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
     const keys = await redis.client.keys("*");
     expect(keys.filter((key) => /:collect:t\d/.test(key))).toEqual([]);
     expect(keys.length).toBeLessThan(20);
@@ -28,8 +33,7 @@ describe("I2 once, by several daemons", () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const { changes } = await runOnce(settings);
-    expect(changes.filter(({ state }) => state === "delivered")).toHaveLength(3);
+    expect(delivered([await runOnce(settings)])).toHaveLength(3);
     expect(await redis.client.keys("*:repeat*")).toEqual([]);
   });
 
@@ -38,21 +42,56 @@ describe("I2 once, by several daemons", () => {
     const simulator = await openTestSimulator({});
     const alone = await daemonSettings([mailboxSettings(simulator)]);
     const shared = { ...alone, queue: redisQueue(redis.url) };
-    const options = {
-      mode: "once",
-      stop: new AbortController().signal,
-      graceMs: 0,
-      watch: watchWith(),
-    } as const;
     const first = startDaemon(shared);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
-    await expect(runDaemon(alone, options)).rejects.toMatchObject({ code: "INBOX_HELD" });
+    await expect(runDaemon(alone, ONCE)).rejects.toMatchObject({ code: "INBOX_HELD" });
     await first.stop();
     const second = startDaemon(alone);
     const polls = simulator.totals().received;
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls);
-    await expect(runDaemon(shared, options)).rejects.toMatchObject({ code: "INBOX_HELD" });
+    await expect(runDaemon(shared, ONCE)).rejects.toMatchObject({ code: "INBOX_HELD" });
     await second.stop();
+  });
+});
+
+describe("roles", () => {
+  test("a scheduler looks for transfers and collects none; a worker collects them and looks for none", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
+    const worker = startDaemon(as("worker"));
+    await expect.poll(() => redis.client.exists("inlet:collect:stalled-check")).toBe(1);
+    const scheduler = startDaemon(as("scheduler"));
+    await expect.poll(() => delivered([worker])).toHaveLength(3);
+    expect(new Set(scheduler.changes.map(({ state }) => state))).toEqual(new Set(["discovered"]));
+    expect(worker.changes.filter(({ state }) => state === "discovered")).toEqual([]);
+  });
+
+  test("what a scheduler found waits for a worker, and a password that is dropped meanwhile is used", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
+    const scheduler = startDaemon(as("scheduler"));
+    await expect.poll(() => scheduler.stateOf("t0")).toBe("discovered");
+    const first = startDaemon(as("worker"));
+    await expect.poll(() => first.stateOf("t0")).toBe("waiting");
+    await first.stop();
+    expect(simulator.totals().file).toBe(0);
+    await writeFile(join(settings.state, "passwords/t0"), PASSWORD);
+    const second = startDaemon(as("worker"));
+    await expect.poll(() => second.stateOf("t0")).toBe("delivered");
+  });
+
+  test("a worker alone asks the service for nothing", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const worker = startDaemon({ ...settings, queue: { ...redisQueue(redis.url), role: "worker" } });
+    await expect.poll(() => redis.client.exists("inlet:collect:stalled-check")).toBe(1);
+    await worker.stop();
+    expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
   });
 });
 
@@ -62,13 +101,7 @@ describe("a Redis that is not there", () => {
     await redis.kill();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-    const options = {
-      mode: "once",
-      stop: new AbortController().signal,
-      graceMs: 0,
-      watch: watchWith(),
-    } as const;
-    await expect(runDaemon(settings, options)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
+    await expect(runDaemon(settings, ONCE)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.told).toEqual(["queue lost"]);
     await redis.start();
@@ -101,7 +134,27 @@ describe("a Redis that is not there", () => {
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
     await daemon.stop();
     expect(daemon.told.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
-    expect(daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
+    expect(delivered([daemon])).toHaveLength(2);
+  });
+
+  test("for a program that is stopped meanwhile: it ends", async () => {
+    const redis = await startRedis();
+    const simulator = await openTestSimulator({});
+    const folder = await makeFolder();
+    const { url, clientId } = simulator;
+    const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000 };
+    const child = startCommand(process.execPath, [
+      join(ROOT, "test/support/daemon-child.ts"),
+      JSON.stringify(task),
+    ]);
+    const log: string[] = [];
+    child.stdout?.on("data", (chunk) => log.push(String(chunk)));
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await redis.kill();
+    await expect.poll(() => log.join("")).toContain("QUEUE_UNREACHABLE");
+    await setTimeout(1_000);
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
   });
 
   test("any more what it was, as it was flushed: polls go on, and what was done is not done again", async () => {
@@ -109,11 +162,11 @@ describe("a Redis that is not there", () => {
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 2) });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
+    await expect.poll(() => delivered([daemon])).toHaveLength(2);
     await redis.client.flushall();
     simulator.addTransfer(transferPlan({ trackingId: "later" }));
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
-    expect(daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(3);
+    expect(delivered([daemon])).toHaveLength(3);
   });
 });
 
@@ -140,3 +193,7 @@ test("a mailbox that is not configured any more is not polled any more", async (
   await expect.poll(() => redis.client.zcard("inlet:poll:repeat")).toBe(1);
   await second.stop();
 });
+
+function delivered(daemons: readonly TestDaemon[]) {
+  return daemons.flatMap(({ changes }) => changes).filter(({ state }) => state === "delivered");
+}

@@ -1,7 +1,7 @@
 /** The daemon whose durable steps crash tests count: it polls once, and does one thing after the other. */
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
-import { mailboxSettings, settingsIn, watchWith } from "./settings.ts";
+import { mailboxSettings, redisQueue, settingsIn, watchWith } from "./settings.ts";
 
 export interface CrashTask {
   readonly url: string;
@@ -10,7 +10,12 @@ export interface CrashTask {
   readonly folder: string;
   readonly fetch: MailboxSettings["fetch"];
   readonly fileMode?: number;
+  /** The queue is there, and not in the process. */
+  readonly redis?: string;
 }
+
+/** Another process may take a job so soon after its owner was killed. */
+const LOCK_MS = 500;
 
 /** The same task takes the same steps, in every process. */
 export async function runCrashDaemon(
@@ -24,6 +29,7 @@ export async function runCrashDaemon(
   });
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
+    queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
     handoff: { fileMode: task.fileMode ?? 0o640, folderMode: 0o750, marker: "READY" },
   });
   return runDaemon(settings, {

@@ -6,6 +6,7 @@ import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Receipt } from "../../src/model/receipt.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
+import { queueOfTest } from "./engine.ts";
 import { makeFolder } from "./program.ts";
 import { PASSWORD, settingsIn, watchWith } from "./settings.ts";
 
@@ -28,7 +29,8 @@ export async function daemonSettings(
   mailboxes: readonly MailboxSettings[],
   settings: Partial<Settings> = {},
 ): Promise<Settings> {
-  return settingsIn(await makeFolder(), mailboxes, settings);
+  const queue = settings.queue ?? (await queueOfTest());
+  return settingsIn(await makeFolder(), mailboxes, { ...settings, queue });
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */

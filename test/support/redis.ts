@@ -63,8 +63,8 @@ export async function startSentinel(name: string, password: string): Promise<Tes
 
 const SLOTS = 16_384;
 
-/** Three masters that share the slots, and have no replicas. Resolves to their ports. */
-export async function startCluster(): Promise<readonly number[]> {
+/** Three masters that share the slots, and have no replicas. */
+export async function startCluster(): Promise<readonly TestRedis[]> {
   const nodes = await Promise.all([startNode(), startNode(), startNode()]);
   const share = Math.ceil(SLOTS / nodes.length);
   const [first] = nodes;
@@ -77,13 +77,13 @@ export async function startCluster(): Promise<readonly number[]> {
   for (const { client } of nodes) {
     await expect.poll(() => client.call("CLUSTER", "INFO")).toContain("cluster_state:ok");
   }
-  return nodes.map(({ port }) => port);
+  return nodes;
 }
 
 async function startNode() {
   const busPort = await freePort();
-  const { port, client } = await startRedis(["--cluster-enabled", "yes", "--cluster-port", String(busPort)]);
-  return { port, busPort, client };
+  const node = await startRedis(["--cluster-enabled", "yes", "--cluster-port", String(busPort)]);
+  return { ...node, busPort };
 }
 
 async function launch(folder: string, options: readonly string[]): Promise<RedisServer> {
