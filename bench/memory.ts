@@ -3,19 +3,11 @@
  * many files, and `inlet run` for the same small transfers and a while after. Prints a row for each, and fails where
  * one takes more than it may or something is not delivered. `--scale 0.01` makes all of it smaller, for a quick look.
  */
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { type Content, findDelivered, listFolder } from "./deliveries.ts";
 import { installProgram, type Measured, measureProcess, readCpuSeconds } from "./processes.ts";
 import { type RunningSimulator, startSimulator } from "./simulator.ts";
 
@@ -30,18 +22,12 @@ const POLL = "5s";
 const AFTERWARDS_MS = 15_000;
 /** Whatever takes longer is stopped, and counts as not delivered. */
 const LONGEST_MS = 30 * 60_000;
-/** What stands in a delivered folder beside the files. */
-const ADDED = ["SHA256SUMS", "transfer.json"];
 
-interface Case {
+interface Case extends Content {
   readonly name: string;
   readonly command: "once" | "run";
   readonly fetch: "files" | "zip";
   readonly transfers: number;
-  /** In each transfer. */
-  readonly files: number;
-  /** Of each file. */
-  readonly bytes: number;
 }
 
 const { values } = parseArgs({ options: { scale: { type: "string", default: "1" } } });
@@ -110,7 +96,7 @@ async function runCase(it: Case, launcher: string, folder: string, stop: AbortSi
     writeFileSync(config, JSON.stringify(describeConfig(it, simulator)), { mode: 0o600 });
     const isDone = watchForEnd(it, join(folder, "inbox"));
     const measured = await measureProcess([launcher, it.command, "--config", config], { log, isDone }, stop);
-    const delivered = countDelivered(it, join(folder, "inbox"));
+    const delivered = findDelivered(it, join(folder, "inbox")).length;
     const isGood = measured.exitCode === 0 && delivered === it.transfers && measured.peakMib < MOST_MIB;
     print(formatRow(it, measured, readCpuSeconds(simulator.pid) ?? 0, delivered));
     if (measured.exitCode !== 0)
@@ -154,25 +140,6 @@ function watchForEnd(it: Case, inbox: string): () => boolean {
     if (completeMs === undefined && listFolder(inbox).length >= it.transfers) completeMs = nowMs;
     return completeMs !== undefined && nowMs - completeMs > AFTERWARDS_MS;
   };
-}
-
-/** How many folders hold all files, each of the right size. */
-function countDelivered(it: Case, inbox: string): number {
-  return listFolder(inbox).filter((name) => {
-    const files = listFolder(join(inbox, name)).filter((file) => !ADDED.includes(file));
-    return (
-      files.length === it.files && files.every((file) => statSync(join(inbox, name, file)).size === it.bytes)
-    );
-  }).length;
-}
-
-/** Of a folder that is not there yet: nothing. */
-function listFolder(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
 }
 
 function formatRow(it: Case, measured: Measured, simulatorSeconds: number, delivered: number): string {

@@ -75,31 +75,52 @@ export async function measureProcess(
 
 /** What a process and its threads have computed since it began; `undefined` where it has ended. */
 export function readCpuSeconds(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the name in parentheses, and may hold anything; after it, the 12th and 13th are the times.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-  } catch {
-    return undefined;
-  }
+  return readTimes(`/proc/${pid}/stat`);
 }
 
-interface Sample {
+export interface Sample {
+  /** The most that was ever resident. */
   readonly peakMib: number;
   readonly residentMib: number;
   readonly cpuSeconds: number;
+  /** Of its first thread alone: the one that runs JavaScript, or Redis's commands. */
+  readonly threadSeconds: number;
 }
 
 /** `undefined` where it has ended, or has no memory any more. */
-function sampleProcess(pid: number): Sample | undefined {
+export function sampleProcess(pid: number): Sample | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const peakMib = mebibytesOf(status, "VmHWM");
     const residentMib = mebibytesOf(status, "VmRSS");
     const cpuSeconds = readCpuSeconds(pid);
-    if (peakMib === undefined || residentMib === undefined || cpuSeconds === undefined) return undefined;
-    return { peakMib, residentMib, cpuSeconds };
+    const threadSeconds = readTimes(`/proc/${pid}/task/${pid}/stat`);
+    if (peakMib === undefined || residentMib === undefined) return undefined;
+    if (cpuSeconds === undefined || threadSeconds === undefined) return undefined;
+    return { peakMib, residentMib, cpuSeconds, threadSeconds };
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the whole machine has computed since it was started. */
+export function readMachineSeconds(): number {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
+  // The 4th and 5th are idle and waiting for the disk; the last two are in the first two already.
+  const [user, nice, system, , , irq, softirq, steal] = line.split(/\s+/).slice(1).map(Number);
+  const busy = [user, nice, system, irq, softirq, steal].reduce<number>(
+    (sum, ticks) => sum + (ticks ?? 0),
+    0,
+  );
+  return busy / TICKS_PER_SECOND;
+}
+
+function readTimes(path: string): number | undefined {
+  try {
+    const stat = readFileSync(path, "utf8");
+    // The second field is the name in parentheses, and may hold anything; after it, the 12th and 13th are the times.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
   } catch {
     return undefined;
   }

@@ -8,6 +8,9 @@ import { createInterface } from "node:readline";
 /** Starts the program of this checkout. */
 export const LAUNCHER = resolve(import.meta.dirname, "../bin/inlet.cjs");
 
+/** How much is kept of what it says beside its requests. */
+const MOST_COMPLAINTS = 10_000;
+
 /** As much of a scenario as measurements need. */
 export interface SimulatedTransfers {
   readonly transfers: readonly {
@@ -16,6 +19,11 @@ export interface SimulatedTransfers {
     readonly password: string;
     readonly files: readonly { readonly name: string; readonly generate: { readonly bytes: number } }[];
   }[];
+  readonly faults?: readonly {
+    readonly on: string;
+    readonly times: "always";
+    readonly does: { readonly kind: "stall"; readonly seconds: number };
+  }[];
 }
 
 /** Disposing of it ends the process, and returns when it has ended. */
@@ -23,23 +31,26 @@ export interface RunningSimulator extends AsyncDisposable {
   readonly url: string;
   readonly clientId: string;
   readonly pid: number;
-  readonly transfers: readonly { readonly transferId: string }[];
+  readonly transfers: readonly { readonly transferId: string; readonly trackingId: string }[];
 }
 
-/** Resolves when it listens. Its scenario stands in `folder`. */
+/** Resolves when it listens. Its scenario stands in `folder`. `onRequest` hears a line about each request. */
 export async function startSimulator(
   launcher: string,
   folder: string,
   scenario: SimulatedTransfers,
+  onRequest?: (line: string) => void,
 ): Promise<RunningSimulator> {
   const path = join(folder, "scenario.json");
   writeFileSync(path, JSON.stringify(scenario));
-  const child = spawn(process.execPath, [launcher, "simulate", "--quiet", "--scenario", path], {
+  const quiet = onRequest === undefined ? ["--quiet"] : [];
+  const child = spawn(process.execPath, [launcher, "simulate", ...quiet, "--scenario", path], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let complaints = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    complaints += text;
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    if (/^(GET|POST) /.test(line)) onRequest?.(line);
+    else complaints = `${complaints}${line}\n`.slice(-MOST_COMPLAINTS);
   });
   const ended = once(child, "close");
   const [line] = await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended]);

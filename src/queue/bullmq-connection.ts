@@ -125,17 +125,35 @@ export interface RedisFacts {
   readonly evictionPolicy: string;
 }
 
-/** Throws `QUEUE_UNSUITABLE` for a server that is too old. */
+/** Of a cluster, the node that would forget jobs, if there is one. Throws `QUEUE_UNSUITABLE` for a server that is too old. */
 export async function inspectRedis(client: RedisClient): Promise<RedisFacts> {
-  const info = await client.info();
+  const nodes = client instanceof Cluster ? client.nodes("master") : [client];
+  const facts = (await Promise.all(nodes.map((node) => node.info()))).map(readFacts);
+  const unsuitable = facts.find(({ version }) => isTooOld(version));
+  if (unsuitable !== undefined) {
+    throw new Fault("QUEUE_UNSUITABLE", { detail: `version ${unsuitable.version || "unknown"}` });
+  }
+  const [first] = facts.toSorted((a, b) => Number(isLasting(a)) - Number(isLasting(b)));
+  return first ?? { version: "", evictionPolicy: "" };
+}
+
+function readFacts(info: string): RedisFacts {
   const read = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
-  const version = read("valkey_version") || read("redis_version");
+  return {
+    version: read("valkey_version") || read("redis_version"),
+    evictionPolicy: read("maxmemory_policy"),
+  };
+}
+
+function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [leastMajor, leastMinor] = LEAST_VERSION;
-  if (major < leastMajor || (major === leastMajor && minor < leastMinor)) {
-    throw new Fault("QUEUE_UNSUITABLE", { detail: `version ${version || "unknown"}` });
-  }
-  return { version, evictionPolicy: read("maxmemory_policy") };
+  return major < leastMajor || (major === leastMajor && minor < leastMinor);
+}
+
+/** Keeps what it was told. */
+function isLasting({ evictionPolicy }: RedisFacts): boolean {
+  return evictionPolicy === "noeviction";
 }
 
 function credentials({ url, username, password }: RedisSettings): { username?: string; password?: string } {

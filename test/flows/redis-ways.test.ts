@@ -95,13 +95,16 @@ describe("Sentinel", () => {
 });
 
 describe("Cluster", () => {
-  test("its keys stand on one node, and the work is done", async () => {
+  test("its keys stand on one node, the work is done, and a node that would forget jobs is named", async () => {
     const nodes = await startCluster();
-    const { exitCode, stderr } = await runWith({
+    const { exitCode, stderr, config } = await runWith({
       queue: "redis://",
       redis: { cluster: nodes.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`) },
     });
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
+    await nodes[2]?.client.config("SET", "maxmemory-policy", "allkeys-lru");
+    const again = await runProgram(["once", "--config", config]);
+    expect([again.exitCode, again.stderr]).toEqual([0, expect.stringContaining("allkeys-lru")]);
     const keys = await Promise.all(nodes.map(({ client }) => client.dbsize()));
     expect(keys.filter((count) => count > 0)).toHaveLength(1);
   });
