@@ -5,33 +5,32 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably } from "./base/durable.ts";
-import { asFault, type Fault } from "./base/faults.ts";
+import { asFault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
-import { Secret } from "./base/secret.ts";
 import { collectTransfer } from "./collect/collect.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
-import { keepClientId } from "./config/client-id.ts";
-import type { MailboxSettings, Settings } from "./config/settings.ts";
+import type { Settings } from "./config/settings.ts";
+import { type Desk, openDesk } from "./daemon/desk.ts";
+import { openMailboxes, sourceOf } from "./daemon/mailboxes.ts";
+import { startObeying } from "./daemon/orders.ts";
+import { type DaemonWatch, tellBoth } from "./daemon/watching.ts";
 import { lockInbox } from "./inbox/lock.ts";
 import { joinMembers } from "./inbox/members.ts";
 import { openInbox } from "./inbox/open.ts";
-import { findLink } from "./mailbox/links.ts";
+import { openExpected } from "./mailbox/expected.ts";
 import { pollMailbox } from "./mailbox/poll.ts";
-import { findState } from "./mailbox/reconcile.ts";
-import { MailboxState } from "./mailbox/state.ts";
-import { Tokens } from "./mailbox/tokens.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { clearLeftOvers, learnUnfinished } from "./mailbox/unfinished.ts";
+import { clearLeftOvers, learnUnfinished, listQuarantined } from "./mailbox/unfinished.ts";
 import { DONE } from "./model/job.ts";
 import { openPasswords } from "./passwords/open.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { openReceipts } from "./receipts/files.ts";
-import { openService } from "./service/open.ts";
-import type { ServicePort } from "./service/port.ts";
+
+export type { DaemonWatch } from "./daemon/watching.ts";
 
 export interface DaemonOptions {
   /** `once`: every mailbox is polled once, what can be collected is, and that is all. */
@@ -44,23 +43,6 @@ export interface DaemonOptions {
   readonly patience?: Patience;
 }
 
-/** Hears everything that is worth telling. */
-export type DaemonWatch = CollectTools["watch"] &
-  PollTools["watch"] & {
-    /** Intake pauses. Not told again until it was over. */
-    diskFull(fault: Fault): void;
-    diskHasRoom(pausedForMs: number): void;
-    /** A client id was made, and an administrator has to register it. */
-    clientIdMade(origin: string, path: string): void;
-    /** Work in hand goes on, nothing new is begun. Not told again until it was over. */
-    queueLost(fault: Fault): void;
-    queueBack(lostForMs: number): void;
-    /** Redis may forget jobs by itself: its policy is not `noeviction`. */
-    queueForgets(policy: string): void;
-    receiptDamaged(path: string, reason: string): void;
-    ready(): void;
-  };
-
 export interface DaemonOutcome {
   /** How many polls failed. */
   readonly failedPolls: number;
@@ -69,8 +51,6 @@ export interface DaemonOutcome {
 }
 
 const POLLS_AT_ONCE = 8;
-/** Beside those for downloads. */
-const POLL_CONNECTIONS = 4;
 
 /** Another process may discover a transfer and be gone before anybody else has heard of it. */
 const LEARN_EVERY_MS = 10 * 60_000;
@@ -82,14 +62,16 @@ const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_0
 
 /** Where there is no room even to begin, `run` waits for it. */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
-  const { watch, stop, mode, clock = systemClock, patience = PATIENCE } = options;
+  const { stop, mode, clock = systemClock, patience = PATIENCE } = options;
+  const desk: { current?: Desk | undefined } = {};
+  const watch = tellBoth(options.watch, () => desk.current?.watch);
   const diskFull = new Outage(clock, {
     began: (fault) => watch.diskFull(fault),
     ended: (lastedMs) => watch.diskHasRoom(lastedMs),
   });
   for (;;) {
     try {
-      return await live(settings, options, diskFull);
+      return await live(settings, { ...options, watch }, diskFull, desk);
     } catch (error) {
       // What failed first counts, not what closing made of it.
       const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
@@ -102,7 +84,12 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   }
 }
 
-async function live(settings: Settings, options: DaemonOptions, diskFull: Outage): Promise<DaemonOutcome> {
+async function live(
+  settings: Settings,
+  options: DaemonOptions,
+  diskFull: Outage,
+  desk: { current?: Desk | undefined },
+): Promise<DaemonOutcome> {
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
@@ -119,8 +106,18 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
   const receipts = await openReceipts(settings.work, { alone: !isShared, host: hostname(), nowMs });
   const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
   const passwords = await openPasswords(settings.state, nowMs);
-  const mailboxes = await openMailboxes(settings, scope, clock, options);
+  const mailboxes = await openMailboxes(settings, scope, clock, watch, stop);
+  if (options.mode === "run") desk.current = await openDesk(settings, inbox, scope, clock, watch, stop);
   await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
+  const expected = scope.use(
+    await openExpected(
+      { folder: join(settings.work, "expected"), receipts, clock, watch },
+      settings.mailboxes,
+    ),
+    (it) => it.close(),
+  );
+  for (const { mailbox, rule, dueMs } of expected.overdue())
+    desk.current?.watch.missed?.(mailbox, rule, dueMs);
   if (isShared) {
     const learn = () => learnUnfinished(receipts, mailboxes, () => {}).catch(() => {});
     scope.use(setInterval(learn, LEARN_EVERY_MS), (timer) => clearInterval(timer));
@@ -129,8 +126,14 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
     opened.close(options.graceMs),
   );
 
+  await desk.current?.attach(queue, async () => [
+    ...(await learnUnfinished(receipts, mailboxes, () => {})),
+    ...(await listQuarantined(inbox, receipts)),
+  ]);
+
   diskFull.isPast(START);
-  const poll: PollTools = { receipts, passwords, queue, clock, watch, diskFull };
+  const heard = tellBoth(watch, () => ({ discovered: (receipt) => expected.discovered(receipt) }));
+  const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull };
   const collect: CollectTools = {
     inbox,
     receipts,
@@ -146,7 +149,12 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(name);
-    if (state !== undefined && !(await pollMailbox(poll, state, signal))) failedPolls++;
+    if (state === undefined) return;
+    const beganMs = clock.now();
+    const isGood = await pollMailbox(poll, state, signal);
+    if (isGood) await expected.check(name, beganMs);
+    else failedPolls++;
+    desk.current?.polled(state, isGood, (clock.now() - beganMs) / 1000);
   };
   await queue.start({
     poll: pollByName,
@@ -166,6 +174,11 @@ async function live(settings: Settings, options: DaemonOptions, diskFull: Outage
     }),
     (watcher) => watcher.close(),
   );
+
+  const orders = { receipts, inbox, passwords, queue, clock, watch };
+  const { obey } = scope.use(await startObeying(orders, mailboxes, settings.work), (it) => it.close());
+  desk.current?.obeyWith(obey);
+  await obey();
 
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
@@ -196,50 +209,6 @@ function openEngine(settings: Settings, options: DaemonOptions, clock: Clock): P
     onForgetful: (policy) => watch.queueForgets(policy),
     signal: stop,
   });
-}
-
-async function openMailboxes(
-  settings: Settings,
-  scope: Scope,
-  clock: Clock,
-  { watch, stop }: DaemonOptions,
-): Promise<Map<string, MailboxState>> {
-  const folder = join(settings.state, "tokens");
-  const mailboxes = new Map<string, MailboxState>();
-  const services = new Map<MailboxSettings["service"], ServicePort>();
-  for (const mailbox of settings.mailboxes) {
-    const described = mailbox.service;
-    const service =
-      services.get(described) ?? scope.use(await open(described, settings, watch, stop), (it) => it.close());
-    services.set(described, service);
-    const tokens = new Tokens(mailbox, service, described.token, folder, clock);
-    mailboxes.set(mailbox.name, new MailboxState(mailbox, service, tokens));
-  }
-  return mailboxes;
-}
-
-/** One client per service, however many mailboxes share it. */
-async function open(
-  described: MailboxSettings["service"],
-  { state, limits }: Settings,
-  watch: DaemonWatch,
-  stop: AbortSignal,
-): Promise<ServicePort> {
-  const own = described.clientId === undefined ? await keepClientId(state) : undefined;
-  if (own?.made === true) watch.clientIdMade(described.baseUrl.origin, own.path);
-  const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");
-  const connections = limits.transfers * limits.filesPerTransfer + POLL_CONNECTIONS;
-  return openService({ ...described, clientId, connections, idListForm: "repeat" });
-}
-
-function sourceOf(state: MailboxState) {
-  return {
-    mailbox: state.mailbox,
-    service: state.service,
-    health: state.health,
-    linkOf: (trackingId: string, signal: AbortSignal) => findLink(state, trackingId, signal),
-    stateOf: (trackingId: string, signal: AbortSignal) => findState(state, trackingId, signal),
-  };
 }
 
 async function stopped(stop: AbortSignal): Promise<void> {

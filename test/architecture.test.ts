@@ -31,8 +31,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ]),
   ),
   simulator: ["base", "model"],
-  "daemon.ts": ["base", "model", ...CAPABILITIES, ...FLOWS],
-  cli: ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon.ts", "simulator"],
+  daemon: ["base", "model", ...CAPABILITIES, ...FLOWS],
+  "daemon.ts": ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon"],
+  cli: ["base", "model", ...CAPABILITIES, ...FLOWS, "daemon", "daemon.ts", "simulator"],
   "main.ts": ["base", "model", "config", "cli"],
 };
 

@@ -4,7 +4,7 @@
  */
 import { open } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
-import { faultOfDisk } from "./durable.ts";
+import { exists, faultOfDisk } from "./durable.ts";
 import { Fault } from "./faults.ts";
 
 export interface KernelLock {
@@ -41,5 +41,26 @@ export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<Ke
     if (error.errcode === SQLITE_BUSY) return undefined;
     const code = error.errcode === SQLITE_FULL ? "DISK_FULL" : "DISK_REFUSED";
     throw new Fault(code, { detail: `${path}: ${error.message}`, cause: error });
+  }
+}
+
+/**
+ * Whether somebody holds it alone, for those who only look: no file is made, and nobody is kept out for longer than the
+ * look takes. Throws `DISK_UNREADABLE`.
+ */
+export async function isHeldAlone(path: string): Promise<boolean> {
+  if (!(await exists(path))) return false;
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { readOnly: true, timeout: 0 });
+    database.exec(TAKE.shared);
+    return false;
+  } catch (error) {
+    if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
+    // Its holder may have gone, and taken it away, since.
+    if (!(await exists(path))) return false;
+    throw new Fault("DISK_UNREADABLE", { detail: path, cause: error });
+  } finally {
+    database?.close();
   }
 }

@@ -22,6 +22,11 @@ export const LOCAL_FAULTS = {
     happened: "The file could not be written",
     advice: "Check that the folder exists, that its disk is healthy, and that Inlet may write there.",
   },
+  DISK_UNREADABLE: {
+    verdict: "wait",
+    happened: "The file or folder could not be read",
+    advice: "Check that it is there, that its disk is healthy, and that this user may read it.",
+  },
   CONFIG_INVALID: {
     verdict: "fatal",
     happened: "Something given is not valid",
@@ -52,6 +57,16 @@ export const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "This Redis cannot hold the queue",
     advice: "Use Redis 6.2 or newer, or Valkey, with the policy noeviction.",
+  },
+  NO_SUCH_TRANSFER: {
+    verdict: "fatal",
+    happened: "No such transfer is known here",
+    advice: "inlet status and inlet history show those that are; each is named by its tracking-id.",
+  },
+  ORDER_IMPOSSIBLE: {
+    verdict: "fatal",
+    happened: "That cannot be done with this transfer now",
+    advice: "Look at it with inlet status first. Nothing was changed.",
   },
   CLAIM_LOST: {
     verdict: "retry",

@@ -10,8 +10,8 @@ export interface Context {
   readonly stop: AbortSignal;
 }
 
-/** How a command ended that did not throw. */
-export type Outcome = "fine" | "attention" | "failed" | "unreachable";
+/** How a command ended that did not throw. `usage`: what it was given, or the configuration, has to change. */
+export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage";
 
 /** How a command's action hands over its work: its outcome becomes the program's. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

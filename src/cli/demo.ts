@@ -100,6 +100,8 @@ function demoSettings(folder: string, simulator: Simulator): Settings {
       maxFiles: 10_000,
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    // Any free port: the demo runs beside whatever there is.
+    http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, token: undefined, hosts: [] },
     warnings: [],
   };
 }
@@ -128,6 +130,10 @@ function narrate(
     queueLost: quiet,
     queueBack: quiet,
     queueForgets: quiet,
+    missed: quiet,
+    arrived: quiet,
+    pageOpened: (address) => tell(context, `The status page is ${address}\n`),
+    pageFailed: (address, reason) => tell(context, `✗ No status page on ${address}: ${reason}`),
     lost: quiet,
     stuck: (_receipt, fault) => tell(context, `✗ ${fault.message}`),
     discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),

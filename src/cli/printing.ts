@@ -44,8 +44,12 @@ function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], r
 }
 
 export function printJson({ stdout }: Context, value: unknown): void {
-  const text = JSON.stringify(value, null, 2);
-  stdout.write(`${text.replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnit)}\n`);
+  stdout.write(`${formatJson(value)}\n`);
+}
+
+/** Without any character that could move a cursor, hide or reorder text. */
+export function formatJson(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnit);
 }
 
 /** Sentences for the person at the terminal; never data. */

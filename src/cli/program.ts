@@ -1,17 +1,29 @@
 /** The table of commands. A command's own file is loaded when it is called, so that each starts fast. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { readVersion } from "../base/version.ts";
 import type { Run } from "./context.ts";
 
-/** What each command's file offers: its options and what it does. */
+/** What each command's file offers: its options and what it does. `whole`: the program with all of them defined. */
 interface Definition {
-  define(command: Command, run: Run): void;
+  define(command: Command, run: Run, whole: () => Promise<Command>): void;
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
   ["run", "the daemon: mirror every configured mailbox into its inbox", () => import("./run.ts")],
   ["once", "poll every mailbox once, collect what can be collected, and end", () => import("./once.ts")],
+  ["status", "mailboxes and transfers now", () => import("./status.ts")],
+  ["password", "supply the password of a transfer that waits for one", () => import("./password.ts")],
+  ["retry", "try a transfer now that waits or is in quarantine", () => import("./orders.ts")],
+  ["release", "deliver a transfer from quarantine, on your word", () => import("./orders.ts")],
+  ["discard", "give up a transfer for good", () => import("./orders.ts")],
+  ["redeliver", "deliver once more what was delivered", () => import("./orders.ts")],
   ["demo", "see it work, with a simulated service and a temporary folder", () => import("./demo.ts")],
+  ["init", "ask a few questions, and write a configuration", () => import("./init.ts")],
+  ["doctor", "check everything a daemon rests on, and say what to mend", () => import("./doctor.ts")],
+  ["verify", "re-hash delivered folders against their manifest", () => import("./verify.ts")],
+  ["verify-address", "prove a mailbox's address by a mailed code", () => import("./verify-address.ts")],
+  ["history", "past transfers: when, from whom, and what became of them", () => import("./history.ts")],
+  ["completion", "print a script that lets a shell complete commands", () => import("./completion.ts")],
   ["simulate", "run a simulated transfer service, for trying things out", () => import("./simulate.ts")],
   ["api", "use each operation of the service by hand", () => import("./api.ts")],
 ];
@@ -31,14 +43,16 @@ export function createProgram(run: Run): Command {
     .action(async (words: string[]) => {
       await program.parseAsync([...words, "--help"], { from: "user" });
     });
-  return program.hook("preSubcommand", async (_program, called) => {
-    const load = COMMANDS.find(([name]) => name === called.name())?.[2];
-    (await load?.())?.define(called, run);
-  });
-}
-
-/** The same distance from here in src and in dist. */
-function readVersion(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+  const defined = new Set<string>();
+  const defineOnce = async (command: Command) => {
+    const load = COMMANDS.find(([name]) => name === command.name())?.[2];
+    if (load === undefined || defined.has(command.name())) return;
+    defined.add(command.name());
+    (await load()).define(command, run, whole);
+  };
+  const whole = async () => {
+    for (const command of program.commands) await defineOnce(command);
+    return program;
+  };
+  return program.hook("preSubcommand", (_program, called) => defineOnce(called));
 }

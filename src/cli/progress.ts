@@ -1,8 +1,8 @@
 /** A progress line on a terminal: how far, how fast, how long still. Silent on a pipe. */
 
+import { formatBytes, formatSeconds } from "../base/phrases.ts";
 import type { Context } from "./context.ts";
 import { printable } from "./printing.ts";
-import { formatBytes, formatSeconds } from "./sizes.ts";
 
 const REDRAW_MS = 100;
 const BAR_WIDTH = 24;
@@ -33,6 +33,14 @@ export function startProgress({ stderr }: Context, label: string, totalBytes: nu
   };
 }
 
+/** `share` from 0 to 1. */
+export function formatBar(share: number): string {
+  const done = Math.min(share, 1);
+  const filled = Math.floor(done * BAR_WIDTH);
+  const percent = `${Math.floor(done * 100)}%`.padStart(4);
+  return `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)} ${percent}`;
+}
+
 export function formatProgress(
   label: string,
   bytes: number,
@@ -43,10 +51,7 @@ export function formatProgress(
   const speed = `${formatBytes(Math.round(rate))}/s`;
   if (totalBytes === undefined || totalBytes === 0)
     return `${printable(label)}  ${formatBytes(bytes)}  ${speed}`;
-  const share = Math.min(bytes / totalBytes, 1);
-  const filled = Math.floor(share * BAR_WIDTH);
-  const bar = "█".repeat(filled) + "░".repeat(BAR_WIDTH - filled);
+  const bar = formatBar(bytes / totalBytes);
   const left = rate > 0 ? `${formatSeconds((totalBytes - bytes) / rate)} left` : "";
-  const percent = `${Math.floor(share * 100)}%`.padStart(4);
-  return `${bar} ${percent}  ${formatBytes(bytes)} of ${formatBytes(totalBytes)}  ${speed}  ${left}  ${printable(label)}`;
+  return `${bar}  ${formatBytes(bytes)} of ${formatBytes(totalBytes)}  ${speed}  ${left}  ${printable(label)}`;
 }

@@ -18,6 +18,9 @@ export function tellLog(log: Log): DaemonWatch {
     queueBack: (lostForMs) => log.info(pausedFor(lostForMs), "the queue can be reached again"),
     queueForgets: (policy) =>
       log.warn({ policy }, "Redis may forget jobs: set its maxmemory-policy to noeviction"),
+    pageOpened: (address) => log.info({ address }, "the status page is open"),
+    pageFailed: (address, reason) =>
+      log.warn({ address, reason }, "the status page cannot be opened, and is tried again"),
     polled: (mailbox, listed, discovered) => log.debug({ mailbox, listed, discovered }, "polled"),
     pollFailed(mailbox, fault, first) {
       const level = first && !isToldForAll(fault) ? "warn" : "debug";
@@ -29,6 +32,13 @@ export function tellLog(log: Log): DaemonWatch {
     },
     discovered: (receipt) => log.info(factsOf(receipt), "discovered"),
     rejected: (mailbox, fault) => log.warn({ mailbox, fault }, "an entry of the list cannot be used"),
+    missed: (mailbox, { described: expected }, dueMs) =>
+      log.error(
+        { mailbox, expected, due: new Date(dueMs).toISOString() },
+        "an expected transfer did not come",
+      ),
+    arrived: (mailbox, { described: expected }) =>
+      log.info({ mailbox, expected }, "an expected transfer came after all"),
     expiresSoon: (receipt) =>
       log.warn({ ...factsOf(receipt), expires: receipt.expires }, "expires soon and is not delivered"),
     progressed() {},

@@ -14,9 +14,13 @@ import { fetchZip } from "./fetch-zip.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
+import { quietForMs } from "./quiet.ts";
 import { entered, Record } from "./record.ts";
 import { cannotClaim, endIfGone, hasRoom, settleFault } from "./settle.ts";
 import type { CollectTools, Source, StagedSource } from "./tools.ts";
+
+/** For what an operator vouches for. */
+const UNLIMITED = { maxFiles: Number.POSITIVE_INFINITY, maxTransferBytes: Number.POSITIVE_INFINITY };
 
 export async function collectTransfer(
   tools: CollectTools,
@@ -27,8 +31,10 @@ export async function collectTransfer(
   // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
   const found = await tools.receipts.find(job).catch(() => undefined);
   if (found === undefined || isFinal(found)) return DONE;
-  // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
   const begins = found.state !== "delivering" && !job.vanished;
+  const quietMs = quietForMs(source.mailbox.quiet, job.expiresMs, tools.clock.now());
+  if (begins && quietMs !== undefined) return { kind: "again", afterMs: quietMs };
+  // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
   if (begins && !(await tools.inbox.hasRoom(job.key)))
     return { kind: "again", afterMs: tools.patience.diskMs };
   const record = new Record(tools, found);
@@ -86,11 +92,12 @@ async function collect(
   const transfer = await openTransfer(tools, source, record, signal);
   if (transfer === undefined) return;
   const { mailbox, stage } = source;
-  const plan = planTransfer(transfer, mailbox, tools.limits, tools.handoff, tools.inbox, stage.folder);
+  const limits = record.receipt.released ? UNLIMITED : tools.limits;
+  const plan = planTransfer(transfer, mailbox, limits, tools.handoff, tools.inbox, stage.folder);
   const digests = await fetchContent(tools, source, record, transfer, plan, signal);
   const message = await fetchMessage(source.service, transfer.access, plan, signal);
   await finishContent(tools, record, plan, { digests, message, subject: transfer.subject });
-  demandVerification(plan, mailbox.verify);
+  if (!record.receipt.released) demandVerification(plan, mailbox.verify);
   signal.throwIfAborted();
   await deliver(tools, source, record, layoutOf(tools, source, record.receipt, transfer));
 }
@@ -107,18 +114,18 @@ async function fetchContent(
   const here = await prepareContent(plan);
   const reservation = await tools.inbox.reserve(record.key, plan.neededBytes - here, plan.files.length);
   let done = 0;
-  const progress = (bytes: number) => {
+  const progress = (bytes: number, receivedBytes: number) => {
     done += bytes;
-    tools.watch.progressed(record.receipt, Math.min(done, plan.totalBytes), plan.totalBytes);
+    tools.watch.progressed(record.receipt, Math.min(done, plan.totalBytes), plan.totalBytes, receivedBytes);
   };
   const context: FetchContext = {
     service,
     access,
     parallel: tools.limits.filesPerTransfer,
-    onFound: progress,
+    onFound: (bytes) => progress(bytes, 0),
     onBytes(bytes) {
       reservation.use(bytes);
-      progress(bytes);
+      progress(bytes, bytes);
     },
   };
   try {

@@ -1,5 +1,5 @@
 /** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { chmod, readdir, writeFile } from "node:fs/promises";
+import { chmod, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   durableStep,
@@ -92,12 +92,14 @@ export async function resumeDelivery(
 }
 
 async function finish(
-  { passwords }: CollectTools,
+  { passwords, inbox }: CollectTools,
   { stage, mailbox }: StagedSource,
   record: Record,
 ): Promise<void> {
   await record.enter("delivered");
   await stage.clear();
+  // Where it was before an operator vouched for it.
+  await rm(join(inbox.quarantine, record.key), { recursive: true, force: true });
   await passwords.settled(mailbox, record.receipt.trackingId);
 }
 

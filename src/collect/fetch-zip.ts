@@ -4,7 +4,6 @@ import { durableStep, faultOfDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { FetchContext } from "./fetch.ts";
-import { guardPace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
 import { unpackZip } from "./unpack.ts";
 
@@ -71,7 +70,7 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
   });
   try {
     const { body } = await service.openZip(access, { maxBytes }, signal);
-    for await (const chunk of guardPace(body)) {
+    for await (const chunk of body) {
       await file.appendFile(chunk);
       onBytes(chunk.byteLength);
     }

@@ -5,7 +5,6 @@ import { durableStep, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { type ChecksumVerification, startVerification } from "../model/checksum.ts";
 import type { ServicePort, TransferAccess } from "../service/port.ts";
-import { guardPace } from "./pace.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
 
 /** So many times in a row a download may break off without a byte gained before the transfer has to wait. */
@@ -134,7 +133,7 @@ async function receiveRest(
   const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
   if (download.etag !== undefined) tag.etag = download.etag;
   if (download.offset !== part.bytes) await part.startAgain();
-  for await (const chunk of guardPace(download.body)) {
+  for await (const chunk of download.body) {
     await part.append(chunk);
     onBytes(chunk.byteLength);
   }

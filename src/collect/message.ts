@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { guardPace } from "./pace.ts";
 import { MESSAGE, type Plan } from "./plan.ts";
 
 /** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
@@ -28,7 +27,7 @@ export async function fetchMessage(
     await rm(path, { force: true });
     const file = await open(path, "wx", 0o600);
     try {
-      for await (const chunk of guardPace(download.body)) {
+      for await (const chunk of download.body) {
         hash.update(chunk);
         await file.appendFile(chunk);
       }

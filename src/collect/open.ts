@@ -49,8 +49,17 @@ export async function openTransfer(
   }
   const access = { transferId, password: proof.password };
   const files = await service.files(access, signal);
-  const { subject, checksums } = await readChecksums(source, access, files, signal);
   const { totalBytes, algorithm } = proof.value;
+  // Whoever vouches for it has decided that its checksums do not count.
+  if (record.receipt.released) {
+    return {
+      access,
+      totalBytes,
+      subject: undefined,
+      files: files.map((file) => ({ ...file, checksums: [] })),
+    };
+  }
+  const { subject, checksums } = await readChecksums(source, access, files, signal);
   return {
     access,
     totalBytes,

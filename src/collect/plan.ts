@@ -41,7 +41,7 @@ export interface Plan {
 export function planTransfer(
   transfer: OpenedTransfer,
   mailbox: Mailbox,
-  limits: Limits,
+  limits: Pick<Limits, "maxFiles" | "maxTransferBytes">,
   handoff: Handoff,
   inbox: Inbox,
   staging: string,

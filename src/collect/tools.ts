@@ -44,8 +44,8 @@ interface CollectWatch {
   stuck(receipt: Receipt, fault: Fault): void;
   /** Another worker has taken it over, and goes on with it. */
   lost(receipt: Receipt): void;
-  /** So many bytes of so many are here now. */
-  progressed(receipt: Receipt, doneBytes: number, totalBytes: number): void;
+  /** So many bytes of so many are here now, and so many of them have just come. */
+  progressed(receipt: Receipt, doneBytes: number, totalBytes: number, receivedBytes: number): void;
 }
 
 /** A mailbox and how its service is reached. */

@@ -12,16 +12,27 @@ export interface OwnClientId {
   readonly made: boolean;
 }
 
+const NAME = "client-id";
 const FORM = /^[A-Za-z0-9]{50,4000}$/;
 
 export async function keepClientId(state: string): Promise<OwnClientId> {
-  const path = join(state, "client-id");
-  const kept = await readFile(path, "utf8").then(
+  const path = join(state, NAME);
+  const kept = await findClientId(state);
+  if (kept !== undefined) return { clientId: kept, path, made: false };
+  const clientId = makeClientId();
+  await replaceDurably(path, `${clientId.reveal()}\n`, 0o600);
+  return { clientId, path, made: true };
+}
+
+/** The one that is kept there; `undefined` where none was made yet. */
+export async function findClientId(state: string): Promise<Secret | undefined> {
+  const kept = await readFile(join(state, NAME), "utf8").then(
     (text) => text.trim(),
     () => "",
   );
-  if (FORM.test(kept)) return { clientId: new Secret(kept), path, made: false };
-  const clientId = randomBytes(40).toString("hex");
-  await replaceDurably(path, `${clientId}\n`, 0o600);
-  return { clientId: new Secret(clientId), path, made: true };
+  return FORM.test(kept) ? new Secret(kept) : undefined;
+}
+
+export function makeClientId(): Secret {
+  return new Secret(randomBytes(40).toString("hex"));
 }

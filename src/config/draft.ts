@@ -40,7 +40,7 @@ export interface Draft {
   resolvePath(path: KeyPath, text: string): string;
 }
 
-const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
 const LARGEST_FILE_BYTES = 1024 * 1024;
 
 /** The same distance from here in src and in dist. */

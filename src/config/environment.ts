@@ -127,7 +127,8 @@ function parseValue(
 ): { readonly value: unknown } | { readonly problem: string } {
   const types = typesOf(node);
   const looksLikeGroup = types.includes("object") && text.trimStart().startsWith("{");
-  if (types.includes("string") && !looksLikeGroup) return { value: text };
+  const looksLikeList = types.includes("array") && text.trimStart().startsWith("[");
+  if (types.includes("string") && !looksLikeGroup && !looksLikeList) return { value: text };
   try {
     return { value: JSON.parse(text) };
   } catch (error) {

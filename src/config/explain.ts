@@ -87,7 +87,8 @@ function describeUnfit(value: unknown, node: SchemaNode): string {
   const allowed = describeAllowed(node);
   const types = typesOf(node);
   if (value === null) return `has no value: give ${allowed}, or remove the key`;
-  const isSimple = typeof value !== "object" && !types.includes("object") && !types.includes("array");
+  const takesSimple = types.includes("string") || !(types.includes("object") || types.includes("array"));
+  const isSimple = typeof value !== "object" && takesSimple;
   const mayBeShown = isSimple && !node.writeOnly && value !== "";
   const subject = mayBeShown ? `${showValue(value)} is not` : "must be";
   return `${subject} ${allowed}${hintAtTilde(value, node)}${hintAtQuotes(value, types)}`;

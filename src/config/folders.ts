@@ -5,7 +5,7 @@ import type { Draft } from "./draft.ts";
 import type { Environment } from "./environment.ts";
 import { showValue } from "./problems.ts";
 
-interface Folders {
+export interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;

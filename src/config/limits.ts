@@ -3,12 +3,13 @@ import type { Limits } from "../model/mailbox.ts";
 import type { Draft } from "./draft.ts";
 import { showValue } from "./problems.ts";
 import { SCHEMA } from "./schema.ts";
+import { parseBandwidth } from "./times.ts";
 import { parseSize } from "./units.ts";
 
 const KEYS = SCHEMA.properties.limits.properties;
 
-/** Problems go to the draft. */
-export function parseLimits(draft: Draft): Limits {
+/** Problems go to the draft. `zone`: the time zone. */
+export function parseLimits(zone: string, draft: Draft): Limits {
   const { transfers, filesPerTransfer, maxFiles } = draft.raw.limits ?? {};
   return {
     transfers: transfers ?? KEYS.transfers.default,
@@ -16,6 +17,7 @@ export function parseLimits(draft: Draft): Limits {
     minFreeBytes: parseBytes("minFreeSpace", 0, draft),
     maxTransferBytes: parseBytes("maxTransferSize", 1, draft),
     maxFiles: maxFiles ?? KEYS.maxFiles.default,
+    bandwidth: parseBandwidth(zone, draft),
   };
 }
 

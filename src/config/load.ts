@@ -1,17 +1,19 @@
 /** Loads the configuration: from the file and the environment to settings that are complete and checked. */
-import { nearestName } from "../base/nearest.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import type { Handoff } from "../model/mailbox.ts";
 import { type Draft, type DraftOptions, readDraft } from "./draft.ts";
-import { parseFolders } from "./folders.ts";
+import { describeUnknownMailbox, findMailbox } from "./find-mailbox.ts";
+import { type Folders, parseFolders } from "./folders.ts";
 import { parseHandoff } from "./handoff.ts";
+import { parseHttp } from "./http.ts";
 import { parseLimits } from "./limits.ts";
 import { parseMailboxes, serviceLayers } from "./mailboxes.ts";
-import { formatPath, showValue } from "./problems.ts";
+import { formatPath } from "./problems.ts";
 import { describeReaders } from "./readers.ts";
 import { parseQueue } from "./redis.ts";
 import { SCHEMA } from "./schema.ts";
 import { parseService, type ServiceLayer } from "./service.ts";
 import type { ServiceSettings, Settings } from "./settings.ts";
+import { parseTimezone } from "./times.ts";
 
 export interface LoadOptions extends DraftOptions {
   /** Whose settings: decides where the state folder is, where none is named. */
@@ -27,16 +29,35 @@ export interface ServiceOptions extends DraftOptions {
 export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const { uid = process.getuid?.() } = options;
   const draft = await readDraft(options, SCHEMA.required);
+  const zone = parseTimezone(draft);
   const settings = {
     source: draft.file ?? "the environment",
     ...parseFolders(draft, uid),
     queue: await parseQueue(draft),
-    mailboxes: await parseMailboxes(draft),
-    limits: parseLimits(draft),
+    mailboxes: await parseMailboxes(zone, draft),
+    limits: parseLimits(zone, draft),
     handoff: parseHandoff(draft),
+    http: await parseHttp(draft),
   };
   draft.problems.throwIfAny();
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
+}
+
+/** The folders alone, for whoever only looks into them: no secret needs to be readable. Throws `CONFIG_INVALID`. */
+export async function loadFolders(options: LoadOptions): Promise<Folders> {
+  const { uid = process.getuid?.() } = options;
+  const draft = await readDraft(options, ["inbox"]);
+  const folders = parseFolders(draft, uid);
+  draft.problems.throwIfAny();
+  return folders;
+}
+
+/** How folders are handed over, for whoever looks at them afterwards. Throws `CONFIG_INVALID`. */
+export async function loadHandoff(options: DraftOptions): Promise<Handoff> {
+  const draft = await readDraft(options, []);
+  const handoff = parseHandoff(draft);
+  draft.problems.throwIfAny();
+  return handoff;
 }
 
 /** The service alone, for work by hand: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
@@ -56,18 +77,8 @@ export async function loadService(options: ServiceOptions): Promise<ServiceSetti
 function layersFor({ mailbox: wanted, baseUrl }: ServiceOptions, draft: Draft): ServiceLayer[] {
   const { service: common = {}, mailboxes = [] } = draft.raw;
   if (wanted === undefined) return [{ raw: common, path: ["service"] }];
-  const names = mailboxes.map((mailbox) => mailbox?.name ?? mailbox?.email ?? "");
-  const at = mailboxes.findIndex((mailbox) =>
-    [mailbox?.name, mailbox?.email].some(
-      (name) => name && canonicalAddress(name) === canonicalAddress(wanted),
-    ),
-  );
-  if (at < 0) {
-    const nearest = nearestName(wanted, names);
-    const known =
-      nearest === undefined ? `known are ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
-    draft.problems.add([], `there is no mailbox ${showValue(wanted)}, ${known}`, { name: "--mailbox" });
-  }
+  const at = findMailbox(mailboxes, wanted);
+  if (at < 0) draft.problems.add([], describeUnknownMailbox(mailboxes, wanted), { name: "--mailbox" });
   const { baseUrl: ownUrl, ...own } = mailboxes[at]?.service ?? {};
   const isUrlOwn = ownUrl !== undefined && baseUrl === undefined;
   return serviceLayers(common, isUrlOwn ? { ...own, baseUrl: ownUrl } : own, ["mailboxes", at]);

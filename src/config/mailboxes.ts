@@ -10,12 +10,13 @@ import type { RawMailbox, RawPasswordRule, RawService } from "./raw.ts";
 import { SCHEMA } from "./schema.ts";
 import { parseService, type ServiceLayer } from "./service.ts";
 import type { MailboxSettings, ServiceSettings } from "./settings.ts";
+import { parseExpect, parseQuiet } from "./times.ts";
 import { parseDuration } from "./units.ts";
 
 const KEYS = SCHEMA.properties.mailboxes.items.properties;
 
-/** Problems go to the draft; a mailbox that has one may be missing from the result. */
-export async function parseMailboxes(draft: Draft): Promise<MailboxSettings[]> {
+/** Problems go to the draft; a mailbox that has one may be missing from the result. `zone`: the time zone. */
+export async function parseMailboxes(zone: string, draft: Draft): Promise<MailboxSettings[]> {
   const { service: common = {}, mailboxes = [] } = draft.raw;
   const shared = lazily(() => requireService([{ raw: common, path: ["service"] }], draft));
   if (common.baseUrl !== undefined || mailboxes.length === 0) await shared();
@@ -26,7 +27,7 @@ export async function parseMailboxes(draft: Draft): Promise<MailboxSettings[]> {
     const service = raw.service
       ? await requireService(serviceLayers(common, raw.service, path), draft)
       : await shared();
-    const mailbox = await parseMailbox(raw, path, draft);
+    const mailbox = await parseMailbox(raw, path, zone, draft);
     if (service !== undefined) settings.push({ ...mailbox, service });
   }
   checkDifferent(draft);
@@ -53,7 +54,7 @@ async function requireService(
   return parseService(layers, draft);
 }
 
-async function parseMailbox(raw: RawMailbox, path: KeyPath, draft: Draft) {
+async function parseMailbox(raw: RawMailbox, path: KeyPath, zone: string, draft: Draft) {
   const { problems } = draft;
   const poll = raw.poll ?? KEYS.poll.default;
   const pollMs = parseDuration(poll);
@@ -72,6 +73,8 @@ async function parseMailbox(raw: RawMailbox, path: KeyPath, draft: Draft) {
     passwords: await parsePasswords(raw.passwords ?? [], [...path, "passwords"], draft),
     passwordAttempts: raw.passwordAttempts ?? KEYS.passwordAttempts.default,
     paused: raw.paused ?? KEYS.paused.default,
+    quiet: parseQuiet(raw.quiet, [...path, "quiet"], zone, draft),
+    expect: parseExpect(raw.expect ?? [], [...path, "expect"], zone, draft),
   };
 }
 

@@ -5,9 +5,11 @@ export interface RawSettings {
   readonly inbox?: string;
   readonly work?: string;
   readonly state?: string;
+  readonly timezone?: string;
   readonly queue?: string;
   readonly redis?: RawRedis;
   readonly role?: "all" | "worker" | "scheduler";
+  readonly http?: RawHttp;
   /** With holes where an entry was refused, so that the others keep their numbers. */
   readonly mailboxes?: readonly (RawMailbox | undefined)[];
   readonly limits?: {
@@ -16,12 +18,22 @@ export interface RawSettings {
     readonly minFreeSpace?: string | number;
     readonly maxTransferSize?: string | number;
     readonly maxFiles?: number;
+    /** With holes, as the mailboxes. */
+    readonly bandwidth?: string | readonly ({ readonly at?: string; readonly rate?: string } | undefined)[];
   };
   readonly handoff?: {
     readonly fileMode?: string | number;
     readonly folderMode?: string | number;
     readonly marker?: string;
   };
+}
+
+interface RawHttp {
+  readonly listen?: string | boolean;
+  readonly actions?: boolean;
+  readonly token?: RawSecret;
+  /** With holes, as the mailboxes. */
+  readonly hosts?: readonly (string | undefined)[];
 }
 
 export interface RawRedis {
@@ -47,7 +59,16 @@ export interface RawMailbox {
   readonly passwords?: readonly (RawPasswordRule | undefined)[];
   readonly passwordAttempts?: number;
   readonly paused?: boolean;
+  readonly quiet?: readonly (string | undefined)[];
+  readonly expect?: readonly (RawExpectation | undefined)[];
   readonly service?: RawService;
+}
+
+export interface RawExpectation {
+  readonly sender?: string;
+  readonly by?: string;
+  readonly days?: string;
+  readonly within?: string;
 }
 
 export interface RawPasswordRule {

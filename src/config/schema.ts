@@ -1,7 +1,10 @@
 /** The configuration as it may be written: every key, what it holds, what it means, what counts where it is absent. */
+
+import { HTTP } from "./schema-http.ts";
 import { DURATION, MODE, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
 import { QUEUE, REDIS, ROLE } from "./schema-redis.ts";
 import { SERVICE_KEYS } from "./schema-service.ts";
+import { BANDWIDTH, EXPECT, QUIET, TIMEZONE } from "./schema-times.ts";
 
 const PASSWORD_RULE = {
   type: "object",
@@ -82,6 +85,8 @@ const MAILBOX = {
         "How many wrong passwords a transfer may cost, at most. A service may lock or destroy a transfer after a few.",
     },
     paused: { ...SWITCH, default: false, description: "Whether to leave this mailbox alone for now." },
+    quiet: QUIET,
+    expect: EXPECT,
     service: {
       type: "object",
       title: "a group of keys",
@@ -133,6 +138,7 @@ const LIMITS = {
       description:
         "The most files in one transfer. One with more goes to quarantine without being downloaded.",
     },
+    bandwidth: BANDWIDTH,
   },
   additionalProperties: false,
   description: "How much at once, and how much at all.",
@@ -184,6 +190,7 @@ export const SCHEMA = {
       description:
         "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
     },
+    timezone: TIMEZONE,
     queue: QUEUE,
     redis: REDIS,
     role: ROLE,
@@ -196,6 +203,7 @@ export const SCHEMA = {
     },
     limits: LIMITS,
     handoff: HANDOFF,
+    http: HTTP,
   },
   required: ["inbox", "mailboxes"],
   additionalProperties: false,

@@ -17,7 +17,8 @@ export interface ServiceLayer {
   readonly path: KeyPath;
 }
 
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+/** Names of this machine, to which plain http is harmless. */
+export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** For each key the first layer that has it counts. Problems go to the draft; `undefined` where there is no address. */
 export async function parseService(

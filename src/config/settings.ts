@@ -13,8 +13,20 @@ export interface Settings {
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
   readonly handoff: Handoff;
+  /** `undefined`: there is no status page. */
+  readonly http: HttpSettings | undefined;
   /** What is allowed but should be mended, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
+}
+
+export interface HttpSettings {
+  /** Port 0 is any free one. */
+  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
+  /** Whether visitors may act. `token`: what they need for it; missing on a Unix socket. */
+  readonly actions: boolean;
+  readonly token: SecretSource | undefined;
+  /** In lower case. */
+  readonly hosts: readonly string[];
 }
 
 /** A queue that several processes share. */

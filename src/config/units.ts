@@ -1,8 +1,9 @@
-/** Durations, sizes and permissions as people write them, turned into milliseconds, bytes and bits. */
+/** Durations, sizes, rates and permissions as people write them, turned into milliseconds, bytes and bits. */
 
 /** What can be read, as the schema says it. Zero is no duration, and a size or mode cannot be negative. */
 export const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
 export const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
+export const RATE_PATTERN = "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$";
 export const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
 
 /** Longer ones would overflow the timers of the runtime, and nobody means them. */
@@ -29,6 +30,11 @@ export function parseSize(text: string): number | undefined {
     Number(count) * (binary === "i" ? BINARY : DECIMAL) ** POWERS.indexOf(prefix.toUpperCase()),
   );
   return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** `10MiB/s` → 10485760, in bytes a second. `undefined` for what is no rate, or cannot be counted. */
+export function parseRate(text: string): number | undefined {
+  return text.endsWith("B/s") ? parseSize(text.slice(0, -"/s".length)) : undefined;
 }
 
 /** `0640`, `640` or `0o640` → 0o640. `undefined` for what is not three octal digits. */

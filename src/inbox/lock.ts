@@ -9,11 +9,13 @@ import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 
+const HOLDER = "holder.json";
+
 /** Throws `INBOX_HELD`, naming the holder. The work folder must exist. */
 export async function lockInbox(work: string, kind: "alone" | "shared", nowMs: number): Promise<KernelLock> {
-  const holderPath = join(work, "holder.json");
+  const holderPath = join(work, HOLDER);
   const lock = await tryLock(join(work, "lock"), kind);
-  if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(holderPath) });
+  if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(work) });
   const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind };
   try {
     await writeFile(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
@@ -24,9 +26,10 @@ export async function lockInbox(work: string, kind: "alone" | "shared", nowMs: n
   return lock;
 }
 
-async function describeHolder(path: string): Promise<string> {
+/** Who took the lock last, whether it still has it or not. */
+export async function describeHolder(work: string): Promise<string> {
   try {
-    const { pid, host, since, kind } = JSON.parse(await readFile(path, "utf8"));
+    const { pid, host, since, kind } = JSON.parse(await readFile(join(work, HOLDER), "utf8"));
     const who = `process ${Number(pid)} on ${String(host)}, since ${String(since)}`;
     return kind === "shared" ? `${who}, and perhaps others that share a queue` : who;
   } catch {

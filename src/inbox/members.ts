@@ -6,7 +6,8 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, makeFolderDurably } from "../base/durable.ts";
-import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
+import { Fault } from "../base/faults.ts";
+import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 
 const NAME = /^[0-9a-f]{16}$/;
 
@@ -34,6 +35,21 @@ export async function joinMembers(work: string): Promise<Members> {
       }
     },
   };
+}
+
+/**
+ * How many work on this inbox now, for whoever only looks: nothing is made or taken away, and the inbox's own lock is not
+ * touched. A member that starts at this very moment takes another name. Throws `DISK_UNREADABLE`.
+ */
+export async function countMembers(work: string): Promise<number> {
+  const folder = join(work, "members");
+  if (!(await exists(folder))) return 0;
+  const names = await readdir(folder).catch((cause: unknown) => {
+    throw new Fault("DISK_UNREADABLE", { detail: folder, cause });
+  });
+  let count = 0;
+  for (const name of names) if (NAME.test(name) && (await isHeldAlone(join(folder, name)))) count++;
+  return count;
 }
 
 /** Somebody who looks for gone ones may be faster with a file that is not locked yet: then another name is taken. */

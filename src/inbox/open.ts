@@ -28,6 +28,7 @@ export async function openInbox(
     stage: (key, fence, finished) => staging.take(key, fence, finished),
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),
+    freeBytes: () => space.freeBytes(),
     forget: (key) => space.forget(key),
     listStaged: () => readdir(stagingFolder),
     dropStaged: (key) => rm(join(stagingFolder, key), { recursive: true, force: true, maxRetries: 3 }),

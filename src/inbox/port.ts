@@ -53,6 +53,8 @@ export interface Inbox {
   reserve(key: string, bytes: number, files: number): Promise<Reservation>;
   /** Whether there is room now for one that had none; true for one that never lacked any. */
   hasRoom(key: string): Promise<boolean>;
+  /** On the inbox's disk, now. */
+  freeBytes(): Promise<number>;
   /** This transfer needs no room any more. */
   forget(key: string): void;
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 
 /** File systems hold 255 bytes or UTF-16 units; the rest is room for what consumers append, such as `.part`. */
-const MAX_NAME_BYTES = 240;
+export const MAX_NAME_BYTES = 240;
 
 export interface PortableName {
   /** In NFC, of characters that are allowed everywhere; may be too long where it was altered. */

@@ -53,6 +53,11 @@ export class Space {
     return need === undefined || (await this.#describeLack(need)) === undefined;
   }
 
+  async freeBytes(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#path);
+    return bavail * bsize;
+  }
+
   forget(key: string): void {
     this.#lacking.delete(key);
   }

@@ -1,7 +1,7 @@
 /** Discovery: every active transfer of a mailbox gets a receipt, and what is not finished gets a job. */
 import { asFault, Fault } from "../base/faults.ts";
 import type { CollectJob } from "../model/job.ts";
-import { isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
+import { DISCARDED, isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
 import type { PollQuery, VerifiedAddress } from "../service/port.ts";
 import { reconcile } from "./reconcile.ts";
@@ -120,7 +120,7 @@ async function takeUp(
   const { name } = state.mailbox;
   const { trackingId } = entry;
   const known = await receipts.find({ mailbox: name, trackingId });
-  if (known !== undefined && isFinal(known) && known.state !== "gone") return SETTLED;
+  if (known !== undefined && isFinal(known) && !mayComeBack(known)) return SETTLED;
   if (recipient?.transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
@@ -136,6 +136,11 @@ async function takeUp(
   }
   warnOfExpiry(tools, state, known);
   return { settled: false, discovered: false, job: (await isReady(tools, known)) ? job : undefined };
+}
+
+/** The service may have been wrong about one that it took away; what an operator did not want stays away. */
+function mayComeBack({ state, reason }: Receipt): boolean {
+  return state === "gone" && reason !== DISCARDED;
 }
 
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
@@ -174,6 +179,7 @@ function newReceipt(
     passwordInLink:
       recipient.downloadUrl !== undefined && passwordOfLink(recipient.downloadUrl) !== undefined,
     folder: undefined,
+    released: false,
     fence: 0,
     attempts: 0,
     refusedPasswords: 0,

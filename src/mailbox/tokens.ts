@@ -44,6 +44,11 @@ export class Tokens {
     this.#clock = clock;
   }
 
+  /** Until when the one in use is valid, in milliseconds, where that is known. */
+  get validUntilMs(): number | undefined {
+    return this.#current?.validUntil;
+  }
+
   /** Runs `work` with the address verified; where the token is refused, once more with a new one. */
   async use<Value>(work: (address: VerifiedAddress) => Promise<Value>, signal: AbortSignal): Promise<Value> {
     try {
@@ -51,16 +56,21 @@ export class Tokens {
     } catch (error) {
       const refused = error instanceof Fault && error.code === "TOKEN_REFUSED";
       if (!refused || this.#configured !== undefined) throw error;
-      await this.#obtain(signal);
+      await this.#renew(signal);
       return work(await this.#address(signal));
     }
+  }
+
+  /** Proves the address by a code that was mailed to it; whoever reads the kept token from then on uses the new one. */
+  async redeem(code: Secret, signal: AbortSignal): Promise<void> {
+    await this.#obtain(signal, code);
   }
 
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
     const { email } = this.#mailbox;
     if (this.#configured !== undefined) return { email, token: await this.#configured.read(signal) };
     this.#current ??= await this.#readKept();
-    if (this.#current === undefined || this.#isStale(this.#current)) await this.#obtain(signal);
+    if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
 
@@ -70,8 +80,16 @@ export class Tokens {
     return this.#clock.now() >= validUntil - margin;
   }
 
-  async #obtain(signal: AbortSignal): Promise<void> {
-    const { token, validUntil } = await this.#service.obtainToken(this.#mailbox.email, undefined, signal);
+  /** Another process may have renewed it, or a person may have proved the address by a mailed code. */
+  async #renew(signal: AbortSignal): Promise<void> {
+    const kept = await this.#readKept();
+    const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
+    if (isNew) this.#current = kept;
+    else await this.#obtain(signal);
+  }
+
+  async #obtain(signal: AbortSignal, code?: Secret): Promise<void> {
+    const { token, validUntil } = await this.#service.obtainToken(this.#mailbox.email, code, signal);
     const kept = { token: token.reveal(), obtained: this.#clock.now() };
     this.#current = validUntil === undefined ? kept : { ...kept, validUntil: validUntil.getTime() };
     await replaceDurably(this.#path, JSON.stringify(this.#current), 0o600);

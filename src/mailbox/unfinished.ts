@@ -1,9 +1,15 @@
 /** What earlier runs, or other processes, have begun and not finished. */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Inbox } from "../inbox/port.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { Receipts } from "../receipts/port.ts";
 import type { MailboxState } from "./state.ts";
+
+const MOST_QUARANTINED = 1_000;
+/** Written beside what is kept. */
+const REASON = "reason.json";
 
 type OnDamaged = (path: string, reason: string) => void;
 
@@ -16,10 +22,33 @@ export async function learnUnfinished(
   const unfinished: Receipt[] = [];
   for await (const receipt of receipts.open(onDamaged)) {
     const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
-    mailboxes.get(receipt.mailbox)?.undelivered.set(receipt.trackingId, { expiresMs });
+    const state = mailboxes.get(receipt.mailbox);
+    state?.undelivered.set(receipt.trackingId, { expiresMs });
+    // An operator may have sent it back to the start since a poll found it settled.
+    state?.settled.delete(receipt.trackingId);
     unfinished.push(receipt);
   }
   return unfinished;
+}
+
+/** The receipts of what is kept in quarantine, as far as they can be read; no more of them than a person would look at. */
+export async function listQuarantined(
+  inbox: Pick<Inbox, "quarantine">,
+  receipts: Pick<Receipts, "find">,
+): Promise<Receipt[]> {
+  const found: Receipt[] = [];
+  const names = await readdir(inbox.quarantine).catch(() => []);
+  for (const name of names.slice(0, MOST_QUARANTINED)) {
+    const text = await readFile(join(inbox.quarantine, name, REASON), "utf8").catch(() => "");
+    const receipt = await receipts.find(parseReason(text)).catch(() => undefined);
+    if (receipt?.state === "quarantined") found.push(receipt);
+  }
+  return found;
+}
+
+function parseReason(text: string): { mailbox: string; trackingId: string } {
+  const { mailbox = "", trackingId = "" } = JSON.parse(text || "{}") as Record<string, unknown>;
+  return { mailbox: String(mailbox), trackingId: String(trackingId) };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** What the operator decided: which mailboxes there are, within which limits they work, and how they hand over. */
 import type { SecretSource } from "../base/secret.ts";
+import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
@@ -18,6 +19,20 @@ export interface Mailbox {
   /** How many refused passwords a transfer may cost, at most. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
+  /** When no download is begun; missing: never. */
+  readonly quiet?: Timetable | undefined;
+  readonly expect?: readonly Expectation[];
+}
+
+/** A transfer that is to come regularly. */
+export interface Expectation {
+  /** A glob over the sender's address. */
+  readonly sender: string;
+  readonly by: WeeklyTime;
+  /** How long before the deadline it may come; missing: since the deadline before. */
+  readonly withinMs: number | undefined;
+  /** For people: `*@bank.example by 06:00 mon-fri`. */
+  readonly described: string;
 }
 
 /** Fits a transfer if every condition that is given does. */
@@ -37,6 +52,16 @@ export interface Limits {
   readonly minFreeBytes: number;
   readonly maxTransferBytes: number;
   readonly maxFiles: number;
+  /** The first one that fits counts; where none does, there is no limit. */
+  readonly bandwidth?: readonly BandwidthRule[];
+}
+
+/** How fast all downloads together may be. */
+export interface BandwidthRule {
+  /** Missing: always. */
+  readonly at: Timetable | undefined;
+  /** Missing: no limit. */
+  readonly bytesPerSecond: number | undefined;
 }
 
 export interface Handoff {

@@ -25,9 +25,10 @@ export const TRANSITIONS: Readonly<Record<ReceiptState, readonly ReceiptState[]>
   waiting: ["waiting", "collecting", "delivering", "quarantined", "gone"],
   // Nothing else: whether the folder appeared is decided by looking for the staged one, and only in this state.
   delivering: ["delivering", "delivered"],
-  delivered: ["collected"],
-  collected: [],
-  quarantined: ["collecting", "delivering", "gone"],
+  // Back to the start: only on an operator's word.
+  delivered: ["collected", "discovered"],
+  collected: ["discovered"],
+  quarantined: ["discovered", "gone"],
   gone: ["discovered"],
 };
 
@@ -53,6 +54,8 @@ export interface Receipt {
   readonly passwordInLink: boolean;
   /** Where it was or will be delivered, from the inbox's root. */
   readonly folder: string | undefined;
+  /** An operator vouches for it: limits and checksums do not keep it from being delivered, marked as not verified. */
+  readonly released: boolean;
   /** Counts the claims on it: whoever holds a lower one than another has lost it. */
   readonly fence: number;
   /** How often collecting was begun. */
@@ -66,6 +69,9 @@ export interface Receipt {
   /** When it entered each state, last. */
   readonly at: Readonly<Partial<Record<ReceiptState, string>>>;
 }
+
+/** Why it is gone where an operator did not want it: the service may list it, and it is left alone. */
+export const DISCARDED = "discarded";
 
 export function isFinal(receipt: Receipt): boolean {
   return FINAL.has(receipt.state);

@@ -4,6 +4,7 @@ import { constants } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { handOver } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
@@ -83,6 +84,22 @@ export async function openCandidates(state: string, nowMs: number): Promise<Cand
       return path !== undefined && (await exists(path));
     },
   };
+}
+
+/** Drops a password as a person would. Returns where; `undefined` where the tracking-id cannot be the name of a file. */
+export async function dropPassword(
+  state: string,
+  trackingId: string,
+  password: Secret,
+): Promise<string | undefined> {
+  const folder = join(state, "passwords");
+  const path = dropPath(folder, trackingId);
+  if (path === undefined) return undefined;
+  await makeFolderDurably(folder, 0o700);
+  await handOver(folder, state);
+  await replaceDurably(path, password.reveal(), 0o600, folder);
+  await handOver(path, state);
+  return path;
 }
 
 function keptName(mailbox: string, trackingId: string): string {

@@ -1,4 +1,5 @@
 /** Whether a password rule fits a transfer. */
+import { matchesGlob } from "../base/glob.ts";
 import type { PasswordRule } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
@@ -10,15 +11,6 @@ export function fits(
   const { sender, trackingId } = rule;
   return (
     (trackingId === undefined || trackingId === transfer.trackingId) &&
-    (sender === undefined || matchesAddress(canonicalAddress(transfer.sender), canonicalAddress(sender)))
+    (sender === undefined || matchesGlob(canonicalAddress(transfer.sender), canonicalAddress(sender)))
   );
-}
-
-/** `*` stands for any run of characters, `?` for one; nothing else is special. */
-function matchesAddress(address: string, glob: string): boolean {
-  const pattern = glob
-    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-    .replaceAll("*", ".*")
-    .replaceAll("?", ".");
-  return new RegExp(`^${pattern}$`, "su").test(address);
 }

@@ -116,6 +116,12 @@ export class BullEngine implements BullQueue {
     }
   }
 
+  /** Whoever asks does not wait for a Redis that is away. */
+  async depth(): Promise<number | undefined> {
+    if (this.#client.status !== "ready") return undefined;
+    return this.#collects.getJobCountByTypes("wait", "prioritized");
+  }
+
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     this.#schedules.close();

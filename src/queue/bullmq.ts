@@ -23,7 +23,7 @@ export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
 }
 
 /** Never with its credentials. */
-function describePlace({ url, sentinels, cluster }: RedisSettings): string {
+export function describePlace({ url, sentinels, cluster }: RedisSettings): string {
   const nodes = [...cluster, ...sentinels];
   return nodes.length > 0 ? nodes.join(", ") : (url?.host ?? "");
 }

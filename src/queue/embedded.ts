@@ -76,6 +76,10 @@ class EmbeddedQueue implements JobQueue {
     await this.add(job);
   }
 
+  async depth(): Promise<number | undefined> {
+    return this.#queued.size;
+  }
+
   async idle(): Promise<void> {
     if (this.#isIdle()) return;
     await new Promise<void>((resolve) => this.#waiting.push(resolve));

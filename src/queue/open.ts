@@ -29,10 +29,9 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
   const { places, mode, signal, onForgetful, oneService, outage } = options;
   if (queue === "embedded") return createEmbeddedQueue({ places, random: Math.random });
   const { openBullQueue } = await import("./bullmq.ts");
-  const { password, sentinelPassword, role, lockMs, ...redis } = queue;
-  const read = async (source: SecretSource | undefined) => (await source?.read(signal))?.reveal();
+  const { lockMs, role } = queue;
   const opened = await openBullQueue({
-    redis: { ...redis, password: await read(password), sentinelPassword: await read(sentinelPassword) },
+    redis: await readRedisSecrets(queue, signal),
     places,
     role: mode === "once" ? "worker" : role,
     patient: mode === "run",
@@ -44,4 +43,11 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
   const { evictionPolicy } = opened.facts;
   if (evictionPolicy !== "noeviction") onForgetful(evictionPolicy);
   return opened;
+}
+
+/** Throws `SECRET_UNREADABLE`. */
+export async function readRedisSecrets(queue: RedisQueue, signal: AbortSignal): Promise<RedisSettings> {
+  const { password, sentinelPassword, role, lockMs, ...redis } = queue;
+  const read = async (source: SecretSource | undefined) => (await source?.read(signal))?.reveal();
+  return { ...redis, password: await read(password), sentinelPassword: await read(sentinelPassword) };
 }

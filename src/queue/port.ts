@@ -21,6 +21,8 @@ export interface JobQueue {
   hurry(job: CollectJob): Promise<void>;
   /** Resolves when nothing runs and nothing is queued; what is delayed, or waits for a limit to end, does not count. */
   idle(): Promise<void>;
+  /** How many jobs wait for a place now, without those that are delayed; `undefined` where it cannot be told. */
+  depth(): Promise<number | undefined>;
   /** Begins nothing new, gives what runs so long to end, then aborts it, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;
 }

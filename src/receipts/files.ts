@@ -6,7 +6,7 @@
  * of equal ones the final one: it was written first, and what remains is a line in the journal and to take the other
  * away.
  */
-import { readdir, readFile, rm, rmdir } from "node:fs/promises";
+import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
   clearTemporaries,
@@ -18,10 +18,11 @@ import {
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { isFinal, type Receipt, TRANSITIONS } from "../model/receipt.ts";
-import { formatReceipt, parseReceipt } from "./format.ts";
+import { formatReceipt } from "./format.ts";
 import { appendToJournal } from "./journal.ts";
 import { nameOf, Places } from "./places.ts";
 import type { ReceiptKey, Receipts } from "./port.ts";
+import { fencesIn, findReceipt, readHighest, readReceipt } from "./reading.ts";
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -57,10 +58,7 @@ class FileReceipts implements Receipts {
   }
 
   async find(key: ReceiptKey): Promise<Receipt | undefined> {
-    // In this order: one that becomes final between the two is found by the second, and never by neither.
-    const open = await this.#findOpen(key);
-    const done = await read(this.#places.donePathOf(key));
-    return done !== undefined && done.fence >= (open?.fence ?? 0) ? done : open;
+    return findReceipt(this.#places, key);
   }
 
   async create(receipt: Receipt, previous: Receipt | undefined): Promise<boolean> {
@@ -81,8 +79,8 @@ class FileReceipts implements Receipts {
     const path = this.#places.openPathOf(claimed);
     if (!(await this.#isNew(path, claimed))) throw lost(key);
     // Whoever held it may have written, and even finished, since it was read.
-    const before = await read(this.#places.openPathOf(current));
-    const done = await read(this.#places.donePathOf(key));
+    const before = await readReceipt(this.#places.openPathOf(current));
+    const done = await readReceipt(this.#places.donePathOf(key));
     if (done !== undefined && done.fence >= current.fence) {
       await this.#clearOpen(key);
       return undefined;
@@ -142,7 +140,7 @@ class FileReceipts implements Receipts {
     if (receipt.state !== "delivered" && !isFinal(previous)) await this.#demandClaim(receipt);
     await makeFolderDurably(this.#places.doneFolderOf(receipt), FOLDER_MODE);
     if (!(await this.#isNew(path, receipt))) {
-      const existing = await read(path);
+      const existing = await readReceipt(path);
       if (existing !== undefined && !replaces(receipt, existing, previous)) {
         if (receipt.state !== existing.state) throw lost(receipt);
         return this.#clearOpen(receipt);
@@ -151,10 +149,6 @@ class FileReceipts implements Receipts {
     }
     await this.#note(receipt);
     await this.#clearOpen(receipt);
-  }
-
-  async #findOpen(key: ReceiptKey): Promise<Receipt | undefined> {
-    return readHighest(this.#places.openFolderOf(key));
   }
 
   /** Gives the receipt this name, unless there is one. */
@@ -202,34 +196,6 @@ function replaces(receipt: Receipt, existing: Receipt, previous: Receipt): boole
 
 function lost({ trackingId }: ReceiptKey): Fault {
   return new Fault("CLAIM_LOST", { detail: trackingId });
-}
-
-async function fencesIn(folder: string): Promise<number[]> {
-  const names = await readdir(folder).catch(orIfMissing<string[]>(folder, []));
-  return names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
-}
-
-/** A claim may take lower ones away while one reads: then there is a higher one. */
-async function readHighest(folder: string): Promise<Receipt | undefined> {
-  for (let last = -1; ; ) {
-    const highest = Math.max(-1, ...(await fencesIn(folder)));
-    if (highest < 0) return undefined;
-    const receipt = await read(join(folder, `${highest}.json`));
-    if (receipt !== undefined || highest === last) return receipt;
-    last = highest;
-  }
-}
-
-async function read(path: string): Promise<Receipt | undefined> {
-  const text = await readFile(path, "utf8").catch(orIfMissing(path, undefined));
-  return text === undefined ? undefined : parseReceipt(text, path);
-}
-
-function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {
-  return (cause) => {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return instead;
-    throw new Fault("RECEIPT_UNREADABLE", { detail: path, cause });
-  };
 }
 
 function checkStep(receipt: Receipt, previous: Receipt | undefined): void {

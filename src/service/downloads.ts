@@ -3,8 +3,10 @@ import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Dispatcher } from "undici";
 import { Fault } from "../base/faults.ts";
+import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
 import { type Call, faultOf, type Http } from "./http.ts";
+import { guardPace } from "./pace.ts";
 import type {
   Download,
   DownloadOptions,
@@ -22,7 +24,13 @@ export type Downloads = Pick<
   "openFile" | "openZip" | "openEml" | "openChecksums" | "openLanguageFile"
 >;
 
-export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
+/** `bandwidth`: what every byte passes through; missing: no limit. */
+export function createDownloads(
+  http: Http,
+  idListForm: IdListForm,
+  bandwidth: Bandwidth | undefined,
+): Downloads {
+  const line = { http, bandwidth };
   /** Some services keep zip, eml and checksums below `files`; once one did, it is asked there first. */
   let below: readonly string[] = [];
 
@@ -39,11 +47,11 @@ export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
       password: access.password,
     });
     try {
-      return noPage(await open(http, at(below), options, signal), call.what);
+      return noPage(await open(line, at(below), options, signal), call.what);
     } catch (error) {
       if (!(error instanceof Fault && error.status === 404 && error.errorCode === 1006)) throw error;
       const other = below.length === 0 ? ["files"] : [];
-      const download = noPage(await open(http, at(other), options, signal), call.what);
+      const download = noPage(await open(line, at(other), options, signal), call.what);
       below = other;
       return download;
     }
@@ -52,7 +60,7 @@ export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
   return {
     openFile({ transferId, password }, file, options, signal) {
       const path = ["transfers", transferId, "files", file.id];
-      return open(http, { what: `the file ${JSON.stringify(file.name)}`, path, password }, options, signal);
+      return open(line, { what: `the file ${JSON.stringify(file.name)}`, path, password }, options, signal);
     },
     openZip(access, options, signal) {
       return openWhole(
@@ -73,7 +81,7 @@ export function createDownloads(http: Http, idListForm: IdListForm): Downloads {
     },
     openLanguageFile(packId, path, signal) {
       const segments = ["products", "api.rest", "language-packs", packId, ...path.split("/")];
-      return open(http, { what: `the language file ${path}`, path: segments }, {}, signal);
+      return open(line, { what: `the language file ${path}`, path: segments }, {}, signal);
     },
   };
 }
@@ -97,7 +105,17 @@ function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, str
   ];
 }
 
-async function open(http: Http, call: Call, options: FileOptions, signal: AbortSignal): Promise<Download> {
+interface Line {
+  readonly http: Http;
+  readonly bandwidth: Bandwidth | undefined;
+}
+
+async function open(
+  { http, bandwidth }: Line,
+  call: Call,
+  options: FileOptions,
+  signal: AbortSignal,
+): Promise<Download> {
   const { resume } = options;
   const headers = resume === undefined ? {} : rangeHeaders(resume.offset, resume.etag);
   const answer = await http.stream({ ...call, headers }, signal);
@@ -114,7 +132,12 @@ async function open(http: Http, call: Call, options: FileOptions, signal: AbortS
     totalBytes: announced === undefined ? undefined : announced + offset,
     etag: headerOf(answer, "etag"),
     contentType: headerOf(answer, "content-type"),
-    body: watch(answer.body, source, { what: call.what, offset, maxBytes: options.maxBytes }, signal),
+    body: watch(
+      answer.body,
+      source,
+      { what: call.what, offset, maxBytes: options.maxBytes, bandwidth },
+      signal,
+    ),
     cancel: () => void answer.body.on("error", () => {}).destroy(),
   };
 }
@@ -139,23 +162,32 @@ interface Watched {
   readonly what: string;
   readonly offset: number;
   readonly maxBytes: number | undefined;
+  readonly bandwidth: Bandwidth | undefined;
 }
 
-/** Passes the bytes on, stops at the first one too many, and turns what breaks into a fault. */
+/**
+ * Passes the bytes on as fast as they may, stops at the first one too many, and turns what breaks into a fault. The
+ * service is judged before its bytes are held back, so that nothing of our own making counts as its slowness.
+ */
 async function* watch(
   received: Dispatcher.ResponseData["body"],
   source: AsyncIterable<Uint8Array>,
-  { what, offset, maxBytes }: Watched,
+  { what, offset, maxBytes, bandwidth }: Watched,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = offset;
   try {
-    for await (const chunk of source) {
+    for await (const chunk of guardPace(source)) {
       bytes += chunk.byteLength;
       if (maxBytes !== undefined && bytes > maxBytes) {
         throw new Fault("SIZE_MISMATCH", { detail: `${what}: more than the announced ${maxBytes} bytes` });
       }
-      yield chunk;
+      for (let rest = chunk; rest.byteLength > 0; ) {
+        const granted = bandwidth?.take(rest.byteLength, signal) ?? rest.byteLength;
+        const passing = typeof granted === "number" ? granted : await granted;
+        yield rest.subarray(0, passing);
+        rest = rest.subarray(passing);
+      }
     }
   } catch (error) {
     throw faultOf(error, what, signal);

@@ -1,4 +1,5 @@
 /** Opens the client of one transfer service. */
+import type { Bandwidth } from "./bandwidth.ts";
 import { createDownloads, type IdListForm } from "./downloads.ts";
 import { type HttpOptions, openHttp } from "./http.ts";
 import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
@@ -8,6 +9,7 @@ import type { ServicePort } from "./port.ts";
 import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
 import {
   fetchApiVersions,
+  fetchServerTime,
   fetchVerification,
   mailVerificationCode,
   obtainToken,
@@ -16,11 +18,13 @@ import {
 
 export interface ServiceOptions extends HttpOptions {
   readonly idListForm: IdListForm;
+  /** What all downloads share, also those of other services; missing: no limit. */
+  readonly bandwidth?: Bandwidth | undefined;
 }
 
 export function openService(options: ServiceOptions): ServicePort {
   const http = openHttp(options);
-  const downloads = createDownloads(http, options.idListForm);
+  const downloads = createDownloads(http, options.idListForm, options.bandwidth);
   return {
     origin: http.origin,
 
@@ -51,6 +55,7 @@ export function openService(options: ServiceOptions): ServicePort {
     obtainToken: (email, code, signal) => obtainToken(http, email, code, signal),
     requestClientId: (signal) => requestClientId(http, signal),
     apiVersions: (signal) => fetchApiVersions(http, signal),
+    serverTime: (signal) => fetchServerTime(http, signal),
 
     close: () => http.close(),
   };

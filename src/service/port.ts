@@ -87,7 +87,7 @@ export interface Download {
   readonly totalBytes: number | undefined;
   readonly etag: string | undefined;
   readonly contentType: string | undefined;
-  /** Fails with a `Fault`, also when it ends before its announced length. */
+  /** Fails with a `Fault`, also when it barely moves, or ends before its announced length. */
   readonly body: AsyncIterable<Uint8Array>;
   cancel(): void;
 }
@@ -192,6 +192,8 @@ export interface ServicePort {
 
   /** The versions that the service speaks; `undefined` where it is too old to say (before 1.13). */
   apiVersions(signal: AbortSignal): Promise<readonly ApiVersion[] | undefined>;
+  /** What its clock says, to the second; `undefined` where it does not tell. */
+  serverTime(signal: AbortSignal): Promise<Date | undefined>;
 
   /** Ends idle connections at once and busy ones when they are done. */
   close(): Promise<void>;

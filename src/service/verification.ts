@@ -1,6 +1,7 @@
 /** Who we are to the service: client id, verified addresses and their tokens, and the version it speaks. */
 import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
+import { headerOf } from "./bodies.ts";
 import type { Http } from "./http.ts";
 import type { ApiVersion, VerificationStatus, VerificationToken } from "./port.ts";
 import { decodeClientId, decodeStatus, decodeToken, decodeVerification } from "./wire.ts";
@@ -53,4 +54,12 @@ export async function fetchApiVersions(
     if (error instanceof Fault && error.status === 404) return undefined;
     throw error;
   }
+}
+
+/** Every answer says when it was made: that of the status does for anybody who asks. */
+export async function fetchServerTime(http: Http, signal: AbortSignal): Promise<Date | undefined> {
+  const answer = await http.stream({ what: "the server status", path: ["status"], anonymous: true }, signal);
+  answer.body.on("error", () => {}).destroy();
+  const time = Date.parse(headerOf(answer, "date") ?? "");
+  return Number.isNaN(time) ? undefined : new Date(time);
 }

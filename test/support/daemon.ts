@@ -19,6 +19,8 @@ export interface TestDaemon {
   /** Every change of state, in order. */
   readonly changes: Receipt[];
   readonly told: string[];
+  /** The address of its status page, once it is open. */
+  readonly page: Promise<string>;
   readonly outcome: Promise<DaemonOutcome>;
   /** The last state of a transfer. */
   stateOf(trackingId: string): string | undefined;
@@ -38,6 +40,7 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
   const stop = new AbortController();
   const changes: Receipt[] = [];
   const told: string[] = [];
+  const page = Promise.withResolvers<string>();
   const watch = watchWith({
     stateChanged: (receipt) => void changes.push(receipt),
     discovered: (receipt) => void changes.push(receipt),
@@ -53,6 +56,8 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     queueBack: () => void told.push("queue back"),
     queueForgets: (policy) => void told.push(`queue forgets: ${policy}`),
     lost: (receipt) => void told.push(`${receipt.trackingId}: lost`),
+    pageOpened: (address) => page.resolve(address),
+    pageFailed: (address, reason) => void told.push(`${address}: ${reason}`),
     receiptDamaged: (path) => void told.push(`${path}: damaged`),
   });
   const eye = openConsumersEye(settings.inbox);
@@ -75,6 +80,7 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     eye,
     changes,
     told,
+    page: page.promise,
     outcome,
     stop: end,
     stateOf: (trackingId) => changes.findLast((receipt) => receipt.trackingId === trackingId)?.state,

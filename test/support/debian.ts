@@ -1,6 +1,6 @@
 /**
  * Programs that tests need beside Node: what the machine has, else what Debian's packages hold, unpacked into a folder
- * of this checkout's cache. Nothing is installed, and nothing is skipped: where a program cannot be had, the test
+ * of this checkout's cache. Nothing is skipped: where a program cannot be had, the test
  * fails and says what to install.
  */
 import { execFile } from "node:child_process";
@@ -37,6 +37,26 @@ export async function findProgram(name: string, packages: readonly string[]): Pr
   if (unpacked === undefined) throw new Error(`Debian's packages ${packages.join(", ")} hold no ${name}`);
   const libraries = ["usr/lib", "lib"].map((folder) => join(root, folder, TRIPLETS[arch()] ?? ""));
   return { path: unpacked, env: { LD_LIBRARY_PATH: libraries.join(":") } };
+}
+
+/** For a program with too many libraries to unpack: installed as an administrator would, which needs root. */
+export async function installProgram(name: string, packageName: string): Promise<string> {
+  const find = () => findIn([...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS], name);
+  const path = find();
+  if (path !== undefined) return path;
+  const install = ["install", "-y", "--no-install-recommends", packageName];
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  try {
+    await run("apt-get", install, { env }).catch(async () => {
+      await run("apt-get", ["update"]);
+      await run("apt-get", install, { env });
+    });
+  } catch (cause) {
+    throw new Error(`${name} is not here: install Debian's package ${packageName}`, { cause });
+  }
+  const installed = find();
+  if (installed === undefined) throw new Error(`Debian's package ${packageName} holds no ${name}`);
+  return installed;
 }
 
 function findIn(folders: readonly string[], name: string): string | undefined {

@@ -38,7 +38,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, http, ...top } = SCHEMA.properties;
   return `# Configuration
 
 One YAML file says everything. It is looked for in this order:
@@ -109,17 +109,62 @@ Each entry of \`passwords\` has these:
 
 ${keyTable(mailboxes.items.properties.passwords.items.properties, ["password"])}
 
+Each entry of \`expect\` has these:
+
+${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.properties.expect.items.required)}
+
+A transfer counts for an expectation from the poll that discovers it. A missed time is reported once, after the first poll
+that succeeds and begins after it, and so is the arrival of what was missed. A new expectation counts from the first time
+whose whole span lies after it was heard of; one that is changed is a new one.
+
+In quiet hours a mailbox is polled as ever, so that nothing expires unseen, but no transfer is taken up: a new one stays
+\`discovered\` until they end, and one that broke off goes on then. What is being downloaded when they begin goes on. So that
+nothing is lost, a transfer that would expire before they end, or within six hours after, is collected all the same. They
+may not fill the whole week.
+
 ## limits
 
 ${limits.description}
 
 ${keyTable(limits.properties, [])}
 
+Each entry of a list in \`bandwidth\` has these:
+
+${keyTable(limits.properties.bandwidth.items.properties, limits.properties.bandwidth.items.required)}
+
+Where no entry fits, there is no limit. The bytes of files, ZIPs and messages count, those of polls do not; all downloads
+of the process share what there is in equal turns. A limit that begins or ends counts for downloads that run. With several
+processes on Redis each has a limit of its own.
+
+## Times of day
+
+Wherever something goes by the clock (\`bandwidth\`, \`quiet\`, \`expect\`), the clocks of \`timezone\` count. A weekly window is
+written as days, times or both:
+
+| window | when |
+|---|---|
+| \`mon-fri 08:00-18:00\` | on workdays, from eight up to but not including six in the evening |
+| \`sat,sun\` | all Saturday and Sunday |
+| \`22:00-06:00\` | every night, over midnight |
+| \`fri 22:00-06:00\` | from Friday evening to Saturday morning |
+| \`mon 08:00-12:00,13:00-17:00\` | twice on Mondays |
+| \`daily\` | always |
+
+What the clocks show decides. Where they are put forward, the hour that they skip does not come; where they are put back,
+the hour that they show twice comes twice. A time in \`expect\` that is skipped counts from the moment of the change, and one
+that comes twice counts the first time.
+
 ## handoff
 
 ${handoff.description}
 
 ${keyTable(handoff.properties, [])}
+
+## http
+
+${http.description}
+
+${keyTable(http.properties, [])}
 
 Permissions are octal, whether written as \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a
 decimal number.

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { ROOT } from "./root.ts";
 
 export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
@@ -35,13 +35,40 @@ export async function runProgram(args: readonly string[], options: RunOptions = 
 
 /** The same on a pseudo-terminal, where both outputs are one. */
 export async function runOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  const command = [process.execPath, LAUNCHER, ...args]
-    .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
-    .join(" ");
-  const child = startCommand("script", ["-qec", command, "/dev/null"], options);
+  const child = startOnTerminal(args, options);
   if (options.prompt === undefined) return finish(child, options.input);
   await printed(child, options.prompt);
   return finish(child, options.input);
+}
+
+/** A conversation on a pseudo-terminal: each answer is typed when its question was printed. */
+export async function converse(
+  args: readonly string[],
+  answers: readonly (readonly [question: string, answer: string | (() => string)])[],
+  options: RunOptions = {},
+): Promise<Finished> {
+  const child = startOnTerminal(args, options);
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new Error("no pipes");
+  let said = "";
+  let heard = 0;
+  stdout.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  const ended = new Promise<number | null>((done) => child.once("close", (code) => done(code)));
+  for (const [question, answer] of answers) {
+    await expect.poll(() => said.slice(heard)).toContain(question);
+    heard = said.length;
+    stdin.write(`${typeof answer === "string" ? answer : answer()}\n`);
+  }
+  return { exitCode: await ended, stdout: said, stderr: "" };
+}
+
+function startOnTerminal(args: readonly string[], options: RunOptions): ChildProcess {
+  const command = [process.execPath, LAUNCHER, ...args]
+    .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+    .join(" ");
+  return startCommand("script", ["-qec", command, "/dev/null"], options);
 }
 
 /** npm as this machine has set it up: its registry, cache and certificates come from the environment. */

@@ -15,6 +15,7 @@ export function makeReceipt(facts: Partial<Receipt> = {}): Receipt {
     expires: undefined,
     passwordInLink: false,
     folder: undefined,
+    released: false,
     fence: 0,
     attempts: 0,
     refusedPasswords: 0,

@@ -1,7 +1,12 @@
 /** Settings of a daemon for tests, in this process or in another: this file needs no test runner. */
 import { join } from "node:path";
 import { Secret } from "../../src/base/secret.ts";
-import type { MailboxSettings, RedisQueueSettings, Settings } from "../../src/config/settings.ts";
+import type {
+  HttpSettings,
+  MailboxSettings,
+  RedisQueueSettings,
+  Settings,
+} from "../../src/config/settings.ts";
 import type { DaemonWatch } from "../../src/daemon.ts";
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
@@ -64,7 +69,19 @@ export function settingsIn(
       maxFiles: 10_000,
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    http: undefined,
     warnings: [],
+    ...settings,
+  };
+}
+
+/** A status page on any free port. */
+export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings {
+  return {
+    listen: { host: "127.0.0.1", port: 0 },
+    actions: false,
+    token: undefined,
+    hosts: [],
     ...settings,
   };
 }
@@ -118,6 +135,10 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     queueLost: nothing,
     queueBack: nothing,
     queueForgets: nothing,
+    pageOpened: nothing,
+    missed: nothing,
+    arrived: nothing,
+    pageFailed: nothing,
     ...heard,
   };
 }

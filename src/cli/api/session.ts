@@ -5,14 +5,10 @@ import { buffer } from "node:stream/consumers";
 import { Fault } from "../../base/faults.ts";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
-import type { ServiceSettings } from "../../config/settings.ts";
-import { openService } from "../../service/open.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden } from "../asking.ts";
+import { openClient } from "../client.ts";
 import type { Context, Outcome } from "../context.ts";
-
-/** Enough for one person at a terminal. */
-const CONNECTIONS = 4;
 
 export interface ApiOptions {
   readonly baseUrl?: string;
@@ -45,7 +41,7 @@ export async function withService(
   const settings = await loadService({ path, baseUrl, mailbox, env: context.env });
   const clientId = await settings.clientId?.read(context.stop);
   const token = await settings.token?.read(context.stop);
-  const service = openService({ ...connectionOf(settings), clientId: clientId ?? throwawayClientId() });
+  const service = openClient(settings, clientId ?? throwawayClientId());
   const verified = async (email: string): Promise<VerifiedAddress> => {
     if (token !== undefined) return { email, token };
     if (clientId === undefined) throw noClientId();
@@ -104,11 +100,6 @@ function parseSecret(content: Uint8Array, where: string): Secret {
   return new Secret(line);
 }
 
-function connectionOf({ baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs }: ServiceSettings) {
-  const idListForm = "repeat" as const;
-  return { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs, connections: CONNECTIONS, idListForm };
-}
-
 function noClientId(): Fault {
   return new Fault("CONFIG_INVALID", {
     detail:
@@ -117,7 +108,7 @@ function noClientId(): Fault {
 }
 
 /** Operations that know nobody still want a client id of the right form. */
-function throwawayClientId(): Secret {
+export function throwawayClientId(): Secret {
   return new Secret(randomBytes(32).toString("hex"));
 }
 

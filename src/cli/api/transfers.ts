@@ -1,11 +1,11 @@
 /** `api info`, `api files` and `api checksums`: what a transfer consists of. */
 import { once } from "node:events";
 import { type Command, Option } from "commander";
+import { formatBytes } from "../../base/phrases.ts";
 import type { TransferFile, TransferInformation } from "../../model/transfer.ts";
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import type { Context, Outcome, Run } from "../context.ts";
 import { type Column, printRows, say } from "../printing.ts";
-import { formatBytes } from "../sizes.ts";
 import { type ApiOptions, accessTo, type PasswordOptions, withService } from "./session.ts";
 
 type TransferOptions = ApiOptions & PasswordOptions & { readonly raw?: boolean };

@@ -65,6 +65,16 @@ describe("variables", () => {
     }
   });
 
+  test("hold a list as JSON where plain text is allowed too", () => {
+    const bandwidthOf = (text: string) =>
+      applyOverrides({}, readOverrides({ INLET_LIMITS__BANDWIDTH: text }).overrides);
+    expect(bandwidthOf("10MiB/s")).toEqual({ limits: { bandwidth: "10MiB/s" } });
+    expect(bandwidthOf(' [{"rate":"none"}]')).toEqual({ limits: { bandwidth: [{ rate: "none" }] } });
+    expect(readOverrides({ INLET_LIMITS__BANDWIDTH: "[10MiB/s]" }).problems).toMatchObject([
+      { message: expect.stringContaining("or a list of rates and when they count, written as JSON") },
+    ]);
+  });
+
   test("add to a group that another variable sets", () => {
     const { overrides, problems } = readOverrides({
       INLET_LIMITS__MAXFILES: "5",

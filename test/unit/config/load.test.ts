@@ -21,6 +21,7 @@ describe("the smallest configuration", () => {
         minFreeBytes: 2 ** 30,
         maxTransferBytes: 2 ** 40,
         maxFiles: 100_000,
+        bandwidth: [{ at: undefined, bytesPerSecond: undefined }],
       },
       handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
       warnings: [],
@@ -36,6 +37,8 @@ describe("the smallest configuration", () => {
         passwords: [],
         passwordAttempts: 2,
         paused: false,
+        quiet: undefined,
+        expect: [],
         service: { clientId: undefined, token: undefined, acceptLanguage: "en", timeoutMs: 30_000 },
       },
     ]);

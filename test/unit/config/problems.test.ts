@@ -25,7 +25,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, queue, redis, role, mailboxes, limits, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],
@@ -50,6 +50,47 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "handoff",
       '{ folderMode: "0550" }',
       '"0550" must let the owner read, write and enter: begin it with 07',
+    ],
+    [
+      "timezone",
+      "Europe/Berln",
+      '"Europe/Berln" is not the name of a time zone such as Europe/Berlin: did you',
+    ],
+    ["timezone", "Mordor", 'inlet.yaml:4:1: timezone: "Mordor" is not the name of a time zone such as'],
+    [
+      "limits",
+      "{ bandwidth: 10MiB }",
+      'limits.bandwidth: "10MiB" is not none, a rate such as 10MiB/s, or a list',
+    ],
+    ["limits", "{ bandwidth: 10 }", "limits.bandwidth: 10 is not none, a rate such as 10MiB/s, or a list"],
+    ["limits", "{ bandwidth: 500B/s }", 'limits.bandwidth: "500B/s" is less than 1KiB/s'],
+    ["limits", "{ bandwidth: 999999999TiB/s }", '"999999999TiB/s" is more than can be counted'],
+    [
+      "limits",
+      "{ bandwidth: [] }",
+      "limits.bandwidth: must be none, a rate such as 10MiB/s, or a list of rates",
+    ],
+    ["limits", "{ bandwidth: [1MiB/s] }", "limits.bandwidth[0]: must be a rate and when it counts"],
+    [
+      "limits",
+      "{ bandwidth: [{ at: sat }] }",
+      "limits.bandwidth[0].rate: is missing: give none or a rate such as",
+    ],
+    [
+      "limits",
+      "{ bandwidth: [{ rate: fast }] }",
+      'limits.bandwidth[0].rate: "fast" is not none or a rate such as',
+    ],
+    ["limits", "{ bandwidth: [{ rate: 1B/s }] }", 'limits.bandwidth[0].rate: "1B/s" is less than 1KiB/s'],
+    [
+      "limits",
+      "{ bandwidth: [{ at: mno, rate: none }] }",
+      'limits.bandwidth[0].at: "mno" is not a weekly window such as mon-fri 08:00-18:00: "mno" is no day: write',
+    ],
+    [
+      "limits",
+      "{ bandwidth: [{ rate: none }, { at: sat, rate: 1MiB/s }] }",
+      "limits.bandwidth[1]: never counts, because the entry before it always does",
     ],
     ["handoff", "{ marker: a/b }", 'handoff.marker: "a/b" is not none or a plain file name'],
     ["handoff", "{ marker: '..' }", 'handoff.marker: ".." is not none or a plain file name'],
@@ -138,6 +179,42 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["[{ email: a@b, fetch: fast }]", 'mailboxes[0].fetch: "fast" is not one of auto, files, zip'],
     ["[{ email: a@b, passwordAttempts: 99 }]", "99 is not a whole number from 1 to 10"],
     ["[{ email: a@b, paused: 'true' }]", '"true" is not true or false: write it without quotes'],
+    ["[{ email: a@b, quiet: sat }]", "mailboxes[0].quiet: must be a list of weekly windows such as mon-fri"],
+    [
+      "[{ email: a@b, quiet: [sat, 'mon 8-18'] }]",
+      'mailboxes[0].quiet[1]: "mon 8-18" is not a weekly window such as mon-fri 08:00-18:00: "8" is no time of day',
+    ],
+    [
+      "[{ email: a@b, quiet: [5] }]",
+      "mailboxes[0].quiet[0]: 5 is not a weekly window such as mon-fri 08:00-18:00",
+    ],
+    [
+      "[{ email: a@b, quiet: [mon-fri, 'sat,sun'] }]",
+      "mailboxes[0].quiet: leaves no time for downloads: to leave the mailbox alone, set paused",
+    ],
+    ["[{ email: a@b, expect: [{ by: '06:00' }] }]", "mailboxes[0].expect[0].sender: is missing: give text"],
+    [
+      "[{ email: a@b, expect: [{ sender: x }] }]",
+      "expect[0].by: is missing: give a time of day such as 06:00",
+    ],
+    [
+      "[{ email: a@b, expect: [{ sender: x, by: 6am }] }]",
+      'expect[0].by: "6am" is not a time of day such as 06:00',
+    ],
+    ["[{ email: a@b, expect: [{ sender: x, by: 25:00 }] }]", '"25:00" is not a time of day such as 06:00'],
+    [
+      "[{ email: a@b, expect: [{ sender: x, by: 06:00, days: weekdays }] }]",
+      'expect[0].days: "weekdays" is not days such as mon-fri: "weekdays" is no day',
+    ],
+    ["[{ email: a@b, expect: [{ sender: x, by: 06:00, within: 48h }] }]", 'within: "48h" is longer than 24h'],
+    [
+      "[{ email: a@b, expect: [{ sender: x, by: 06:00 }, { sender: x, by: 06:00 }] }]",
+      "mailboxes[0].expect[1]: expects the same as entry 0",
+    ],
+    [
+      "[{ email: a@b, expect: [{ sender: x, at: 06:00, by: 06:00 }] }]",
+      "expect[0].at: unknown key, did you mean by?",
+    ],
     [
       "[{ email: a@b, service: { clientID: x } }]",
       "mailboxes[0].service.clientID: unknown key, did you mean clientId?",

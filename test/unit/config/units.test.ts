@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseDuration, parseMode, parseSize } from "../../../src/config/units.ts";
+import { parseDuration, parseMode, parseRate, parseSize } from "../../../src/config/units.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -89,6 +89,24 @@ describe("sizes", () => {
       ),
     );
   });
+});
+
+describe("rates", () => {
+  test.each([
+    ["1KiB/s", 1024],
+    ["10MiB/s", 10_485_760],
+    ["1.5 MB/s", 1_500_000],
+    ["500B/s", 500],
+  ])("%s", (text, bytesPerSecond) => {
+    expect(parseRate(text)).toBe(bytesPerSecond);
+  });
+
+  test.each(["", "none", "10", "10/s", "10MiB", "10MiB/m", "10M/s", "-1B/s", "999999999TiB/s"])(
+    "not %j",
+    (text) => {
+      expect(parseRate(text)).toBeUndefined();
+    },
+  );
 });
 
 describe("permissions", () => {

@@ -1,0 +1,92 @@
+/**
+ * Times that come every week, by what the clocks of a time zone show. Where clocks are put forward, what they skip does
+ * not come; where they are put back, what they show twice comes twice.
+ */
+import { clocksAt, firstInstantOf, nextShift } from "./time-zone.ts";
+
+export const DAY_MS = 86_400_000;
+export const WEEK_MS = 7 * DAY_MS;
+
+/** The epoch began on a Thursday, and weeks begin on Monday. */
+const MONDAY_MS = 3 * DAY_MS;
+/** What one week skips, the next one has. */
+const FURTHEST_CHANGE_MS = 3 * WEEK_MS;
+
+/** A part of the week, in milliseconds since it began; it does not hold its end. */
+export interface Span {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+export interface Timetable {
+  readonly zone: string;
+  /** In order, and apart from each other. */
+  readonly spans: readonly Span[];
+}
+
+/** A time of day on some days of the week. */
+export interface WeeklyTime {
+  readonly zone: string;
+  /** Counted from Monday, which is 0; at least one. */
+  readonly days: readonly number[];
+  /** Since midnight. */
+  readonly timeMs: number;
+}
+
+/** The spans may overlap. */
+export function makeTimetable(zone: string, spans: readonly Span[]): Timetable {
+  const apart: Span[] = [];
+  for (const span of spans.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const last = apart.at(-1);
+    if (last === undefined || span.fromMs > last.untilMs) apart.push(span);
+    else apart[apart.length - 1] = { ...last, untilMs: Math.max(last.untilMs, span.untilMs) };
+  }
+  return { zone, spans: apart };
+}
+
+/** Whether it holds the whole week. */
+export function isEndless({ spans: [first] }: Timetable): boolean {
+  return first?.fromMs === 0 && first.untilMs === WEEK_MS;
+}
+
+export function isWithin({ zone, spans }: Timetable, ms: number): boolean {
+  const at = timeOfWeek(zone, ms);
+  return spans.some(({ fromMs, untilMs }) => fromMs <= at && at < untilMs);
+}
+
+/** The first instant after `ms` at which `isWithin` changes; `undefined` where it never does. */
+export function nextChange(timetable: Timetable, ms: number): number | undefined {
+  if (timetable.spans.length === 0 || isEndless(timetable)) return undefined;
+  const isNow = isWithin(timetable, ms);
+  for (let at = nextEdge(timetable, ms); at <= ms + FURTHEST_CHANGE_MS; at = nextEdge(timetable, at)) {
+    if (isWithin(timetable, at) !== isNow) return at;
+  }
+  return undefined;
+}
+
+/** The last instant, at most `ms`, at which the time came. */
+export function lastTimeOf({ zone, days, timeMs }: WeeklyTime, ms: number): number {
+  // Clocks may have shown the first minutes of a day, and been put back to the day before.
+  const tomorrow = Math.floor(clocksAt(zone, ms) / DAY_MS) * DAY_MS + DAY_MS;
+  const instants = Array.from({ length: 10 }, (_, ago) => tomorrow - ago * DAY_MS)
+    .filter((midnight) => days.includes(Math.floor(weekTimeOf(midnight) / DAY_MS)))
+    .map((midnight) => firstInstantOf(zone, midnight + timeMs));
+  return Math.max(...instants.filter((instant) => instant <= ms));
+}
+
+/** Where something may change next: a span begins or ends, the clocks are changed, or a day has passed. */
+function nextEdge({ zone, spans }: Timetable, ms: number): number {
+  const at = timeOfWeek(zone, ms);
+  const edges = spans.flatMap(({ fromMs, untilMs }) => [fromMs, untilMs]);
+  const away = edges.map((edge) => (edge - at + WEEK_MS) % WEEK_MS || WEEK_MS);
+  const next = ms + Math.min(...away, DAY_MS);
+  return nextShift(zone, ms, next) ?? next;
+}
+
+function timeOfWeek(zone: string, ms: number): number {
+  return weekTimeOf(clocksAt(zone, ms));
+}
+
+function weekTimeOf(clockMs: number): number {
+  return (((clockMs + MONDAY_MS) % WEEK_MS) + WEEK_MS) % WEEK_MS;
+}

@@ -1,0 +1,89 @@
+/** `doctor`: checks everything that a daemon rests on, says what is wrong, and what to do about it. */
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { checkConfiguration } from "./doctor/configuration.ts";
+import { checkFileSystem } from "./doctor/file-system.ts";
+import { type Area, type Finding, Findings } from "./doctor/findings.ts";
+import { checkFolders } from "./doctor/folders.ts";
+import { checkQueue } from "./doctor/queue.ts";
+import { checkServices } from "./doctor/service.ts";
+import { addConfig } from "./options.ts";
+import { printable, printJson, say } from "./printing.ts";
+
+interface DoctorOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+const HELP = `
+It checks the configuration and its secrets; the folders; what the file system below the work folder really does, in
+a folder of its own there that is gone afterwards; the queue; and the service, with one request for each mailbox's
+list. It may run beside the daemon, and as the daemon's own user it sees what the daemon sees:
+
+  sudo -u inlet inlet doctor
+
+Warnings do not count. Otherwise the exit code says what to do first: 2 mend the configuration or the set-up, 4 make
+the service or the queue reachable, 3 somebody has to act (a client id to register, space to free).
+
+No mail is sent, no transfer is opened, nothing is delivered. A verification token that it obtains is kept for the daemon.`;
+
+export function define(command: Command, run: Run): void {
+  addConfig(command)
+    .option("--json", "print the findings as JSON")
+    .addHelpText("after", HELP)
+    .action((options: DoctorOptions) => run((context) => examine(context, options)));
+}
+
+async function examine(context: Context, options: DoctorOptions): Promise<Outcome> {
+  const print = printerFor(context);
+  const findings = new Findings((finding) => (options.json ? undefined : print(finding)));
+  await checkAll(findings, context, options.config);
+  if (context.stop.aborted) throw new Fault("STOPPED");
+  if (options.json) printJson(context, { outcome: findings.outcome, findings: findings.all });
+  else say(context, summaryOf(findings));
+  return findings.outcome;
+}
+
+async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
+  const settings = await checkConfiguration(findings, context, path);
+  if (settings === undefined) {
+    for (const area of ["folders", "file system", "queue", "service"] as const satisfies Area[]) {
+      findings.skip(area, "all", "the configuration is not valid");
+    }
+    return;
+  }
+  const places = await checkFolders(findings, settings);
+  if (places === undefined) findings.skip("file system", "all", "a folder cannot be used");
+  else await checkFileSystem(findings, settings, places, context.stop);
+  await checkQueue(findings, settings, context.stop);
+  await checkServices(findings, settings, context.stop);
+}
+
+const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
+
+/** For people below a title per area, with the advice on a line of its own; for programs one line, cells by tabs. */
+function printerFor({ stdout }: Context): (finding: Finding) => void {
+  let last: Area | undefined;
+  return ({ area, check, status, detail, advice }) => {
+    if (!stdout.isTTY) {
+      const cells = [status, area, check, detail, advice ?? ""];
+      stdout.write(`${cells.map(printable).join("\t")}\n`);
+      return;
+    }
+    if (area !== last) stdout.write(`${styleText("bold", area, { stream: stdout })}\n`);
+    last = area;
+    const mark = styleText(COLOURS[status], status.padEnd(7), { stream: stdout });
+    stdout.write(`  ${mark}  ${printable(check)}: ${printable(detail)}\n`);
+    if (advice !== undefined) stdout.write(`           → ${printable(advice)}\n`);
+  };
+}
+
+function summaryOf(findings: Findings): string {
+  const [failed, warnings] = [findings.count("failed"), findings.count("warning")];
+  const warned = warnings === 0 ? "" : `, ${formatCount(warnings, "warning", "warnings")}`;
+  if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${warned}.`;
+  return warnings === 0 ? "All is well." : `All is well${warned}.`;
+}

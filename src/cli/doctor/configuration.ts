@@ -1,0 +1,70 @@
+/** The configuration: whether it is valid, what should be mended in it, and whether its secrets can be read. */
+import { Fault } from "../../base/faults.ts";
+import { formatCount } from "../../base/phrases.ts";
+import type { SecretSource } from "../../base/secret.ts";
+import { loadSettings } from "../../config/load.ts";
+import type { Settings } from "../../config/settings.ts";
+import type { Context } from "../context.ts";
+import type { Findings } from "./findings.ts";
+
+const AREA = "configuration";
+
+/** `undefined` where there are no settings to go on with. */
+export async function checkConfiguration(
+  findings: Findings,
+  context: Context,
+  path: string | undefined,
+): Promise<Settings | undefined> {
+  try {
+    const settings = await loadSettings({ env: context.env, path });
+    findings.ok(AREA, "file", describe(settings));
+    for (const warning of settings.warnings) findings.warn(AREA, "file", warning);
+    await checkSecrets(findings, settings, context.stop);
+    return settings;
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+    // Several problems stand on lines of their own, below one that counts them.
+    const [first = "", ...rest] = error.message.split("\n");
+    for (const problem of rest.length > 0 ? rest : [first]) {
+      findings.fail(AREA, "file", "usage", problem, rest.length > 0 ? "Mend it there." : undefined);
+    }
+    return undefined;
+  }
+}
+
+function describe({ source, mailboxes, queue }: Settings): string {
+  const paused = mailboxes.filter((mailbox) => mailbox.paused).length;
+  const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
+  const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
+  return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
+}
+
+/** Commands are run too, which loading does not do: here somebody is there to see that one asks for something. */
+async function checkSecrets(findings: Findings, settings: Settings, signal: AbortSignal): Promise<void> {
+  const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
+  let readable = 0;
+  for (const source of secrets.values()) {
+    try {
+      await source.read(signal);
+      readable++;
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+      findings.failWith(AREA, "secrets", error);
+    }
+  }
+  if (readable === secrets.size) {
+    findings.ok(AREA, "secrets", readable === 0 ? "none are needed" : `${readable} can be read`);
+  }
+}
+
+function secretsOf({ mailboxes, queue }: Settings): SecretSource[] {
+  const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
+  return [
+    ...mailboxes.flatMap(({ service, passwords }) => [
+      service.clientId,
+      service.token,
+      ...passwords.map((rule) => rule.password),
+    ]),
+    ...redis,
+  ].filter((source) => source !== undefined);
+}

@@ -1,0 +1,99 @@
+/** What the doctor has found: one finding per check, and what they amount to. */
+import type { FaultCode } from "../../base/fault-codes.ts";
+import type { Fault } from "../../base/faults.ts";
+import type { Outcome } from "../context.ts";
+
+export type Area = "configuration" | "folders" | "file system" | "queue" | "service";
+
+export interface Finding {
+  readonly area: Area;
+  readonly check: string;
+  readonly status: "ok" | "warning" | "failed" | "skipped";
+  readonly detail: string;
+  /** What to do about it. */
+  readonly advice?: string | undefined;
+}
+
+/** What a failure asks for: another configuration or set-up, a person, or that something can be reached again. */
+type Failure = "usage" | "attention" | "unreachable";
+
+/** One that comes first hides those after it: what it hides cannot be told before it is mended. */
+const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
+
+const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  "SERVICE_UNREACHABLE",
+  "SERVICE_TIMEOUT",
+  "CONNECTION_LOST",
+  "TLS_REFUSED",
+  "PROXY_REFUSED",
+  "REDIRECT_REFUSED",
+  "RATE_LIMITED",
+  "SERVER_FAULT",
+  "QUEUE_UNREACHABLE",
+]);
+
+const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  "CONFIG_INVALID",
+  "SECRET_UNREADABLE",
+  "DISK_REFUSED",
+  "DISK_UNREADABLE",
+  "QUEUE_UNSUITABLE",
+  "NO_SUCH_ENDPOINT",
+]);
+
+export class Findings {
+  readonly all: Finding[] = [];
+  readonly #failures = new Set<Failure>();
+  readonly #heard: (finding: Finding) => void;
+
+  /** `heard` is told of each at once. */
+  constructor(heard: (finding: Finding) => void) {
+    this.#heard = heard;
+  }
+
+  ok(area: Area, check: string, detail: string): void {
+    this.#add({ area, check, status: "ok", detail });
+  }
+
+  warn(area: Area, check: string, detail: string, advice?: string): void {
+    this.#add({ area, check, status: "warning", detail, advice });
+  }
+
+  skip(area: Area, check: string, why: string): void {
+    this.#add({ area, check, status: "skipped", detail: why });
+  }
+
+  fail(area: Area, check: string, failure: Failure, detail: string, advice?: string): void {
+    this.#failures.add(failure);
+    this.#add({ area, check, status: "failed", detail, advice });
+  }
+
+  /** In the fault's own words, unless there is better advice. */
+  failWith(area: Area, check: string, fault: Fault, advice: string = fault.advice): void {
+    this.fail(area, check, failureOf(fault), fault.message, advice);
+  }
+
+  /** What another one has gathered. */
+  take(other: Findings): void {
+    for (const failure of other.#failures) this.#failures.add(failure);
+    for (const finding of other.all) this.#add(finding);
+  }
+
+  count(status: Finding["status"]): number {
+    return this.all.filter((finding) => finding.status === status).length;
+  }
+
+  get outcome(): Outcome {
+    return WORST_FIRST.find((failure) => this.#failures.has(failure)) ?? "fine";
+  }
+
+  #add(finding: Finding): void {
+    this.all.push(finding);
+    this.#heard(finding);
+  }
+}
+
+function failureOf({ code }: Fault): Failure {
+  if (UNREACHABLE.has(code)) return "unreachable";
+  return MISCONFIGURED.has(code) ? "usage" : "attention";
+}

@@ -1,0 +1,205 @@
+/** The service: whether it answers, what it speaks, how its clock goes, and whether each mailbox may ask it. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../base/clock.ts";
+import { exists, makeFolderDurably } from "../../base/durable.ts";
+import { asFault, Fault } from "../../base/faults.ts";
+import { runInParallel } from "../../base/parallel.ts";
+import { formatSeconds } from "../../base/phrases.ts";
+import { Scope } from "../../base/scope.ts";
+import type { Secret } from "../../base/secret.ts";
+import { findClientId } from "../../config/client-id.ts";
+import { LOOPBACK } from "../../config/service.ts";
+import type { MailboxSettings, ServiceSettings, Settings } from "../../config/settings.ts";
+import { Tokens } from "../../mailbox/tokens.ts";
+import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
+import type { ServicePort } from "../../service/port.ts";
+import { throwawayClientId } from "../api/session.ts";
+import { openClient } from "../client.ts";
+import { handOverState } from "../state-owner.ts";
+import { Findings } from "./findings.ts";
+
+const AREA = "service";
+const TIMEOUT_MS = 10_000;
+const AT_ONCE = 4;
+
+/** More than that and tokens are renewed too late, and times in receipts mislead. */
+const MOST_CLOCK_DIFFERENCE_MS = 60_000;
+
+export async function checkServices(
+  findings: Findings,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  const mailboxes = Map.groupBy(settings.mailboxes, ({ service }) => service);
+  for (const [service, users] of mailboxes) await checkService(findings, settings, service, users, signal);
+}
+
+async function checkService(
+  findings: Findings,
+  settings: Settings,
+  described: ServiceSettings,
+  mailboxes: readonly MailboxSettings[],
+  signal: AbortSignal,
+): Promise<void> {
+  await using scope = new Scope();
+  const clientId = await readClientId(findings, described, settings.state, signal);
+  const service = scope.use(openClient(described, clientId ?? throwawayClientId(), TIMEOUT_MS), (it) =>
+    it.close(),
+  );
+  const isReached = await checkReach(findings, service, described, signal);
+  const why = isReached ? "there is no client id to ask with" : "the service cannot be asked";
+  if (!isReached || clientId === undefined) {
+    for (const { name } of mailboxes) findings.skip(AREA, name, why);
+    return;
+  }
+  const tokens = await openTokens(scope, settings.state);
+  // Told in the order of the configuration, however fast each was.
+  const found = mailboxes.map(() => new Findings(() => {}));
+  await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
+    const kept = new Tokens(mailbox, service, described.token, tokens, systemClock);
+    await checkMailbox(found[at] ?? findings, mailbox, service, kept, signal);
+  });
+  for (const each of found) findings.take(each);
+}
+
+/** None is made here: that is for the first start, or for `init`, which tell where it is. */
+async function readClientId(
+  findings: Findings,
+  described: ServiceSettings,
+  state: string,
+  signal: AbortSignal,
+): Promise<Secret | undefined> {
+  const clientId =
+    (await described.clientId?.read(signal).catch(() => undefined)) ?? (await findClientId(state));
+  if (clientId === undefined) {
+    findings.fail(
+      AREA,
+      "client id",
+      "attention",
+      "none is configured, and none was made yet",
+      "Start the daemon once: it makes one and says where; then have the service's administrator register it.",
+    );
+  }
+  return clientId;
+}
+
+async function checkReach(
+  findings: Findings,
+  service: ServicePort,
+  { baseUrl }: ServiceSettings,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const versions = await service.apiVersions(signal);
+    const isPlain = baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname);
+    const isTrusted = baseUrl.protocol === "https:";
+    findings.ok(
+      AREA,
+      "reach",
+      `${baseUrl.href} answers${isTrusted ? ", and its certificate is trusted" : ""}`,
+    );
+    if (isPlain)
+      findings.warn(AREA, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
+    tellVersion(findings, versions);
+    await checkClock(findings, service, signal);
+    return true;
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    findings.failWith(AREA, "reach", fault);
+    return false;
+  }
+}
+
+function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
+  const needed = `1.${MINIMUM_MINOR_VERSION}`;
+  if (versions === undefined) {
+    findings.warn(
+      AREA,
+      "version",
+      `it does not tell which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
+      `Inlet needs ${needed} or newer; the checks of the mailboxes show whether it is.`,
+    );
+    return;
+  }
+  const spoken = versions.map(({ major, minor }) => `${major}.${minor}`).join(", ");
+  if (versions.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION)) {
+    findings.ok(AREA, "version", `it speaks ${spoken}, and ${needed} is needed`);
+  } else
+    findings.failWith(AREA, "version", new Fault("API_VERSION", { detail: `it speaks ${spoken || "none"}` }));
+}
+
+/** Where the service does not tell its time, there is nothing to compare. */
+async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
+  const askedMs = Date.now();
+  const time = await service.serverTime(signal).catch(() => undefined);
+  const nowMs = (askedMs + Date.now()) / 2;
+  if (time === undefined) return findings.skip(AREA, "clock", "the service does not tell its time");
+  const aheadMs = nowMs - time.getTime();
+  const difference = formatSeconds(Math.abs(aheadMs) / 1000);
+  // The service tells whole seconds.
+  if (Math.abs(aheadMs) < 2_000) findings.ok(AREA, "clock", "this machine's and the service's go alike");
+  else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
+    findings.ok(
+      AREA,
+      "clock",
+      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+    );
+  } else {
+    findings.warn(
+      AREA,
+      "clock",
+      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+      "Set the clock, and let it be kept right: timedatectl set-ntp true",
+    );
+  }
+}
+
+/** Where the daemon keeps them; where it has never run, nothing is made for it, and they are thrown away. */
+async function openTokens(scope: Scope, state: string): Promise<string> {
+  if (await exists(state)) {
+    const folder = join(state, "tokens");
+    await makeFolderDurably(folder, 0o700);
+    return scope.use(folder, () => handOverState(state));
+  }
+  return scope.use(await mkdtemp(join(tmpdir(), "inlet-doctor-")), (folder) =>
+    rm(folder, { recursive: true, force: true }),
+  );
+}
+
+async function checkMailbox(
+  findings: Findings,
+  mailbox: MailboxSettings,
+  service: ServicePort,
+  tokens: Tokens,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, email } = mailbox;
+  try {
+    const query = { page: 1, pageSize: 1, active: true, fields: { trackingId: true } } as const;
+    const page = await tokens.use((address) => service.pollReceived(address, query, signal), signal);
+    const until = tokens.validUntilMs;
+    const who = name === email ? "" : `${email} is `;
+    findings.ok(
+      AREA,
+      name,
+      `${who}verified${until === undefined ? "" : ` until ${new Date(until).toISOString()}`}, and its list can be read`,
+    );
+    for (const fault of page.rejected) findings.warn(AREA, name, fault.message, fault.advice);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    const isUnverified = fault.code === "TOKEN_REFUSED" || fault.code === "POLICY_REFUSED";
+    findings.failWith(AREA, name, fault, isUnverified ? adviceFor(mailbox) : undefined);
+  }
+}
+
+function adviceFor({ name, service: { clientId, token } }: MailboxSettings): string {
+  if (token !== undefined) {
+    return `Obtain a new token and put it into ${token.described}, or leave service.verification out.`;
+  }
+  const where = clientId?.described ?? "the state folder's client-id";
+  return `Have the service's administrator register the client id (${where}) for it, or run: inlet verify-address ${name}`;
+}

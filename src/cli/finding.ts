@@ -1,0 +1,33 @@
+/** Finds the transfer that a person means by its tracking-id. */
+import { Fault } from "../base/faults.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Receipt } from "../model/receipt.ts";
+import { peekReceipts } from "../receipts/reading.ts";
+
+/**
+ * The receipt of the transfer, by the mailbox that is named or the only one that received it. Throws
+ * `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named.
+ */
+export async function findTransfer(
+  { work, mailboxes }: Settings,
+  trackingId: string,
+  mailbox: string | undefined,
+): Promise<Receipt> {
+  const { find } = peekReceipts(work);
+  const names = mailboxes.map(({ name }) => name).filter((name) => mailbox === undefined || name === mailbox);
+  const found: Receipt[] = [];
+  for (const name of names) {
+    const receipt = await find({ mailbox: name, trackingId });
+    if (receipt !== undefined) found.push(receipt);
+  }
+  const [first, ...others] = found;
+  if (first === undefined) {
+    const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
+    throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
+  }
+  if (others.length === 0) return first;
+  const several = found.map((receipt) => receipt.mailbox).join(", ");
+  throw new Fault("ORDER_IMPOSSIBLE", {
+    detail: `${several} received it: say which one is meant with --mailbox`,
+  });
+}

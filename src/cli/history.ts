@@ -1,0 +1,87 @@
+/** `history`: past transfers, out of the journal. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { formatCount } from "../base/phrases.ts";
+import { loadFolders } from "../config/load.ts";
+import { TRANSITIONS } from "../model/receipt.ts";
+import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
+import { positive } from "./api/listing.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { formatMoment, parseSince, parseUntil } from "./moments.ts";
+import { addConfig } from "./options.ts";
+import { type Column, printRows, say } from "./printing.ts";
+
+interface HistoryOptions extends HistoryQuery {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly since?: number;
+  readonly until?: number;
+}
+
+/** All of them are held until they are printed. */
+const MOST_ENTRIES = 100_000;
+
+const HELP = `
+Without --changes each transfer is one line: its last change of state that fits. So --state delivered
+lists what was delivered, also where a consumer has taken it since.
+
+It reads the journal in the work folder, beside a running daemon or without one, and changes nothing.
+
+  inlet history --since 7d --state quarantined
+  inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
+  inlet history --search 20260301-080300 --changes      the life of one transfer`;
+
+export function define(command: Command, run: Run): void {
+  addConfig(command)
+    .option("--since <when>", "from then on: so long ago (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
+    .option("--until <when>", "up to then; a date counts to its end", parseUntil)
+    .option("--sender <pattern>", "only from these senders; * stands for anything")
+    .option("--mailbox <pattern>", "only for these mailboxes; * stands for anything")
+    .addOption(new Option("--state <state>", "only what came to be this").choices(Object.keys(TRANSITIONS)))
+    .option("--search <text>", "only where this stands in the tracking-id, the sender or the folder")
+    .option("--changes", "every change of state, not only the last of each transfer")
+    .option("--limit <number>", "how many at most, the newest first", parseLimit, 50)
+    .option("--json", "print the entries as JSON")
+    .addHelpText("after", HELP)
+    .action((options: HistoryOptions) => run((context) => showHistory(context, options)));
+}
+
+async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
+  const { config: path, since: sinceMs, until: untilMs, limit } = options;
+  const { work } = await loadFolders({ env: context.env, path });
+  const damaged: string[] = [];
+  // One more than asked for tells whether there are more.
+  const query = { ...options, sinceMs, untilMs, limit: limit + 1 };
+  const found = await Array.fromAsync(
+    readHistory(
+      work,
+      query,
+      (file, lines) => damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`),
+      context.stop,
+    ),
+  );
+  const entries = found.slice(0, limit);
+  printRows(context, options, columnsFor(context), entries);
+  for (const lines of damaged) say(context, `Passed over, because they are damaged: ${lines}.`);
+  if (entries.length === 0) say(context, "No transfer fits.");
+  if (found.length > limit) say(context, `There are more: --limit says how many are shown (now ${limit}).`);
+  return "fine";
+}
+
+/** People read times by their own clock, programs by one for all. */
+function columnsFor({ stdout }: Context): Column<HistoryEntry>[] {
+  return [
+    { title: "WHEN", value: ({ at }) => (stdout.isTTY ? formatMoment(at) : at) },
+    { title: "STATE", value: ({ state }) => state },
+    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
+    { title: "SENDER", value: ({ sender }) => sender },
+    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
+    { title: "REASON", value: ({ reason = "" }) => reason },
+    { title: "FOLDER", value: ({ folder = "" }) => folder },
+  ];
+}
+
+function parseLimit(text: string): number {
+  const limit = positive(text);
+  if (limit > MOST_ENTRIES) throw new InvalidArgumentError(`It must be at most ${MOST_ENTRIES}.`);
+  return limit;
+}

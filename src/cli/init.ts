@@ -1,0 +1,193 @@
+/** `init`: asks a few questions, tries the answers out, and writes a configuration. */
+import { access, constants, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { exists } from "../base/durable.ts";
+import { makeClientId } from "../config/client-id.ts";
+import { DEFAULT_PATH } from "../config/draft.ts";
+import { readSecret } from "./api/session.ts";
+import { askYesNo, canAsk } from "./asking.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { nearestExisting } from "./doctor/folders.ts";
+import {
+  type Answers,
+  describeService,
+  describeWrongClientId,
+  type Given,
+  type InitOptions,
+  invalid,
+  readGiven,
+} from "./init/answers.ts";
+import { askForAnswers } from "./init/questions.ts";
+import { Trial } from "./init/trial.ts";
+import {
+  CLIENT_ID,
+  type Draft,
+  draftConfiguration,
+  type Written,
+  writeConfiguration,
+} from "./init/writing.ts";
+import { gather } from "./options.ts";
+import { printJson, say } from "./printing.ts";
+
+const HELP = `
+On a terminal it asks for what the options do not say, tries each answer out on the service, shows the file and asks
+before it writes. It never overwrites a file: --force keeps the old one beside the new one. Secrets are not shown, and
+go into files of their own that only you can read, unless --plain-secrets says otherwise.
+
+Without a terminal, or with --yes, the options have to say everything:
+  inlet init --yes --base-url https://transfer.example.com --mailbox orders@example.com --inbox /srv/inbox \\
+      --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
+
+Without --client-id-file or INLET_SERVICE__CLIENTID a client id is made. INLET_SERVICE__BASEURL and INLET_INBOX
+count where --base-url and --inbox are not given. The exit code is 3 where somebody still has to register the client
+id, and 4 where the service cannot be reached: then nothing is written.`;
+
+export function define(command: Command, run: Run): void {
+  command
+    .option("--config <file>", "where to write it (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+    .option("--base-url <url>", "the service's address: what stands before /api")
+    .option(
+      "--ca <file>",
+      "a PEM file with the authority of the service's certificate, where it is a private one",
+    )
+    .option("--client-id-file <file>", "a file that holds the client id, or standard input for -")
+    .option("--mailbox <address>", "whose transfers are collected; repeat it for more", gather)
+    .option("--inbox <folder>", "the folder in which finished transfers appear")
+    .option(
+      "--state <folder>",
+      "the folder for tokens and dropped passwords (default: see config/inlet.example.yaml)",
+    )
+    .option(
+      "--password-file <sender=file>",
+      "whose transfers the password in this file opens; repeat it for more",
+      gather,
+    )
+    .option("--plain-secrets", "write secrets into the configuration itself")
+    .option("--no-test", "do not ask the service whether the answers are right")
+    .option("--force", "replace a file that is there, and keep the old one beside it")
+    .option("--yes", "ask nothing")
+    .option("--json", "print what was written as JSON")
+    .addHelpText("after", HELP)
+    .action((options: InitOptions) => run((context) => initialise(context, options)));
+}
+
+async function initialise(context: Context, options: InitOptions): Promise<Outcome> {
+  const target = resolve(options.config ?? (context.env["INLET_CONFIG"] || DEFAULT_PATH));
+  await demandPlace(target, options.force === true);
+  const isAsking = canAsk(context) && !options.yes;
+  const given = await withKeptClientId(context, await readGiven(context, options), target);
+  if (!isAsking) demandAll(given, options);
+  const trial = new Trial(context, options.test !== false);
+  const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given);
+  if (!isAsking) await tryOut(context, trial, answers);
+  const draft = await draftConfiguration(answers, target);
+  say(context, "");
+  for (const line of draft.shown.trimEnd().split("\n")) say(context, `  ${line}`);
+  say(context, "");
+  if (isAsking && !(await askYesNo(context, `Write it to ${target}?`, true))) {
+    say(context, "Nothing was written.");
+    return "fine";
+  }
+  const written = await writeConfiguration(context, draft, target);
+  const { backup, secrets } = written;
+  const { unregistered } = trial;
+  if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
+  else tellNext(context, target, draft, written, unregistered);
+  return unregistered.length === 0 ? "fine" : "attention";
+}
+
+/** Before the questions, so that nobody answers them in vain. */
+async function demandPlace(target: string, isForced: boolean): Promise<void> {
+  const facts = await stat(target).catch(() => undefined);
+  if (facts !== undefined && !facts.isFile()) throw invalid(`${target} is not a file`);
+  if (facts !== undefined && !isForced) {
+    throw invalid(
+      `${target} is there already. Name another place with --config, or replace it with --force, which keeps the old one`,
+    );
+  }
+  const folder = await nearestExisting(dirname(target));
+  await access(folder, constants.W_OK | constants.X_OK).catch(() => {
+    throw invalid(`this user may not write into ${folder}: name another place with --config, or use sudo`);
+  });
+}
+
+/** The one that an earlier call has put beside the file may be registered by now. */
+async function withKeptClientId(context: Context, given: Given, target: string): Promise<Given> {
+  const file = join(dirname(target), CLIENT_ID);
+  if (given.clientId !== undefined || !(await exists(file))) return given;
+  const secret = await readSecret(context, file);
+  if (secret === undefined || describeWrongClientId(secret) !== undefined) return given;
+  say(context, `The client id in ${file} is used.`);
+  return { ...given, clientId: { secret, file } };
+}
+
+function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): void {
+  const missing = [
+    ...(baseUrl === undefined ? ["--base-url"] : []),
+    ...(mailboxes === undefined ? ["--mailbox"] : []),
+    ...(inbox === undefined ? ["--inbox"] : []),
+    ...(yes ? [] : ["--yes"]),
+  ];
+  if (missing.length === 0) return;
+  const why = yes ? "--yes asks nothing" : "there is no terminal to ask at";
+  throw invalid(`${why}, so give ${missing.join(", ")} too`);
+}
+
+function completed(given: Given): Answers {
+  return {
+    ...{
+      baseUrl: "",
+      mailboxes: [],
+      inbox: "",
+      passwords: [],
+      inFiles: true,
+      ca: undefined,
+      state: undefined,
+    },
+    clientId: { secret: makeClientId() },
+    ...given,
+  };
+}
+
+/** With nobody to ask, what is in the way ends it. */
+async function tryOut(
+  context: Context,
+  trial: Trial,
+  { clientId, mailboxes, ...answers }: Answers,
+): Promise<void> {
+  const service = await describeService(context, answers);
+  const faults = [await trial.service(service)];
+  if (faults[0] === undefined) {
+    for (const email of mailboxes) faults.push(await trial.mailbox(service, clientId.secret, email));
+  }
+  for (const fault of faults) if (fault !== undefined) throw fault;
+}
+
+function tellNext(
+  context: Context,
+  target: string,
+  { clientIdFile }: Draft,
+  { settings, secrets, backup }: Written,
+  unregistered: readonly string[],
+): void {
+  const option = target === DEFAULT_PATH ? "" : ` --config ${target}`;
+  say(context, `Written: ${[target, ...secrets].join(", ")}. Only this user can read them.`);
+  if (backup !== undefined) say(context, `The old one is kept as ${backup}.`);
+  if (process.getuid?.() === 0) {
+    say(
+      context,
+      `Where the daemon runs as another user, give them to it: chown USER ${[target, ...secrets].join(" ")}`,
+    );
+  }
+  for (const warning of settings.warnings) say(context, `Mind: ${warning}`);
+  if (unregistered.length > 0) {
+    const where = clientIdFile === undefined ? "" : `, which stands in ${clientIdFile},`;
+    say(
+      context,
+      `Somebody has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
+    );
+    say(context, `Or prove the address by a mailed code: inlet verify-address ${unregistered[0]}${option}`);
+  }
+  say(context, `Next: inlet doctor${option}, which checks everything; then inlet run${option}, the daemon.`);
+}

@@ -1,0 +1,104 @@
+/** `retry`, `release`, `discard` and `redeliver`: what an operator wants done with one transfer. */
+import type { Command } from "commander";
+import { Fault } from "../base/faults.ts";
+import { loadSettings } from "../config/load.ts";
+import { objectionTo } from "../mailbox/orders.ts";
+import type { Action } from "../model/order.ts";
+import type { Receipt } from "../model/receipt.ts";
+import { giveOrder } from "../receipts/orders.ts";
+import { peekReceipts } from "../receipts/reading.ts";
+import { askYesNo, canAsk } from "./asking.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { findTransfer } from "./finding.ts";
+import { printJson, say } from "./printing.ts";
+import { untilTaken } from "./taking.ts";
+
+interface OrderOptions {
+  readonly config?: string;
+  readonly mailbox?: string;
+  readonly json?: boolean;
+  readonly yes?: boolean;
+}
+
+/** What each means, and what has to be weighed before; the latter is asked. */
+const MEANING: Readonly<Record<Action, { readonly help: string; readonly question?: string }>> = {
+  retry: {
+    help: "A transfer that waits is tried at once. One in quarantine is collected again, from the start, and proven as any other.",
+  },
+  release: {
+    help: "A transfer in quarantine is collected once more and delivered on your word: limits and checksums do not keep it back, and its manifest says that nothing is verified. The service must still have it.",
+    question: "It was not proven to be what its sender sent. Deliver it all the same?",
+  },
+  discard: {
+    help: "The transfer is given up for good, and what was received of it is deleted. The service keeps it until it expires.",
+    question: "What was received of it is deleted, and it will not be collected again. Discard it?",
+  },
+  redeliver: {
+    help: "A transfer that was delivered is collected and delivered once more, beside the first folder if that is still there. The service must still have it.",
+    question: "Whoever takes folders from the inbox will see it a second time. Deliver it again?",
+  },
+};
+
+export function define(command: Command, run: Run): void {
+  const action = command.name() as Action;
+  const { help, question } = MEANING[action];
+  command
+    .argument("<tracking-id>", "which transfer")
+    .option("--config <file>", "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+    .option("--mailbox <name>", "which mailbox, where several received it")
+    .option("--json", "print the receipt afterwards as JSON");
+  if (question !== undefined) command.option("--yes", "do it without asking");
+  command
+    .addHelpText(
+      "after",
+      `\n${help}\nA daemon that runs does it at once; without one it is done at the next start.`,
+    )
+    .action((trackingId: string, options: OrderOptions) =>
+      run((context) => order(context, action, trackingId, options)),
+    );
+}
+
+async function order(
+  context: Context,
+  action: Action,
+  trackingId: string,
+  options: OrderOptions,
+): Promise<Outcome> {
+  const { config: path } = options;
+  const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
+  const receipt = await findTransfer(settings, trackingId, options.mailbox);
+  const objection = objectionTo(action, receipt);
+  if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: objection });
+  if (!(await isMeant(context, action, receipt, options))) {
+    say(context, "Nothing was changed.");
+    return "fine";
+  }
+  const given = await giveOrder(settings.work, { action, mailbox: receipt.mailbox, trackingId });
+  const isTaken = await untilTaken(given, settings.work, context.stop);
+  const after = await peekReceipts(settings.work).find(receipt);
+  if (options.json) printJson(context, after);
+  say(
+    context,
+    isTaken
+      ? `${trackingId} is now ${after?.state ?? "unknown"}.`
+      : "No daemon has taken it up yet: it is done as soon as one runs.",
+  );
+  return "fine";
+}
+
+async function isMeant(
+  context: Context,
+  action: Action,
+  { trackingId, sender, message }: Receipt,
+  { yes }: OrderOptions,
+): Promise<boolean> {
+  const { question } = MEANING[action];
+  if (question === undefined || yes) return true;
+  if (!canAsk(context)) {
+    throw new Fault("ORDER_IMPOSSIBLE", {
+      detail: "nobody is there to be asked: say --yes where it is meant",
+    });
+  }
+  say(context, `${trackingId} from ${sender}${message === undefined ? "" : `: ${message}`}`);
+  return askYesNo(context, question, false);
+}

@@ -1,0 +1,96 @@
+/** The state of a daemon as lines for a terminal, or for a pipe. */
+import { styleText } from "node:util";
+import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
+import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
+import { printable } from "./printing.ts";
+import { formatBar } from "./progress.ts";
+
+type Stream = NodeJS.WriteStream;
+
+const MOST_LISTED = 20;
+
+/** `isLive`: a daemon said it; otherwise it is what stands on the disk. */
+export function formatStatus(status: Status, isLive: boolean, stream: Stream): string {
+  const nowMs = Date.parse(status.at);
+  const parts = [
+    formatHead(status, isLive, stream),
+    section("Trouble", status.troubles, ({ what, message, advice, since }) => [
+      `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
+      `  ${printable(advice)}`,
+    ]),
+    section("Needs a person", status.attention, (transfer) => formatAttention(transfer, nowMs, stream)),
+    section("Being collected", status.inHand, (transfer) => [formatInHand(transfer)]),
+    section("Waiting for a turn", status.queued, (transfer) => [formatQueued(transfer, nowMs)]),
+    isLive
+      ? section("Mailboxes", status.mailboxes, (mailbox) => [formatMailbox(mailbox, nowMs, stream)])
+      : "",
+    section("Delivered lately", status.recent.slice(0, 5), ({ at, folder }) => [
+      `${formatWhen(at, nowMs)}: ${printable(folder)}`,
+    ]),
+  ];
+  return parts.filter(Boolean).join("\n\n");
+}
+
+function formatHead({ daemon, troubles, attention }: Status, isLive: boolean, stream: Stream): string {
+  const place = `${printable(daemon.inbox)} on ${daemon.host}`;
+  const who = isLive
+    ? `Inlet ${daemon.program}, process ${daemon.pid}, ${place}`
+    : `No daemon answers; this stands in ${place}.`;
+  if (troubles.length > 0) {
+    return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
+  }
+  if (attention.length > 0) {
+    const words = `${formatCount(attention.length, "transfer needs", "transfers need")} you`;
+    return `${styleText("yellow", words, { stream })}\n${who}`;
+  }
+  return isLive ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
+}
+
+function section<Item>(
+  title: string,
+  items: readonly Item[],
+  format: (item: Item) => readonly string[],
+): string {
+  if (items.length === 0) return "";
+  const lines = items.slice(0, MOST_LISTED).flatMap(format);
+  const more = items.length > MOST_LISTED ? [`… and ${items.length - MOST_LISTED} more`] : [];
+  return [`${title}:`, ...[...lines, ...more].map((line) => `  ${line}`)].join("\n");
+}
+
+function formatAttention(transfer: TransferStatus, nowMs: number, stream: Stream): string[] {
+  const { trackingId, sender, state, reason, message, expires } = transfer;
+  const why = reason === "password" ? "needs a password" : state;
+  const until = expires === undefined ? "" : `, expires ${formatWhen(expires, nowMs)}`;
+  const name = styleText("bold", printable(trackingId), { stream });
+  const lines = [`${name} from ${printable(sender)}: ${why}${until}`];
+  return message === undefined ? lines : [...lines, `  ${printable(message)}`];
+}
+
+function formatInHand({ trackingId, progress }: TransferStatus): string {
+  const { doneBytes = 0, totalBytes = 0, bytesPerSecond = 0, secondsLeft } = progress ?? {};
+  const left = secondsLeft === undefined ? "" : `  ${formatSeconds(secondsLeft)} left`;
+  const far = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s${left}`;
+  return `${formatBar(totalBytes === 0 ? 0 : doneBytes / totalBytes)}  ${far}  ${printable(trackingId)}`;
+}
+
+function formatQueued({ trackingId, sender, reason, until }: TransferStatus, nowMs: number): string {
+  const again = until === undefined ? "" : `, again ${formatWhen(until, nowMs)}`;
+  return `${printable(trackingId)} from ${printable(sender)}${reason === undefined ? "" : `: ${reason}`}${again}`;
+}
+
+function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): string {
+  const { name, paused, trouble, lastSuccess, nextPoll, listed } = mailbox;
+  const shown = printable(name);
+  if (paused) return `– ${shown}: paused`;
+  if (trouble !== undefined) {
+    return `${red(stream, "✗")} ${shown}: cannot be polled since ${formatWhen(trouble.since, nowMs)}`;
+  }
+  if (lastSuccess === undefined) return `… ${shown}: not polled yet`;
+  const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
+  const what = formatCount(listed ?? 0, "active transfer", "active transfers");
+  return `${styleText("green", "✓", { stream })} ${shown}: polled ${formatWhen(lastSuccess, nowMs)}${next}, ${what}`;
+}
+
+function red(stream: Stream, text: string): string {
+  return styleText("red", text, { stream });
+}

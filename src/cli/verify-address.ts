@@ -1,0 +1,128 @@
+/** `verify-address`: proves that a mailbox's address is ours by a code that the service mails to it. */
+import { join } from "node:path";
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { makeFolderDurably } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import { keepClientId } from "../config/client-id.ts";
+import { describeUnknownMailbox, findMailbox } from "../config/find-mailbox.ts";
+import { loadSettings } from "../config/load.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { Tokens } from "../mailbox/tokens.ts";
+import { readSecret } from "./api/session.ts";
+import { askHidden, canAsk } from "./asking.ts";
+import { openClient } from "./client.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { addConfig } from "./options.ts";
+import { printJson, say } from "./printing.ts";
+import { handOverState } from "./state-owner.ts";
+
+interface VerifyAddressOptions {
+  readonly config?: string;
+  readonly codeFile?: string;
+  readonly json?: boolean;
+}
+
+/** A service forgets a code after some wrong ones. */
+const TRIES = 3;
+
+const HELP = `
+For mailboxes whose client id nobody has registered with the service. The service mails a code to the address; type it
+here, or write it to standard input. The token that it is exchanged for is kept in the state folder, where the daemon
+finds it by itself, also while it runs. It is valid for as long as the service says: then do it again.
+
+  inlet verify-address orders@example.com
+  inlet verify-address orders@example.com --code-file code.txt      with a code that has come already`;
+
+export function define(command: Command, run: Run): void {
+  addConfig(command)
+    .argument("<mailbox>", "its name or address, as the configuration has it")
+    .option(
+      "--code-file <file>",
+      "have no code mailed: read one that has come from a file, or from standard input for -",
+    )
+    .option("--json", "print until when it is verified as JSON")
+    .addHelpText("after", HELP)
+    .action((mailbox: string, options: VerifyAddressOptions) =>
+      run((context) => verifyAddress(context, mailbox, options)),
+    );
+}
+
+async function verifyAddress(
+  context: Context,
+  wanted: string,
+  options: VerifyAddressOptions,
+): Promise<Outcome> {
+  const settings = await loadSettings({ env: context.env, path: options.config });
+  const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
+  if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
+  const { name, email, service: described } = mailbox;
+  if (described.token !== undefined) {
+    throw invalid(
+      `${name} is verified by a token that is configured (${described.token.described}): the daemon would not look at another. Leave service.verification out`,
+    );
+  }
+  const tokensFolder = join(settings.state, "tokens");
+  await makeFolderDurably(tokensFolder, 0o700);
+  const service = openClient(described, await clientIdOf(settings, mailbox, context.stop));
+  try {
+    const tokens = new Tokens(mailbox, service, undefined, tokensFolder, systemClock);
+    if (options.codeFile === undefined) {
+      await service.mailVerificationCode(email, context.stop);
+      say(context, `A code is on its way to ${email}.`);
+    }
+    await redeem(context, mailbox, tokens, options);
+    const until = tokens.validUntilMs;
+    const validUntil = until === undefined ? undefined : new Date(until).toISOString();
+    if (options.json) printJson(context, { mailbox: name, email, verified: true, validUntil });
+    else
+      say(
+        context,
+        `${email} is verified${validUntil === undefined ? "" : ` until ${validUntil}`}. The daemon uses it from its next poll on.`,
+      );
+    return "fine";
+  } finally {
+    await service.close();
+    await handOverState(settings.state);
+  }
+}
+
+async function clientIdOf(
+  { state }: Settings,
+  { service }: MailboxSettings,
+  signal: AbortSignal,
+): Promise<Secret> {
+  return (await service.clientId?.read(signal)) ?? (await keepClientId(state)).clientId;
+}
+
+/** A person may mistype; a program is not asked twice. */
+async function redeem(
+  context: Context,
+  { name, email }: MailboxSettings,
+  tokens: Tokens,
+  { codeFile }: VerifyAddressOptions,
+): Promise<void> {
+  const isTyped = codeFile === undefined && canAsk(context);
+  for (let tries = 1; ; tries++) {
+    const given = isTyped
+      ? await askHidden(context, `Code mailed to ${email}: `)
+      : await readSecret(context, codeFile ?? "-");
+    // Whoever copies it out of a mail may catch a space.
+    const code = new Secret(given?.reveal().trim() ?? "");
+    if (code.reveal() === "") {
+      throw invalid(`no code was given. When it has come: inlet verify-address ${name} --code-file FILE`);
+    }
+    try {
+      return await tokens.redeem(code, context.stop);
+    } catch (error) {
+      const isRefused = error instanceof Fault && error.code === "TOKEN_REFUSED";
+      if (!isRefused || !isTyped || tries === TRIES) throw error;
+      say(context, "The service does not accept this code. Look at the newest mail, and type it again.");
+    }
+  }
+}
+
+function invalid(detail: string): Fault {
+  return new Fault("CONFIG_INVALID", { detail });
+}

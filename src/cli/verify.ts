@@ -1,0 +1,178 @@
+/** `verify`: re-hashes what was delivered, and holds it against its manifest and its sums. */
+import { once } from "node:events";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { Fault } from "../base/faults.ts";
+import { formatBytes, formatCount } from "../base/phrases.ts";
+import { loadHandoff } from "../config/load.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { gather } from "./options.ts";
+import { formatJson, printable, say } from "./printing.ts";
+import { type Progress, startProgress } from "./progress.ts";
+import { type CheckedFolder, checkFolder } from "./verify/folder.ts";
+import { findDelivered } from "./verify/walk.ts";
+
+interface VerifyOptions {
+  readonly config?: string;
+  readonly allow?: readonly string[];
+  readonly json?: boolean;
+}
+
+const HELP = `
+Each FOLDER is a delivered one, or a tree in which every folder with a transfer.json is verified. Every file is read
+again: its SHA-256 must be the one in transfer.json and in SHA256SUMS, and the sender's own checksum must match.
+
+  ok          as it was delivered
+  changed     other content, another size, or no plain file any more
+  missing     not there any more
+  extra       there, but not delivered by Inlet; --allow names what may be there
+  unreadable  this user may not read it, or the disk fails
+
+The exit code is 3 where anything differs. Who can change the files can also change the manifest and the sums beside
+them: against that, keep a copy of SHA256SUMS elsewhere.
+
+  inlet verify /srv/inbox
+  inlet verify /srv/inbox/orders@example.com/anna@supplier.example/20260301-080000-fewfiles`;
+
+export function define(command: Command, run: Run): void {
+  command
+    .argument("<folder...>", "delivered folders, or trees that hold some")
+    .option(
+      "--allow <name>",
+      "a name that may be there too, such as one that a consumer adds; repeat it for more",
+      gather,
+    )
+    .option(
+      "--config <file>",
+      "the configuration, which knows the marker (default: as for run, where there is one)",
+    )
+    .option("--json", "print every folder with its files as JSON")
+    .addHelpText("after", HELP)
+    .action((folders: string[], options: VerifyOptions) =>
+      run((context) => verifyFolders(context, folders, options)),
+    );
+}
+
+async function verifyFolders(
+  context: Context,
+  folders: readonly string[],
+  options: VerifyOptions,
+): Promise<Outcome> {
+  for (const folder of folders) await demandFolder(folder);
+  const allowed = new Set([...(options.allow ?? []), ...(await markerOf(context, options))]);
+  const print = options.json ? printerAsJson(context) : printerAsLines(context);
+  const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
+  for (const root of folders) {
+    const { folders: foldersBefore, troubles: troublesBefore } = tally;
+    const complain = (folder: string, why: string) => {
+      tally.troubles++;
+      say(context, `inlet: ${folder} ${why}.`);
+    };
+    const onUnreadable = (folder: string, code: string) => complain(folder, `cannot be read (${code})`);
+    for await (const folder of findDelivered(root, onUnreadable, context.stop)) {
+      const checked = await checkWithProgress(context, folder, allowed);
+      tally.folders++;
+      tally.files += checked.files.length;
+      tally.bytes += checked.bytes;
+      if (checked.status !== "ok") tally.troubles++;
+      await print.folder(checked);
+    }
+    const isNothing = tally.folders === foldersBefore && tally.troubles === troublesBefore;
+    if (isNothing && folders.length === 1)
+      throw new Fault("CONFIG_INVALID", { detail: `${root} ${NOTHING}` });
+    if (isNothing) complain(root, NOTHING);
+  }
+  print.end();
+  say(context, summaryOf(tally));
+  return tally.troubles === 0 ? "fine" : "attention";
+}
+
+const NOTHING = "holds no delivered folder: none in it has a transfer.json";
+
+async function checkWithProgress(
+  context: Context,
+  folder: string,
+  allowed: ReadonlySet<string>,
+): Promise<CheckedFolder> {
+  const progress: Progress = startProgress(context, folder, undefined);
+  try {
+    return await checkFolder(folder, allowed, (bytes) => progress.advance(bytes), context.stop);
+  } finally {
+    progress.end();
+  }
+}
+
+async function demandFolder(folder: string): Promise<void> {
+  const facts = await stat(folder).catch((cause: unknown) => {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const detail = code === "ENOENT" ? `${folder} does not exist` : `${folder} cannot be read (${code})`;
+    throw new Fault("CONFIG_INVALID", { detail, cause });
+  });
+  if (!facts.isDirectory()) throw new Fault("CONFIG_INVALID", { detail: `${folder} is not a folder` });
+}
+
+/** Who only verifies need not be able to read the configuration, unless it was named. */
+async function markerOf({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
+  try {
+    const { marker } = await loadHandoff({ env, path });
+    return marker === undefined ? [] : [marker];
+  } catch (error) {
+    if (path !== undefined) throw error;
+    return [];
+  }
+}
+
+interface Printer {
+  folder(checked: CheckedFolder): Promise<void>;
+  end(): void;
+}
+
+/** One document, but written as it grows: a tree may hold more than fits into memory. */
+function printerAsJson({ stdout }: Context): Printer {
+  let isFirst = true;
+  return {
+    async folder(checked) {
+      await write(stdout, `${isFirst ? "[" : ","}\n${formatJson(checked)}`);
+      isFirst = false;
+    },
+    end: () => void stdout.write(isFirst ? "[]\n" : "\n]\n"),
+  };
+}
+
+/** People see the folders and what is wrong in them; programs get a line per file. */
+function printerAsLines({ stdout }: Context): Printer {
+  return {
+    async folder({ folder, status, problem, bytes, files }) {
+      const troubles = files.filter((file) => file.status !== "ok");
+      if (!stdout.isTTY) {
+        const rows = problem === undefined ? files : [{ name: "", status, detail: problem }];
+        const lines = rows.map((row) =>
+          [row.status, join(folder, row.name), row.detail ?? ""].map(printable),
+        );
+        return write(stdout, lines.map((cells) => `${cells.join("\t")}\n`).join(""));
+      }
+      const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(7), { stream: stdout });
+      const size = `${formatCount(files.length, "file", "files")}, ${formatBytes(bytes)}`;
+      const lines = [
+        `${mark}  ${printable(folder)}  (${printable(problem ?? size)})`,
+        ...troubles.map((it) =>
+          `         ${it.status}: ${printable(it.name)} ${printable(it.detail ?? "")}`.trimEnd(),
+        ),
+      ];
+      return write(stdout, `${lines.join("\n")}\n`);
+    },
+    end() {},
+  };
+}
+
+async function write(stdout: NodeJS.WriteStream, text: string): Promise<void> {
+  if (!stdout.write(text)) await once(stdout, "drain");
+}
+
+function summaryOf({ folders, files, bytes, troubles }: Record<string, number>): string {
+  const what = `${formatCount(folders ?? 0, "folder", "folders")}, ${formatCount(files ?? 0, "file", "files")}, ${formatBytes(bytes ?? 0)}`;
+  if (troubles === 0) return `${what}: all as they were delivered.`;
+  return `${what}: ${formatCount(troubles ?? 0, "folder differs", "folders differ")} from what was delivered.`;
+}

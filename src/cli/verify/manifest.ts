@@ -1,0 +1,123 @@
+/** What a delivered folder says of itself: its manifest and its sums, neither of which is trusted. */
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import * as v from "valibot";
+import { MANIFEST, MESSAGE, SUMS } from "../../collect/plan.ts";
+import { type Checksum, nodeAlgorithm } from "../../model/checksum.ts";
+
+/** What a file of the folder has to be. */
+export interface Expected {
+  readonly name: string;
+  /** Missing for the message, of which only the sum is known. */
+  readonly size: number | undefined;
+  /** In hexadecimal digits. */
+  readonly sha256: string;
+  /** What the sender's own checksum was, where there is one that can be computed here. */
+  readonly checksums: readonly Checksum[];
+  /** What the two say differently of it: then it cannot be right. */
+  readonly conflict: string | undefined;
+}
+
+/** More than the manifest of the largest transfer, and less than does harm. */
+const MOST_BYTES = 512 * 1024 * 1024;
+
+const Manifest = v.object({
+  version: v.number(),
+  files: v.array(
+    v.object({
+      name: v.string(),
+      size: v.number(),
+      sha256: v.optional(v.string()),
+      checksum: v.optional(v.string()),
+      algorithm: v.optional(v.string()),
+    }),
+  ),
+});
+
+/** Why a folder cannot be held against anything: a sentence's end, without the folder. */
+export class DamagedFolder extends Error {
+  override name = "DamagedFolder";
+}
+
+/** Throws `DamagedFolder` where one of the two cannot be understood, or names something that is not in the folder. */
+export async function readExpected(folder: string): Promise<Expected[]> {
+  const manifest = parseManifest(await readText(folder, MANIFEST));
+  const sums = parseSums(await readText(folder, SUMS));
+  const expected = manifest.files.map(({ name, size, sha256 = "", checksum, algorithm }) => {
+    const sum = sums.get(checkName(name, MANIFEST));
+    const conflict = sum === sha256 ? undefined : describeConflict(sum);
+    const isKnown = algorithm !== undefined && nodeAlgorithm(algorithm) !== undefined;
+    const checksums = isKnown && checksum !== undefined ? [{ value: checksum, algorithm }] : [];
+    return { name, size, sha256, checksums, conflict };
+  });
+  const named = new Set(expected.map(({ name }) => name));
+  if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
+  const others = [...sums].filter(([name]) => !named.has(name));
+  return [...expected, ...others.map(([name, sha256]) => expectedByItsSum(name, sha256))];
+}
+
+function describeConflict(sum: string | undefined): string {
+  return sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
+}
+
+/** The message has no place in the manifest, which lists what the sender chose. */
+function expectedByItsSum(name: string, sha256: string): Expected {
+  const conflict = name === MESSAGE ? undefined : `${MANIFEST} lacks it`;
+  return { name, size: undefined, sha256, checksums: [], conflict };
+}
+
+/** Only what is a file of its own there, never what a link leads to; nor does a pipe hold it up. */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+async function readText(folder: string, name: string): Promise<string> {
+  try {
+    await using file = await open(join(folder, name), READ_FLAGS);
+    const facts = await file.stat();
+    if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
+    if (facts.size > MOST_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+    return await file.readFile("utf8");
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
+    throw new DamagedFolder(
+      error.code === "ENOENT" ? `${name} is missing` : `${name} cannot be read (${error.code})`,
+    );
+  }
+}
+
+function parseManifest(text: string): v.InferOutput<typeof Manifest> {
+  try {
+    const result = v.safeParse(Manifest, JSON.parse(text));
+    if (result.success) return result.output;
+    const place = result.issues[0].path?.map((step) => String(step.key)).join(".");
+    throw new DamagedFolder(`${MANIFEST} is not one of ours: look at ${place ?? "its beginning"}`);
+  } catch (error) {
+    if (error instanceof DamagedFolder) throw error;
+    throw new DamagedFolder(`${MANIFEST} is not JSON`);
+  }
+}
+
+/** Name → SHA-256, as `sha256sum` writes them. */
+function parseSums(text: string): Map<string, string> {
+  const sums = new Map<string, string>();
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line === "") continue;
+    const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+    if (sum === undefined || name === undefined) {
+      throw new DamagedFolder(`line ${at + 1} of ${SUMS} is no sum with a name`);
+    }
+    if (sums.has(checkName(name, SUMS)))
+      throw new DamagedFolder(`${SUMS} names ${JSON.stringify(name)} twice`);
+    sums.set(name, sum);
+  }
+  return sums;
+}
+
+/** Every file stands in the folder itself: a name that leads elsewhere is not followed. */
+function checkName(name: string, where: string): string {
+  const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name);
+  if (!isPlain)
+    throw new DamagedFolder(`${where} names ${JSON.stringify(name)}, which is not a name in the folder`);
+  return name;
+}

@@ -1,0 +1,41 @@
+/** What visitors of the page can do: the same as the commands, by the same means. */
+import type { Clock } from "../base/clock.ts";
+import { Secret } from "../base/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import { objectionTo } from "../mailbox/orders.ts";
+import type { Actions } from "../observe/actions.ts";
+import { Sessions } from "../observe/sessions.ts";
+import { dropPassword } from "../passwords/candidates.ts";
+import { giveOrder } from "../receipts/orders.ts";
+import { peekReceipts } from "../receipts/reading.ts";
+
+/** `undefined` where the page is for reading only. */
+export async function openActions(
+  { http, work, state, mailboxes }: Settings,
+  clock: Clock,
+  stop: AbortSignal,
+  obey: () => Promise<void>,
+): Promise<Actions | undefined> {
+  if (http?.actions !== true) return undefined;
+  const { find } = peekReceipts(work);
+  const isOurs = (mailbox: string) => mailboxes.some(({ name }) => name === mailbox);
+  return {
+    sessions: new Sessions({ token: await http.token?.read(stop), clock }),
+    async order(order) {
+      const receipt = isOurs(order.mailbox) ? await find(order) : undefined;
+      const objection = objectionTo(order.action, receipt);
+      if (objection !== undefined) return `Nothing was done with ${order.trackingId}: ${objection}.`;
+      await giveOrder(work, order);
+      await obey();
+      return `${order.trackingId} is now ${(await find(order))?.state ?? "unknown"}.`;
+    },
+    async password(mailbox, trackingId, password) {
+      const receipt = isOurs(mailbox) ? await find({ mailbox, trackingId }) : undefined;
+      if (receipt === undefined || password === "") return "No such transfer waits for a password.";
+      const path = await dropPassword(state, trackingId, new Secret(password));
+      return path === undefined
+        ? "Its tracking-id cannot be the name of a file: use a rule."
+        : `The password of ${trackingId} is being tried.`;
+    },
+  };
+}

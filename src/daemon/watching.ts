@@ -1,0 +1,41 @@
+/** Who hears what the daemon does. */
+import type { Fault } from "../base/faults.ts";
+import type { CollectTools } from "../collect/tools.ts";
+import type { ExpectedTools } from "../mailbox/expected.ts";
+import type { PollTools } from "../mailbox/tools.ts";
+
+/** Hears everything that is worth telling. Must not throw. */
+export type DaemonWatch = CollectTools["watch"] &
+  PollTools["watch"] &
+  ExpectedTools["watch"] & {
+    /** Intake pauses. Not told again until it was over. */
+    diskFull(fault: Fault): void;
+    diskHasRoom(pausedForMs: number): void;
+    /** A client id was made, and an administrator has to register it. */
+    clientIdMade(origin: string, path: string): void;
+    /** Work in hand goes on, nothing new is begun. Not told again until it was over. */
+    queueLost(fault: Fault): void;
+    queueBack(lostForMs: number): void;
+    /** Redis may forget jobs by itself: its policy is not `noeviction`. */
+    queueForgets(policy: string): void;
+    receiptDamaged(path: string, reason: string): void;
+    /** The status page is there. */
+    pageOpened(address: string): void;
+    /** It is tried again and again, and told once. */
+    pageFailed(address: string, reason: string): void;
+    ready(): void;
+  };
+
+type Tell = (...facts: never[]) => void;
+
+/** The second one, where there is one at that moment, hears what it wants to hear of what the first one does. */
+export function tellBoth(first: DaemonWatch, second: () => Partial<DaemonWatch> | undefined): DaemonWatch {
+  const both = Object.entries(first).map(([name, tell]: [string, Tell]): [string, Tell] => [
+    name,
+    (...facts) => {
+      tell(...facts);
+      (second()?.[name as keyof DaemonWatch] as Tell | undefined)?.(...facts);
+    },
+  ]);
+  return Object.fromEntries(both) as unknown as DaemonWatch;
+}

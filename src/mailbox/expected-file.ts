@@ -1,0 +1,78 @@
+/** What is known of a mailbox's expectations, in memory and in a file that several processes may share. */
+import { readFile } from "node:fs/promises";
+import * as v from "valibot";
+import { replaceDurably } from "../base/durable.ts";
+import type { Expectation } from "../model/mailbox.ts";
+import { type Known, mergeKnown } from "./overdue.ts";
+
+const Content = v.record(
+  v.string(),
+  v.object({ sinceMs: v.number(), arrivedMs: v.number(), missedMs: v.number(), clearedMs: v.number() }),
+);
+
+export class ExpectedFile {
+  readonly rules: readonly Expectation[];
+  readonly #path: string;
+  readonly #known: Map<string, Known>;
+  #writing: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  /** `nowMs`: since when rules are known that the file does not name. */
+  constructor(path: string, rules: readonly Expectation[], nowMs: number) {
+    this.#path = path;
+    this.rules = rules;
+    const unheard: Known = { sinceMs: nowMs, arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    this.#known = new Map(rules.map((rule) => [keyOf(rule), unheard]));
+  }
+
+  knownOf(rule: Expectation): Known {
+    const known = this.#known.get(keyOf(rule));
+    if (known === undefined) throw new TypeError(`no rule of this file: ${rule.described}`);
+    return known;
+  }
+
+  /** In memory at once, in the file soon. */
+  learn(rule: Expectation, news: Partial<Known>): void {
+    const known = this.knownOf(rule);
+    this.#known.set(keyOf(rule), mergeKnown(known, { ...known, ...news }));
+    void this.sync();
+  }
+
+  /**
+   * Learns what the file knows, and writes what it does not. Resolves when what was known at the call is written, or
+   * could not be: memory has it, and the next call tries again. Calls that come while one waits share its turn.
+   */
+  sync(): Promise<void> {
+    this.#next ??= this.#writing.then(() => {
+      this.#next = undefined;
+      this.#writing = this.#exchange().catch(() => {});
+      return this.#writing;
+    });
+    return this.#next;
+  }
+
+  async #exchange(): Promise<void> {
+    const before = await this.#read();
+    for (const [key, known] of this.#known) {
+      const other = before[key];
+      if (other !== undefined) this.#known.set(key, mergeKnown(known, other));
+    }
+    const now = Object.fromEntries(this.#known);
+    if (JSON.stringify(now) === JSON.stringify(before)) return;
+    await replaceDurably(this.#path, JSON.stringify(now), 0o600);
+  }
+
+  /** One that is missing or damaged knows nothing, and rules then count from now on. */
+  async #read(): Promise<Readonly<Record<string, Known>>> {
+    try {
+      return v.parse(Content, JSON.parse(await readFile(this.#path, "utf8")));
+    } catch {
+      return {};
+    }
+  }
+}
+
+/** What it says: an expectation that is changed is another one. */
+function keyOf({ sender, by, withinMs }: Expectation): string {
+  return JSON.stringify([sender, by.zone, by.days, by.timeMs, withinMs]);
+}

@@ -1,0 +1,117 @@
+/**
+ * Transfers that are to come regularly: each deadline that passes without one is reported once, and so is its end.
+ *
+ * Nothing is judged but after a poll that succeeded and began after the deadline: while nobody looked, nobody knows.
+ * What came while no daemon ran is discovered by that poll, and counts from then on.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { matchesGlob } from "../base/glob.ts";
+import type { Expectation, Mailbox } from "../model/mailbox.ts";
+import type { Receipt } from "../model/receipt.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import type { Receipts } from "../receipts/port.ts";
+import { ExpectedFile } from "./expected-file.ts";
+import { judge } from "./overdue.ts";
+
+export interface ExpectedTools {
+  /** Where it is kept over restarts: one for all who share the inbox. */
+  readonly folder: string;
+  readonly receipts: Pick<Receipts, "open">;
+  readonly clock: Clock;
+  readonly watch: ExpectedWatch;
+}
+
+/** Hears what did not come in time. Must not throw. */
+interface ExpectedWatch {
+  /** Told once for each deadline. */
+  missed(mailbox: string, rule: Expectation, dueMs: number): void;
+  /** Told once, where `missed` was told before for the same deadline. */
+  arrived(mailbox: string, rule: Expectation, dueMs: number): void;
+}
+
+interface Overdue {
+  readonly mailbox: string;
+  readonly rule: Expectation;
+  readonly dueMs: number;
+}
+
+export interface Expected {
+  /** For every transfer that is discovered. */
+  discovered(receipt: Receipt): void;
+  /** After every poll of the mailbox that succeeded; `polledMs`: when it began. Never throws. */
+  check(mailbox: string, polledMs: number): Promise<void>;
+  /** What was reported as missed and has not come yet, also before a restart. */
+  overdue(): Overdue[];
+  /** Resolves when all is written. */
+  close(): Promise<void>;
+}
+
+/** Throws `DISK_FULL` or `DISK_REFUSED` where the folder cannot be made. */
+export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mailbox[]): Promise<Expected> {
+  const expecting = mailboxes.filter(({ expect = [] }) => expect.length > 0);
+  const files = new Map<string, ExpectedFile>();
+  if (expecting.length > 0) {
+    await makeFolderDurably(tools.folder, 0o700);
+    await clearTemporaries(tools.folder, tools.clock.now());
+  }
+  for (const { name, expect = [] } of expecting) {
+    const path = join(tools.folder, `${createHash("sha256").update(name).digest("hex").slice(0, 32)}.json`);
+    files.set(name, new ExpectedFile(path, expect, tools.clock.now()));
+  }
+  const expected = new OpenExpected(tools.watch, files);
+  // Between a receipt and the note of its arrival, a process may have been killed.
+  if (files.size > 0) for await (const receipt of tools.receipts.open(() => {})) expected.discovered(receipt);
+  await expected.close();
+  return expected;
+}
+
+class OpenExpected implements Expected {
+  readonly #watch: ExpectedWatch;
+  readonly #files: ReadonlyMap<string, ExpectedFile>;
+
+  constructor(watch: ExpectedWatch, files: ReadonlyMap<string, ExpectedFile>) {
+    this.#watch = watch;
+    this.#files = files;
+  }
+
+  discovered({ mailbox, sender, at }: Receipt): void {
+    const arrivedMs = Date.parse(at.discovered ?? "");
+    const file = this.#files.get(mailbox);
+    if (file === undefined || Number.isNaN(arrivedMs)) return;
+    for (const rule of file.rules) {
+      if (!matchesGlob(canonicalAddress(sender), canonicalAddress(rule.sender))) continue;
+      file.learn(rule, { arrivedMs });
+    }
+  }
+
+  async check(mailbox: string, polledMs: number): Promise<void> {
+    const file = this.#files.get(mailbox);
+    if (file === undefined) return;
+    // Another process may know more.
+    await file.sync();
+    const verdicts = file.rules.map((rule) => ({ rule, ...judge(rule, file.knownOf(rule), polledMs) }));
+    for (const { rule, known } of verdicts) file.learn(rule, known);
+    // Before it is told: what a crash cuts short is shown as overdue, but never told twice.
+    await file.sync();
+    for (const { rule, cleared, missed } of verdicts) {
+      if (cleared !== undefined) this.#watch.arrived(mailbox, rule, cleared);
+      if (missed !== undefined) this.#watch.missed(mailbox, rule, missed);
+    }
+  }
+
+  overdue(): Overdue[] {
+    return [...this.#files].flatMap(([mailbox, file]) =>
+      file.rules.flatMap((rule) => {
+        const { missedMs, clearedMs } = file.knownOf(rule);
+        return missedMs > clearedMs ? [{ mailbox, rule, dueMs: missedMs }] : [];
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const file of this.#files.values()) await file.sync();
+  }
+}

@@ -1,0 +1,87 @@
+/** Carries out what an operator wants done with one transfer. Doing it twice does the same as once. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Action, Order } from "../model/order.ts";
+import { DISCARDED, isFinal, type Receipt } from "../model/receipt.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { JobQueue } from "../queue/port.ts";
+import type { Receipts } from "../receipts/port.ts";
+import type { MailboxState } from "./state.ts";
+import { jobOf } from "./tools.ts";
+
+export interface OrderTools {
+  readonly receipts: Receipts;
+  readonly inbox: Inbox;
+  readonly passwords: Passwords;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  /** Hears of changes, as from collecting. */
+  readonly watch: { stateChanged(receipt: Receipt): void };
+}
+
+/** Whether this is something that can be done with a transfer in its state; otherwise why not, for people. */
+export function objectionTo(action: Action, receipt: Receipt | undefined): string | undefined {
+  if (receipt === undefined) return "there is no such transfer here";
+  const { state } = receipt;
+  if (action === "release") {
+    return state === "quarantined" ? undefined : `it is ${state}, and only one in quarantine can be released`;
+  }
+  if (action === "redeliver") {
+    const isThere = state === "delivered" || state === "collected";
+    return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
+  }
+  const isOver = isFinal(receipt) && state !== "quarantined";
+  if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
+  return undefined;
+}
+
+/** Throws what the disk says against it; then it is to be tried again. */
+export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<void> {
+  const receipt = await tools.receipts.find(order);
+  if (receipt === undefined || objectionTo(order.action, receipt) !== undefined) return;
+  if (order.action === "discard") return discard(tools, state, receipt);
+  const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
+  state.undelivered.set(order.trackingId, { expiresMs });
+  state.settled.delete(order.trackingId);
+  const job = jobOf(tools.receipts, order.mailbox, order.trackingId, expiresMs);
+  if (!isFinal(receipt)) return tools.queue.hurry(job);
+  const again = startAgain(receipt, order.action === "release");
+  if (await tools.receipts.create(again, receipt)) tools.watch.stateChanged(again);
+  await tools.queue.hurry(job);
+}
+
+/** When it was discovered does not change: folders may be named after that day. */
+function startAgain(receipt: Receipt, released: boolean): Receipt {
+  const { at } = receipt;
+  return {
+    ...receipt,
+    state: "discovered",
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    folder: undefined,
+    released,
+    at: { discovered: at.discovered ?? new Date(0).toISOString() },
+  };
+}
+
+/** Whoever works on it loses it: what is claimed from now on is not theirs any more. */
+async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt): Promise<void> {
+  const { receipts, inbox, passwords, clock, watch } = tools;
+  const key = receipts.folderName(receipt);
+  const previous = isFinal(receipt) ? receipt : await receipts.claim(receipt, (current) => current);
+  if (previous === undefined) return;
+  // It was delivered in the meantime, or nearly: whoever has the job now finds out.
+  if (previous.state === "delivering")
+    return tools.queue.hurry(jobOf(receipts, receipt.mailbox, receipt.trackingId, 0));
+  const now = new Date(clock.now()).toISOString();
+  const message = "An operator discarded it.";
+  const gone = { ...previous, state: "gone", reason: DISCARDED, message, until: undefined } as const;
+  const discarded: Receipt = { ...gone, at: { ...previous.at, gone: now } };
+  await receipts.put(discarded, previous);
+  watch.stateChanged(discarded);
+  await rm(join(inbox.quarantine, key), { recursive: true, force: true });
+  await passwords.settled(state.mailbox, receipt.trackingId);
+}

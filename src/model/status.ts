@@ -1,0 +1,97 @@
+/** What a daemon knows at one moment, as people and programs are shown it. Times are ISO 8601. */
+import type { ReceiptState } from "./receipt.ts";
+
+export const STATUS_VERSION = 1;
+
+export interface Status {
+  readonly version: typeof STATUS_VERSION;
+  readonly at: string;
+  readonly daemon: DaemonFacts & { readonly startedAt: string };
+  /** What is wrong with the whole, not with one transfer: empty when all is well. */
+  readonly troubles: readonly Trouble[];
+  readonly mailboxes: readonly MailboxStatus[];
+  /** How many transfers are in which state; those that ended well are not counted. */
+  readonly counts: Readonly<Partial<Record<ReceiptState, number>>>;
+  /** Need a person, what expires first first. */
+  readonly attention: readonly TransferStatus[];
+  /** Being collected by this process. */
+  readonly inHand: readonly TransferStatus[];
+  /** Have their turn later, by themselves. */
+  readonly queued: readonly TransferStatus[];
+  /** Newest first. */
+  readonly recent: readonly Delivery[];
+  readonly load: readonly LoadSlot[];
+}
+
+export interface DaemonFacts {
+  readonly program: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly queue: "embedded" | "redis";
+  readonly role: "all" | "worker" | "scheduler";
+  readonly inbox: string;
+}
+
+export interface Trouble {
+  /** `disk`, `queue`, or `mailbox NAME`. */
+  readonly what: string;
+  readonly since: string;
+  readonly code: string;
+  readonly message: string;
+  readonly advice: string;
+}
+
+export interface MailboxStatus {
+  readonly name: string;
+  readonly email: string;
+  readonly paused: boolean;
+  readonly pollSeconds: number;
+  readonly lastPoll: string | undefined;
+  readonly lastSuccess: string | undefined;
+  readonly nextPoll: string | undefined;
+  /** How many active transfers the service listed, last. */
+  readonly listed: number | undefined;
+  readonly tokenValidUntil: string | undefined;
+  readonly trouble: Trouble | undefined;
+}
+
+export interface TransferStatus {
+  readonly mailbox: string;
+  readonly trackingId: string;
+  readonly sender: string;
+  readonly state: ReceiptState;
+  readonly since: string | undefined;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly until: string | undefined;
+  readonly expires: string | undefined;
+  readonly progress: Progress | undefined;
+}
+
+export interface Progress {
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+  /** Over the last seconds. */
+  readonly bytesPerSecond: number;
+  readonly secondsLeft: number | undefined;
+}
+
+export interface Delivery {
+  readonly mailbox: string;
+  readonly trackingId: string;
+  readonly sender: string;
+  /** From the inbox's root. */
+  readonly folder: string;
+  readonly at: string;
+  /** From its discovery; missing where that is not known. */
+  readonly tookSeconds: number | undefined;
+}
+
+/** A quarter of an hour of the last day. */
+export interface LoadSlot {
+  readonly from: string;
+  readonly bytes: number;
+  readonly delivered: number;
+  /** The most that waited for a turn at any moment of it. */
+  readonly mostQueued: number;
+}

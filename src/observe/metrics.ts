@@ -1,0 +1,225 @@
+/** Figures for Prometheus. Labels are names of configured mailboxes and words of ours: never what a sender wrote. */
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Clock } from "../base/clock.ts";
+import type { Receipt, ReceiptState } from "../model/receipt.ts";
+import type { Status } from "../model/status.ts";
+
+/** Mailboxes beyond so many share one label. */
+const MOST_MAILBOXES = 1_000;
+const OTHERS = "(others)";
+
+const STATES: readonly ReceiptState[] = [
+  "discovered",
+  "collecting",
+  "waiting",
+  "delivering",
+  "quarantined",
+  "gone",
+];
+const TROUBLES = ["disk", "queue"] as const;
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86_400;
+
+/** What is measured when somebody asks. */
+export interface Gauged {
+  status(): Status;
+  freeBytes(): Promise<number>;
+  /** How many jobs wait for a place; `undefined` where it cannot be told now. */
+  queueDepth(): Promise<number | undefined>;
+}
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #clock: Clock;
+  readonly #gauged: Gauged;
+  /** As it was when somebody last asked: all figures are of one moment. */
+  #status: Status;
+  readonly #labels: ReadonlySet<string>;
+  /** Refused passwords of transfers that are not finished, as counted so far. */
+  readonly #refused = new Map<string, number>();
+  readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
+  readonly #discovered = this.#counter("inlet_discovered_total", "Transfers that were found.", ["mailbox"]);
+  readonly #ended = this.#counter("inlet_ended_total", "Transfers, by the state in which they ended.", [
+    "mailbox",
+    "state",
+  ]);
+  readonly #bytes = this.#counter("inlet_received_bytes_total", "Bytes received of transfers.", []);
+  readonly #waits = this.#counter("inlet_waits_total", "How often a transfer had to wait, by the reason.", [
+    "reason",
+  ]);
+  readonly #refusals = this.#counter("inlet_passwords_refused_total", "Passwords that were refused.", [
+    "mailbox",
+  ]);
+  readonly #pollSeconds = new Histogram({
+    name: "inlet_poll_seconds",
+    help: "How long polls took.",
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, MINUTE],
+    registers: [this.#registry],
+  });
+  readonly #deliverySeconds = new Histogram({
+    name: "inlet_delivery_seconds",
+    help: "How long transfers took from their discovery to their delivery.",
+    buckets: [1, 5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY],
+    registers: [this.#registry],
+  });
+
+  constructor(mailboxes: readonly string[], version: string, gauged: Gauged, clock: Clock) {
+    this.#clock = clock;
+    this.#gauged = gauged;
+    this.#status = gauged.status();
+    this.#labels = new Set(mailboxes.slice(0, MOST_MAILBOXES));
+    this.#gaugeProcess();
+    this.#gauge("inlet_build_info", "The version that runs.", ["version"]).set({ version }, 1);
+    this.#gaugeStatus();
+    this.#gaugeMailboxes();
+    this.#gaugeSurroundings(gauged);
+  }
+
+  text(): Promise<string> {
+    this.#status = this.#gauged.status();
+    return this.#registry.metrics();
+  }
+
+  polled(mailbox: string, result: "ok" | "failed", seconds: number): void {
+    this.#polls.inc({ mailbox: this.#labelOf(mailbox), result });
+    this.#pollSeconds.observe(seconds);
+  }
+
+  discovered({ mailbox }: Receipt): void {
+    this.#discovered.inc({ mailbox: this.#labelOf(mailbox) });
+  }
+
+  received(bytes: number): void {
+    this.#bytes.inc(bytes);
+  }
+
+  stateChanged(receipt: Receipt): void {
+    const { state, reason = "", at } = receipt;
+    const mailbox = this.#labelOf(receipt.mailbox);
+    this.#countRefusals(receipt, mailbox);
+    if (state === "waiting") this.#waits.inc({ reason });
+    if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
+    this.#ended.inc({ mailbox, state });
+    if (state !== "delivered" || at.discovered === undefined) return;
+    this.#deliverySeconds.observe(Math.max(0, this.#clock.now() - Date.parse(at.discovered)) / 1000);
+  }
+
+  #countRefusals(receipt: Receipt, mailbox: string): void {
+    const key = `${receipt.mailbox}\0${receipt.trackingId}`;
+    const before = this.#refused.get(key) ?? 0;
+    if (receipt.refusedPasswords > before) this.#refusals.inc({ mailbox }, receipt.refusedPasswords - before);
+    if (receipt.state === "waiting" && receipt.refusedPasswords > 0) {
+      this.#refused.set(key, receipt.refusedPasswords);
+    } else if (receipt.state !== "collecting") this.#refused.delete(key);
+  }
+
+  #gaugeStatus(): void {
+    const clock = this.#clock;
+    this.#gauge("inlet_transfers", "Transfers that have not ended well, by state.", ["state"], (gauge) => {
+      const { counts } = this.#status;
+      for (const state of STATES) gauge.set({ state }, counts[state] ?? 0);
+    });
+    this.#gauge("inlet_attention", "Transfers that need a person.", [], (gauge) =>
+      gauge.set(this.#status.attention.length),
+    );
+    this.#gauge("inlet_oldest_waiting_seconds", "How long the oldest transfer waits.", [], (gauge) => {
+      const { attention, queued } = this.#status;
+      const since = [...attention, ...queued].flatMap((it) => (it.since === undefined ? [] : it.since));
+      const oldest = since.toSorted()[0];
+      gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
+    });
+    this.#gauge(
+      "inlet_trouble",
+      "1 where the disk is full or the queue cannot be reached.",
+      ["what"],
+      (gauge) => {
+        const { troubles } = this.#status;
+        for (const what of TROUBLES) gauge.set({ what }, troubles.some((it) => it.what === what) ? 1 : 0);
+      },
+    );
+  }
+
+  #gaugeMailboxes(): void {
+    const clock = this.#clock;
+    const each = (
+      name: string,
+      help: string,
+      read: (mailbox: Status["mailboxes"][number]) => number | undefined,
+    ) =>
+      this.#gauge(name, help, ["mailbox"], (gauge) => {
+        for (const mailbox of this.#status.mailboxes) {
+          const value = read(mailbox);
+          if (value !== undefined && this.#labels.has(mailbox.name))
+            gauge.set({ mailbox: mailbox.name }, value);
+        }
+      });
+    each("inlet_mailbox_up", "1 where the last poll succeeded.", ({ trouble, lastPoll, paused }) => {
+      if (paused || lastPoll === undefined) return undefined;
+      return trouble === undefined ? 1 : 0;
+    });
+    each(
+      "inlet_mailbox_last_success_seconds",
+      "Seconds since the last poll that succeeded.",
+      ({ lastSuccess }) =>
+        lastSuccess === undefined ? undefined : Math.max(0, clock.now() - Date.parse(lastSuccess)) / 1000,
+    );
+    each("inlet_mailbox_token_valid_seconds", "For how long the token is valid.", ({ tokenValidUntil }) =>
+      tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - clock.now()) / 1000,
+    );
+  }
+
+  #gaugeSurroundings({ freeBytes, queueDepth }: Gauged): void {
+    this.#gauge("inlet_free_bytes", "Free bytes on the inbox's disk.", [], async (gauge) =>
+      gauge.set(await freeBytes()),
+    );
+    this.#gauge("inlet_queue_depth", "Jobs that wait for a place.", [], async (gauge) => {
+      const depth = await queueDepth();
+      if (depth === undefined) gauge.reset();
+      else gauge.set(depth);
+    });
+  }
+
+  /** The usual names. What Prometheus's library would measure beside them wakes an idle process a hundred times a second. */
+  #gaugeProcess(): void {
+    const startedSeconds = this.#clock.now() / 1000 - process.uptime();
+    this.#gauge("process_start_time_seconds", "When the process began.", []).set(startedSeconds);
+    this.#gauge("process_resident_memory_bytes", "Memory that is resident.", [], (gauge) =>
+      gauge.set(process.memoryUsage.rss()),
+    );
+    new Counter({
+      name: "process_cpu_seconds_total",
+      help: "Time on processors.",
+      registers: [this.#registry],
+      collect() {
+        const { user, system } = process.cpuUsage();
+        this.reset();
+        this.inc((user + system) / 1_000_000);
+      },
+    });
+  }
+
+  #labelOf(mailbox: string): string {
+    return this.#labels.has(mailbox) ? mailbox : OTHERS;
+  }
+
+  #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #gauge<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+    collect: (gauge: Gauge<Label>) => void | Promise<void> = () => {},
+  ): Gauge<Label> {
+    const gauge: Gauge<Label> = new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      collect: () => collect(gauge),
+    });
+    return gauge;
+  }
+}

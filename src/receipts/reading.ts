@@ -1,0 +1,66 @@
+/** Reads receipts where they stand, and changes nothing. */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault } from "../base/faults.ts";
+import { isFinal, type Receipt } from "../model/receipt.ts";
+import { parseReceipt } from "./format.ts";
+import { Places } from "./places.ts";
+import type { ReceiptKey } from "./port.ts";
+
+/** In this order: one that becomes final between the two is found by the second, and never by neither. */
+export async function findReceipt(places: Places, key: ReceiptKey): Promise<Receipt | undefined> {
+  const open = await readHighest(places.openFolderOf(key));
+  const done = await readReceipt(places.donePathOf(key));
+  return done !== undefined && done.fence >= (open?.fence ?? 0) ? done : open;
+}
+
+/** For whoever looks from outside: a daemon may be at work. */
+export interface ReceiptsPeek {
+  find(key: ReceiptKey): Promise<Receipt | undefined>;
+  /** Every receipt that is not final. What is damaged is left out. */
+  unfinished(): Promise<Receipt[]>;
+}
+
+export function peekReceipts(work: string): ReceiptsPeek {
+  const places = new Places(work);
+  return { find: (key) => findReceipt(places, key), unfinished: () => listUnfinished(places) };
+}
+
+async function listUnfinished(places: Places): Promise<Receipt[]> {
+  const names = await readdir(places.openFolder).catch(orIfMissing<string[]>(places.openFolder, []));
+  const found: Receipt[] = [];
+  for (const name of names) {
+    const receipt = await readHighest(join(places.openFolder, name)).catch(() => undefined);
+    const latest = receipt === undefined ? undefined : await findReceipt(places, receipt);
+    if (latest !== undefined && !isFinal(latest)) found.push(latest);
+  }
+  return found;
+}
+
+export async function fencesIn(folder: string): Promise<number[]> {
+  const names = await readdir(folder).catch(orIfMissing<string[]>(folder, []));
+  return names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
+}
+
+/** A claim may take lower ones away while one reads: then there is a higher one. */
+export async function readHighest(folder: string): Promise<Receipt | undefined> {
+  for (let last = -1; ; ) {
+    const highest = Math.max(-1, ...(await fencesIn(folder)));
+    if (highest < 0) return undefined;
+    const receipt = await readReceipt(join(folder, `${highest}.json`));
+    if (receipt !== undefined || highest === last) return receipt;
+    last = highest;
+  }
+}
+
+export async function readReceipt(path: string): Promise<Receipt | undefined> {
+  const text = await readFile(path, "utf8").catch(orIfMissing(path, undefined));
+  return text === undefined ? undefined : parseReceipt(text, path);
+}
+
+function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {
+  return (cause) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return instead;
+    throw new Fault("RECEIPT_UNREADABLE", { detail: path, cause });
+  };
+}

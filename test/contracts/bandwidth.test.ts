@@ -1,0 +1,141 @@
+/** Every byte of every download passes the limit of the process, and nothing but the speed is changed by it. */
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { fetchFiles } from "../../src/collect/fetch.ts";
+import { fetchZip } from "../../src/collect/fetch-zip.ts";
+import type { Plan } from "../../src/collect/plan.ts";
+import { checksumOf } from "../../src/model/checksum.ts";
+import { type Bandwidth, createBandwidth } from "../../src/service/bandwidth.ts";
+import type { Download, ServicePort, TransferAccess } from "../../src/service/port.ts";
+import { makeFolder } from "../support/program.ts";
+import { firstFile, openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
+
+const files = [
+  { name: "large", generate: { bytes: 1_500_000 } },
+  { name: "small", text: "Hello" },
+  { name: "empty", text: "" },
+];
+const scenario = { transfers: [transferPlan({ message: "Psst", files })] };
+
+/** Lets pass odd pieces, some at once and some later, and counts. */
+function countingBandwidth(): Bandwidth & { passed: number } {
+  return {
+    passed: 0,
+    take(bytes) {
+      const granted = Math.min(bytes, 20_011);
+      this.passed += granted;
+      return this.passed % 2 === 0 ? granted : Promise.resolve(granted);
+    },
+  };
+}
+
+describe("a limit", () => {
+  test("sees every byte of files, ZIP, message and checksums, which arrive as they were sent", async () => {
+    const bandwidth = countingBandwidth();
+    const { simulator, service, access, transfer } = await openPair(scenario, { bandwidth });
+    const free = openTestService(simulator);
+    const open = [
+      ...transfer.files.map((file) => (it: ServicePort) => it.openFile(access, file, {}, SIGNAL)),
+      (it: ServicePort) => it.openZip(access, {}, SIGNAL),
+      (it: ServicePort) => it.openEml(access, {}, SIGNAL),
+      (it: ServicePort) => it.openChecksums(access, SIGNAL),
+    ];
+    for (const each of open) {
+      bandwidth.passed = 0;
+      const limited = await buffer((await each(service)).body);
+      expect(limited.equals(await buffer((await each(free)).body))).toBe(true);
+      expect(bandwidth.passed).toBe(limited.length);
+    }
+  });
+
+  test("is shared by all services, and by all files at once", async () => {
+    const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 20_000_000 }]);
+    const asked = { bytes: 0 };
+    const shared: Bandwidth = {
+      async take(bytes, signal) {
+        const granted = await bandwidth.take(bytes, signal);
+        asked.bytes += granted;
+        return granted;
+      },
+    };
+    const pairs = [
+      await openPair(scenario, { bandwidth: shared }),
+      await openPair(scenario, { bandwidth: shared }),
+    ];
+    await Promise.all(
+      pairs.map(async ({ service, access }, at) => {
+        const plan = await planFor(service, access);
+        const received = { bytes: 0 };
+        const context = { service, access, parallel: 4, onFound() {}, onBytes: count(received) };
+        const digests = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);
+        expect(digests.size).toBe(files.length);
+        expect(received.bytes).toBeGreaterThanOrEqual(plan.totalBytes);
+        expect(await readFile(join(plan.content, "small"), "utf8")).toBe("Hello");
+        asked.bytes -= received.bytes;
+      }),
+    );
+    expect(asked.bytes).toBe(0);
+  });
+
+  test("is not taken for a service that has stalled", async () => {
+    const gate = Promise.withResolvers<void>();
+    const held: Bandwidth = { take: (bytes) => gate.promise.then(() => bytes) };
+    const { simulator, service, access, transfer } = await openPair(scenario, {
+      bandwidth: held,
+      timeoutMs: 500,
+    });
+    const holding = buffer((await service.openFile(access, firstFile(transfer), {}, SIGNAL)).body);
+    // By the time that a service is given up which does stall, the other download was held for as long.
+    simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 100 } });
+    const free = openTestService(simulator, { timeoutMs: 1_000 });
+    const stalled = free.openFile(access, firstFile(transfer), {}, SIGNAL).then(drain);
+    await expect(stalled).rejects.toMatchObject({ code: "SERVICE_TIMEOUT" });
+    gate.resolve();
+    const whole = await buffer((await free.openFile(access, firstFile(transfer), {}, SIGNAL)).body);
+    expect((await holding).equals(whole)).toBe(true);
+  });
+
+  test("lets a download that waits for it end at once when it is told to stop", async () => {
+    const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 1 }]);
+    const { service, access, transfer } = await openPair(scenario, { bandwidth });
+    const stop = new AbortController();
+    const download = await service.openFile(access, firstFile(transfer), {}, stop.signal);
+    const reading = (async () => {
+      for await (const _chunk of download.body) stop.abort();
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "STOPPED" });
+  });
+});
+
+async function planFor(service: ServicePort, access: TransferAccess): Promise<Plan> {
+  const folder = await makeFolder();
+  const content = join(folder, "content");
+  await mkdir(content);
+  const listed = await service.files(access, SIGNAL);
+  return {
+    way: "files",
+    files: listed.map(({ id, name, bytes, checksum }) => ({
+      id,
+      name,
+      originalName: name,
+      bytes,
+      checksums: checksum === undefined ? [] : [checksumOf(checksum, undefined)],
+    })),
+    totalBytes: listed.reduce((sum, { bytes }) => sum + bytes, 0),
+    neededBytes: 0,
+    content,
+    zip: join(folder, "transfer.zip"),
+  };
+}
+
+function count(received: { bytes: number }): (bytes: number) => void {
+  return (bytes) => {
+    received.bytes += bytes;
+  };
+}
+
+async function drain(download: Download): Promise<void> {
+  for await (const _chunk of download.body);
+}

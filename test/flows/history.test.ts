@@ -1,0 +1,62 @@
+/** `inlet history` as people and programs read it, on a journal that a real run has written. */
+import { appendFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Installation, install } from "../support/installation.ts";
+import { runOnTerminal, runProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+test("tells of what was delivered and what was not, to programs and to people", async () => {
+  const { config } = await collected();
+  const lines = await runProgram(["history", "--config", config]);
+  expect([lines.exitCode, lines.stderr]).toEqual([0, ""]);
+  const cells = lines.stdout.trim().split("\n");
+  expect(cells.map((line) => line.split("\t").slice(1, 5).join(" ")).toSorted()).toEqual([
+    `delivered ${MAILBOX} anna@supplier.example t1`,
+    `quarantined ${MAILBOX} anna@supplier.example t2`,
+  ]);
+  const { stdout } = await runProgram(["history", "--config", config, "--json", "--state", "quarantined"]);
+  expect(JSON.parse(stdout)).toMatchObject([{ trackingId: "t2", reason: "CHECKSUM_MISMATCH" }]);
+  const table = await runOnTerminal(["history", "--config", config, "--search", "T1", "--changes"]);
+  expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
+  expect(table.stdout).toMatch(/delivered.*delivering.*collecting.*discovered/s);
+  expect(table.stdout).toMatch(
+    /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*anna@supplier\.example\/t1/,
+  );
+});
+
+test("says how many lines are damaged, that there is more, and that nothing fits", async () => {
+  const { config, inbox } = await collected();
+  const journal = join(inbox, ".inlet/journal");
+  const [file = ""] = await readdir(journal);
+  await appendFile(join(journal, file), "torn");
+  const one = await runProgram(["history", "--config", config, "--limit", "1"]);
+  expect(one).toMatchObject({ exitCode: 0 });
+  expect(one.stdout.trim().split("\n")).toHaveLength(1);
+  expect(one.stderr).toContain(`damaged: 1 line of ${join(journal, file)}.`);
+  expect(one.stderr).toContain("There are more");
+  const none = await runProgram(["history", "--config", config, "--sender", "nobody@*"]);
+  expect(none).toMatchObject({ exitCode: 0, stdout: "" });
+  expect(none.stderr).toContain("No transfer fits.");
+});
+
+test.each([
+  ["--since", "yesterday", "so long ago"],
+  ["--state", "lost", "Allowed choices are discovered, collecting"],
+  ["--limit", "1000000", "at most 100000"],
+])("refuses %s %s, and says what is possible", async (option, value, why) => {
+  const { exitCode, stderr } = await runProgram(["history", option, value]);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
+});
+
+/** Two transfers, one of which cannot be vouched for. */
+async function collected(): Promise<Installation> {
+  const wrong = transferPlan({
+    trackingId: "t2",
+    files: [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }],
+  });
+  const installation = await install({ transfers: [transferPlan({ trackingId: "t1" }), wrong] });
+  expect((await runProgram(["once", "--config", installation.config])).exitCode).toBe(3);
+  return installation;
+}

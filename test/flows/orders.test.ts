@@ -1,0 +1,172 @@
+/** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../src/simulator/scenario.ts";
+import { makeFolder, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
+
+describe("inlet password", () => {
+  test("opens a waiting transfer at once, beside a daemon that runs, and says when it was refused", async () => {
+    const { config, inlet, deliveries, states } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    run(config);
+    await expect.poll(() => states()).toEqual({ t1: "waiting" });
+    const refused = await inlet("password", "t1", { input: "not-Right:1\n" });
+    expect([refused.exitCode, refused.stderr]).toEqual([3, expect.stringContaining("It was refused.")]);
+    const accepted = await inlet("password", "t1", { input: "the-Right:1\n" });
+    expect([accepted.exitCode, accepted.stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
+    await expect.poll(() => deliveries()).toEqual(["t1"]);
+  });
+
+  test("is asked for on a terminal, not shown, and kept for a daemon that does not run yet", async () => {
+    const { config, deliveries } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(3);
+    const { stdout } = await runOnTerminal(["password", "t1", "--config", config], {
+      prompt: "Password of t1",
+      input: "the-Right:1\r",
+    });
+    expect(stdout).toContain("it is tried as soon as one runs");
+    expect(stdout).not.toContain("the-Right:1");
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    expect(await deliveries()).toEqual(["t1"]);
+  }, 90_000);
+});
+
+describe("a transfer in quarantine", () => {
+  test("is delivered on the operator's word, and its manifest says that nothing is verified", async () => {
+    const { config, folder, inlet, deliveries, states } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
+    });
+    run(config);
+    await expect.poll(() => states()).toEqual({ t1: "quarantined" });
+    const unasked = await inlet("release", "t1");
+    expect([unasked.exitCode, unasked.stderr]).toEqual([2, expect.stringContaining("--yes")]);
+    expect((await inlet("release", "t1", {}, "--yes")).exitCode).toBe(0);
+    await expect.poll(() => deliveries()).toEqual(["t1"]);
+    const delivered = join(folder, "inbox", MAILBOX, "anna@supplier.example/t1");
+    const manifest = JSON.parse(await readFile(join(delivered, "transfer.json"), "utf8"));
+    expect(manifest).toMatchObject({ verified: "none", files: [{ name: "a.txt", verified: false }] });
+    await expect.poll(() => readdir(join(folder, "inbox/.inlet/quarantine"))).toEqual([]);
+  });
+
+  test("is collected again from the start where it is retried, and stays where it is if nothing has changed", async () => {
+    const { config, inlet, states, simulator } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
+    });
+    run(config);
+    await expect.poll(() => states()).toEqual({ t1: "quarantined" });
+    const before = simulator.totals().file;
+    expect((await inlet("retry", "t1")).exitCode).toBe(0);
+    await expect.poll(() => simulator.totals().file).toBeGreaterThan(before);
+    await expect.poll(() => states()).toEqual({ t1: "quarantined" });
+  });
+
+  test("that was discarded is deleted, and left alone though the service still lists it", async () => {
+    const { config, folder, inlet, states, simulator } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
+    });
+    run(config);
+    await expect.poll(() => states()).toEqual({ t1: "quarantined" });
+    const { exitCode, stdout } = await inlet("discard", "t1", {}, "--yes", "--json");
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ state: "gone", reason: "discarded" });
+    expect(await readdir(join(folder, "inbox/.inlet/quarantine"))).toEqual([]);
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
+    expect(await states()).toEqual({ t1: "gone" });
+  });
+});
+
+test("what was delivered can be delivered again, beside the first or in its place", async () => {
+  const { config, folder, inlet, deliveries } = await setUp({
+    transfers: [transferPlan({ trackingId: "t1" })],
+  });
+  run(config);
+  await expect.poll(() => deliveries()).toEqual(["t1"]);
+  expect((await inlet("redeliver", "t1", {}, "--yes")).exitCode).toBe(0);
+  await expect.poll(() => deliveries()).toEqual(["t1", "t1-2"]);
+  await rm(join(folder, "inbox", MAILBOX), { recursive: true });
+  expect((await inlet("redeliver", "t1", {}, "--yes")).exitCode).toBe(0);
+  await expect.poll(() => deliveries()).toEqual(["t1"]);
+});
+
+test("orders are kept for a daemon that does not run yet, and once carries them out", async () => {
+  const { config, inlet, deliveries } = await setUp({
+    transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
+  });
+  await runProgram(["once", "--config", config]);
+  const { exitCode, stderr } = await inlet("release", "t1", {}, "--yes");
+  expect([exitCode, stderr]).toEqual([0, expect.stringContaining("it is done as soon as one runs")]);
+  expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+  expect(await deliveries()).toEqual(["t1"]);
+}, 90_000);
+
+test("what cannot be done is refused with the reason, and changes nothing", async () => {
+  const { config, inlet, deliveries } = await setUp({ transfers: [transferPlan({ trackingId: "t1" })] });
+  await runProgram(["once", "--config", config]);
+  for (const [action, trackingId, reason] of [
+    ["release", "t1", "it is delivered, and only one in quarantine can be released"],
+    ["retry", "t1", "it is delivered, and nothing is left to retry"],
+    ["discard", "t1", "it is delivered, and nothing is left to discard"],
+    ["retry", "nothing", 'No such transfer is known here: "nothing"'],
+    ["password", "t1", "it is delivered"],
+  ] as const) {
+    const { exitCode, stderr } = await inlet(action, trackingId);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
+  }
+  expect(await deliveries()).toEqual(["t1"]);
+}, 90_000);
+
+function run(config: string): void {
+  startProgram(["run", "--config", config]).stdout?.resume();
+}
+
+async function setUp(scenario: Scenario) {
+  const simulator = await openTestSimulator(scenario);
+  const folder = await makeFolder();
+  const config = join(folder, "inlet.yaml");
+  const settings = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox: join(folder, "inbox"),
+    state: join(folder, "state"),
+    limits: { minFreeSpace: "1KiB" },
+    http: { listen: false },
+    mailboxes: [
+      {
+        email: MAILBOX,
+        poll: "200ms",
+        passwordAttempts: 4,
+        passwords: [{ sender: "*", password: PASSWORD }],
+      },
+    ],
+  };
+  await writeFile(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+  return {
+    simulator,
+    folder,
+    config,
+    inlet: (action: string, trackingId: string, options: object = {}, ...more: string[]) =>
+      runProgram([action, trackingId, "--config", config, ...more], options),
+    deliveries: async () =>
+      (await readdir(join(folder, "inbox", MAILBOX, "anna@supplier.example")).catch(() => [])).toSorted(),
+    /** As the newest line of the journal says. */
+    async states(): Promise<Record<string, string>> {
+      const journal = join(folder, "inbox/.inlet/journal");
+      const names = await readdir(journal).catch(() => []);
+      const texts = await Promise.all(names.map((name) => readFile(join(journal, name), "utf8")));
+      const lines = texts
+        .join("")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
+      return Object.fromEntries(lines.map(({ trackingId, state }) => [trackingId, state]));
+    },
+  };
+}

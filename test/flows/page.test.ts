@@ -1,0 +1,300 @@
+/** The status page and its API, as programs and strangers ask for it. */
+import { request } from "node:http";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import type { Scenario } from "../../src/simulator/scenario.ts";
+import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { findProgram } from "../support/debian.ts";
+import { makeFolder, runCommand } from "../support/program.ts";
+import { startRedis } from "../support/redis.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, pageSettings, plainSecret, redisQueue } from "../support/settings.ts";
+
+const ANYWHERE = pageSettings({ hosts: ["inbox.example.com"] });
+
+describe("the API", () => {
+  test("tells the whole state as JSON, and the history", async () => {
+    const { daemon, url } = await start({ transfers: [transferPlan({ trackingId: "t1" })] });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const status = await read(`${url}api/status`);
+    expect(status.json).toMatchObject({
+      version: 1,
+      daemon: { queue: "embedded", role: "all", inbox: daemon.settings.inbox },
+      troubles: [],
+      mailboxes: [{ name: MAILBOX, tokenValidUntil: expect.any(String), lastSuccess: expect.any(String) }],
+      recent: [{ trackingId: "t1", folder: `${MAILBOX}/anna@supplier.example/t1` }],
+    });
+    const found = await read(`${url}api/history?search=ANNA`);
+    expect(found.json).toMatchObject([{ trackingId: "t1", state: "delivered" }]);
+    expect((await read(`${url}api/history?search=nobody`)).json).toEqual([]);
+  });
+
+  test("is alive from the start, and ready when it can work", async () => {
+    const { simulator, url } = await start({});
+    expect(await read(`${url}healthz`)).toMatchObject({ status: 200, json: { alive: true } });
+    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
+    simulator.addFault({ on: "received", times: "always", does: { kind: "error", status: 503 } });
+    await expect
+      .poll(() => read(`${url}readyz`))
+      .toMatchObject({ status: 503, json: { ready: false, reasons: ["No mailbox can be polled."] } });
+    expect((await read(url)).body).toContain("cannot be polled");
+  });
+
+  test("shows that the queue is lost, and that it is back", async () => {
+    const redis = await startRedis();
+    const { url } = await start({}, { queue: redisQueue(redis.url) });
+    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
+    await redis.kill();
+    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(503);
+    expect((await read(`${url}api/status`)).json).toMatchObject({
+      troubles: [{ what: "queue", code: "QUEUE_UNREACHABLE" }],
+    });
+    expect(await read(`${url}metrics`)).toMatchObject({
+      status: 200,
+      body: expect.stringContaining('inlet_trouble{what="queue"} 1'),
+    });
+    await redis.start();
+    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
+  });
+
+  test("sends what changes as events, as JSON and as parts of the page", async () => {
+    const { simulator, url } = await start({});
+    const [plain, page] = [await listen(`${url}api/events`), await listen(`${url}api/events?as=page`)];
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => plain.heard()).toMatch(/event: status\ndata: .*"recent":\[\{[^\]]*"t1"/);
+    await expect.poll(() => page.heard()).toMatch(/event: page\ndata: .*anna@supplier.example\/t1/);
+  });
+
+  test("has metrics that Prometheus accepts", async () => {
+    const { daemon, url } = await start({
+      transfers: [
+        transferPlan({ trackingId: "t1" }),
+        transferPlan({ trackingId: "t2", password: "unknown" }),
+      ],
+    });
+    await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const { body } = await read(`${url}metrics`);
+    const promtool = await findProgram("promtool", ["prometheus"]);
+    const checked = await runCommand(promtool.path, ["check", "metrics"], { input: body });
+    expect(checked).toMatchObject({ exitCode: 0, stdout: "", stderr: "" });
+    for (const line of [
+      `inlet_ended_total{mailbox="${MAILBOX}",state="delivered"} 1`,
+      `inlet_passwords_refused_total{mailbox="${MAILBOX}"} 1`,
+      'inlet_transfers{state="waiting"} 1',
+      "inlet_attention 1",
+      "inlet_received_bytes_total 13",
+    ]) {
+      expect(body).toContain(`${line}\n`);
+    }
+  });
+});
+
+describe("strangers", () => {
+  test("learn nothing by another name for this address, and can change nothing", async () => {
+    const { url } = await start({});
+    const { port } = new URL(url);
+    const askAs = (host: string, path = "/") => read(`http://127.0.0.1:${port}${path}`, { host });
+    for (const path of ["/", "/api/status", "/api/events", "/api/history", "/page.js"]) {
+      expect((await askAs("evil.example", path)).status).toBe(421);
+    }
+    expect((await askAs("inbox.example.com")).status).toBe(200);
+    expect((await askAs(`localhost:${port}`)).status).toBe(200);
+    expect((await askAs("evil.example", "/healthz")).status).toBe(200);
+    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+      expect((await read(url, {}, method)).status).toBe(405);
+    }
+    for (const path of ["/nothing", "/../../etc/passwd", "//x", "/assets/page.css", "/%2e%2e/x"]) {
+      expect((await read(`http://127.0.0.1:${port}${path}`)).status).toBe(404);
+    }
+  });
+
+  test("I4 no leaks: nothing secret stands in any answer", async () => {
+    const { daemon, url, simulator } = await start({
+      transfers: [
+        transferPlan({ trackingId: "t1" }),
+        transferPlan({ trackingId: "t2", password: "unknown" }),
+      ],
+    });
+    await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
+    const paths = ["", "api/status", "api/history", "metrics", "readyz", "page.js"];
+    const bodies = await Promise.all(paths.map(async (path) => (await read(url + path)).body));
+    const token = daemon.settings.mailboxes[0]?.passwords[0]?.password;
+    const secrets = [simulator.clientId, (await token?.read(new AbortController().signal))?.reveal() ?? "?"];
+    for (const body of bodies) for (const secret of secrets) expect(body).not.toContain(secret);
+  });
+
+  test("cannot put markup into the page, whatever they call themselves and their transfers", async () => {
+    const sender = `"><img src=x onerror=alert(1)>@evil.example`;
+    const { daemon, url } = await start({
+      transfers: [transferPlan({ trackingId: "t'\"<script>", from: sender, password: "unknown" })],
+    });
+    await expect.poll(() => daemon.changes.at(-1)?.state).toBe("waiting");
+    const { body, headers } = await read(url);
+    expect(body).not.toContain("<img");
+    expect(body).not.toContain("<script>");
+    expect(body).toContain("&lt;img");
+    expect(headers["content-security-policy"]).toContain("default-src 'none'");
+  });
+});
+
+describe("acting", () => {
+  const TOKEN = "page-Token:1";
+  const CLOSED = { transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })] };
+  const order = { action: "password", mailbox: MAILBOX, trackingId: "t1", password: "the-Right:1" };
+
+  test("is off unless it is configured", async () => {
+    const { url } = await start(CLOSED);
+    expect((await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` })).status).toBe(404);
+    expect((await read(url)).body).not.toContain("Sign in");
+  });
+
+  test("is for programs that send the token, and answers in JSON", async () => {
+    const { url, daemon } = await start(CLOSED, {
+      http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
+    });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: TOKEN }]) {
+      expect((await post(`${url}api/actions`, order, headers as Record<string, string>)).status).toBe(403);
+    }
+    const authorization = `Bearer ${TOKEN}`;
+    expect((await post(`${url}api/actions`, { ...order, action: "explode" }, { authorization })).status).toBe(
+      400,
+    );
+    expect((await post(`${url}api/actions`, { ...order, mailbox: "else" }, { authorization })).json).toEqual({
+      done: "No such transfer waits for a password.",
+    });
+    expect((await post(`${url}api/actions`, order, { authorization })).status).toBe(200);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const late = await post(`${url}api/actions`, { ...order, action: "discard" }, { authorization });
+    expect(late.json).toEqual({
+      done: "Nothing was done with t1: it is delivered, and nothing is left to discard.",
+    });
+    expect((await read(`${url}api/actions`)).status).toBe(405);
+  });
+
+  test("cannot be forged by another site, even in the browser of somebody who has signed in", async () => {
+    const { url, daemon } = await start(CLOSED, {
+      http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
+    });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    expect(String(signedIn.headers["set-cookie"])).toMatch(/HttpOnly; SameSite=Strict/);
+    const { body } = await read(url, { cookie });
+    const proof = /name="proof" value="([^"]+)"/.exec(body)?.[1] ?? "";
+    for (const [fields, headers] of [
+      [order, { cookie }],
+      [{ ...order, proof: "guessed" }, { cookie }],
+      [{ ...order, proof }, {}],
+      [
+        { ...order, proof },
+        { cookie, origin: "https://evil.example" },
+      ],
+      [
+        { ...order, proof },
+        { cookie, "sec-fetch-site": "cross-site" },
+      ],
+      [
+        { ...order, proof },
+        { cookie, host: "evil.example" },
+      ],
+    ] as const) {
+      expect([403, 421]).toContain(
+        (await post(`${url}api/actions`, fields, headers as Record<string, string>)).status,
+      );
+    }
+    expect(daemon.stateOf("t1")).toBe("waiting");
+    expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(200);
+  });
+
+  test("a token is not guessed: after some wrong ones even the right one has to wait", async () => {
+    const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
+    for (let guess = 0; guess < 10; guess++) {
+      expect((await post(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
+    }
+    expect((await post(`${url}sign-in`, { token: TOKEN })).status).toBe(403);
+  });
+});
+
+test("a Unix socket serves it too, and one that a crash left is replaced", async () => {
+  const path = join(await makeFolder(), "inlet.sock");
+  const { daemon } = await start({}, { http: pageSettings({ listen: { path }, actions: true }) });
+  expect(await daemon.page).toBe(`unix:${path}`);
+  expect((await read("http://localhost/healthz", {}, "GET", path)).status).toBe(200);
+  // Whoever reaches it may act, without a token.
+  const { headers } = await read("http://localhost/", {}, "GET", path);
+  expect(headers["set-cookie"]).toBeDefined();
+});
+
+test("an address that is taken is reported, and does not keep transfers from being delivered", async () => {
+  const { url } = await start({});
+  const taken = { host: "127.0.0.1", port: Number(new URL(url).port) };
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)], {
+    http: pageSettings({ listen: taken }),
+  });
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  expect(daemon.told).toEqual([`http://127.0.0.1:${taken.port}/: EADDRINUSE`]);
+});
+
+async function start(scenario: Scenario, settings: Partial<Settings> = {}) {
+  const simulator = await openTestSimulator(scenario);
+  const daemon = startDaemon(
+    await daemonSettings([mailboxSettings(simulator)], { http: ANYWHERE, ...settings }),
+  );
+  return { simulator, daemon, url: await daemon.page };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+  /** `undefined` where it is none. */
+  readonly json: unknown;
+}
+
+/** Unlike `fetch`, says the path and the host as it is told. */
+async function read(
+  url: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+  socketPath?: string,
+  content?: string,
+): Promise<Answer> {
+  const { hostname, port } = new URL(url);
+  const path = url.slice(url.indexOf("/", "http://".length));
+  const place = socketPath === undefined ? { hostname, port } : { socketPath };
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  request({ ...place, path, method, headers, agent: false }, async (response) => {
+    const body = await text(response);
+    const isJson = response.headers["content-type"]?.startsWith("application/json") === true;
+    const json: unknown = isJson ? JSON.parse(body) : undefined;
+    resolve({ status: response.statusCode ?? 0, headers: response.headers, body, json });
+  })
+    .once("error", reject)
+    .end(content);
+  return promise;
+}
+
+async function post(url: string, fields: object, headers: Record<string, string> = {}): Promise<Answer> {
+  return read(
+    url,
+    { ...headers, "content-type": "application/json" },
+    "POST",
+    undefined,
+    JSON.stringify(fields),
+  );
+}
+
+async function listen(url: string): Promise<{ heard(): string }> {
+  let heard = "";
+  const response = await fetch(url);
+  void (async () => {
+    for await (const chunk of response.body ?? []) heard += Buffer.from(chunk).toString();
+  })().catch(() => {});
+  return { heard: () => heard };
+}

@@ -1,0 +1,78 @@
+/** `inlet status`, beside a daemon that runs, and without one. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { makeFolder, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { freePort } from "../support/redis-server.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+describe("inlet status", () => {
+  test("tells what the daemon knows now, for people, for programs and for health checks", async () => {
+    const { config, simulator } = await setUp();
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
+    const read = async () => JSON.parse((await runProgram(["status", "--config", config, "--json"])).stdout);
+    await expect.poll(async () => (await read()).recent).toMatchObject([{ trackingId: "t1" }]);
+    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain("2 transfers need you");
+    expect(stdout).toContain(`process ${daemon.pid}, `);
+    expect(stdout).toContain("closed from anna@supplier.example: needs a password");
+    expect(stdout).toMatch(/✓ orders@example\.com: polled .* 3 active transfers/);
+    expect(stdout).toContain(`${MAILBOX}/anna@supplier.example/t1`);
+    expect((await runProgram(["status", "--config", config, "--health"])).exitCode).toBe(0);
+    expect((await read()).daemon.pid).toBe(daemon.pid);
+  });
+
+  test("stays with --watch, draws it again, and ends with Ctrl-C", async () => {
+    const { config, simulator } = await setUp();
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
+    const { exitCode, stdout } = await runOnTerminal(["status", "--config", config, "--watch"], {
+      prompt: "Delivered lately",
+      input: "\u0003",
+    });
+    // The terminal is gone with its input: whether that counts as a second signal is a matter of moments.
+    expect([0, 130]).toContain(exitCode);
+    expect(stdout).toContain("\u001b[H");
+  });
+
+  test("tells what stands on the disk where no daemon answers, and that no health check would pass", async () => {
+    const { config } = await setUp();
+    const before = await runProgram(["status", "--config", config]);
+    expect([before.exitCode, before.stdout]).toEqual([0, expect.stringContaining("No daemon answers")]);
+    await runProgram(["once", "--config", config]);
+    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain("closed from anna@supplier.example: needs a password");
+    expect(stdout).toContain("wrong from anna@supplier.example: quarantined");
+    const health = await runProgram(["status", "--config", config, "--health"]);
+    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
+  });
+});
+
+async function setUp() {
+  const wrong = [{ name: "a.txt", text: "x", csvChecksum: "wrong" } as const];
+  const simulator = await openTestSimulator({
+    transfers: [
+      transferPlan({ trackingId: "t1" }),
+      transferPlan({ trackingId: "closed", password: "unknown-Pass:9" }),
+    ],
+  });
+  simulator.addTransfer(transferPlan({ trackingId: "wrong", files: wrong }));
+  const folder = await makeFolder();
+  const config = join(folder, "inlet.yaml");
+  const settings = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox: join(folder, "inbox"),
+    state: join(folder, "state"),
+    limits: { minFreeSpace: "1KiB" },
+    http: { listen: `127.0.0.1:${await freePort()}` },
+    mailboxes: [{ email: MAILBOX, poll: "200ms", passwords: [{ sender: "*", password: PASSWORD }] }],
+  };
+  await writeFile(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+  return { simulator, config };
+}

@@ -1,0 +1,41 @@
+/** A real browser without a screen, which ends with the test. */
+import { readFileSync } from "node:fs";
+import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { onTestFinished } from "vitest";
+import { installProgram } from "./debian.ts";
+
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--no-first-run",
+];
+
+export interface TestPage {
+  readonly page: Page;
+  /** What the page complained about, broken rules of its own security policy among it. */
+  readonly complaints: readonly string[];
+}
+
+export async function openBrowser(url: string, options: BrowserContextOptions = {}): Promise<TestPage> {
+  const browser = await chromium.launch({
+    executablePath: await installProgram("chromium", "chromium"),
+    args: ARGUMENTS,
+  });
+  onTestFinished(() => browser.close());
+  const page = await (await browser.newContext(options)).newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(url);
+  return { page, complaints };
+}
+
+/** The least contrast of any of these texts with what is behind it, as the guidelines for accessibility reckon it. */
+export async function leastContrast(page: Page, selector: string): Promise<number> {
+  const script = readFileSync(new URL("contrast.js", import.meta.url), "utf8");
+  return page.evaluate(`${script}\nleastContrast(${JSON.stringify(selector)})`);
+}

@@ -1,0 +1,193 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  isEndless,
+  isWithin,
+  lastTimeOf,
+  makeTimetable,
+  nextChange,
+  type Timetable,
+} from "../../../src/base/timetable.ts";
+import { parseWindow } from "../../../src/config/weekly.ts";
+import { instants } from "../../support/zones.ts";
+
+const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+function timetable(zone: string, ...windows: readonly string[]): Timetable {
+  const spans = windows.flatMap((window) => {
+    const parsed = parseWindow(window);
+    if ("problem" in parsed) throw new Error(`${window}: ${parsed.problem}`);
+    return parsed.value;
+  });
+  return makeTimetable(zone, spans);
+}
+
+/** In the winter of Berlin clocks are an hour ahead. Monday was the 2nd of March. */
+const BERLIN = "Europe/Berlin";
+
+describe("a timetable", () => {
+  test.each([
+    ["mon-fri 08:00-18:00", "2026-03-02T06:59:59.999Z", false, "2026-03-02T07:00Z"],
+    ["mon-fri 08:00-18:00", "2026-03-02T07:00Z", true, "2026-03-02T17:00Z"],
+    ["mon-fri 08:00-18:00", "2026-03-02T17:00Z", false, "2026-03-03T07:00Z"],
+    ["mon-fri 08:00-18:00", "2026-03-06T20:00Z", false, "2026-03-09T07:00Z"],
+    ["22:00-06:00", "2026-03-02T04:00Z", true, "2026-03-02T05:00Z"],
+    ["22:00-06:00", "2026-03-02T12:00Z", false, "2026-03-02T21:00Z"],
+    ["sun 22:00-06:00", "2026-03-02T04:00Z", true, "2026-03-02T05:00Z"],
+    ["mon 22:00-06:00", "2026-03-02T04:00Z", false, "2026-03-02T21:00Z"],
+    ["sat,sun", "2026-03-07T12:00Z", true, "2026-03-08T23:00Z"],
+    ["fri-mon", "2026-03-02T12:00Z", true, "2026-03-02T23:00Z"],
+  ])("of %s at %s: %s until %s", (window, at, within, change) => {
+    const table = timetable(BERLIN, window);
+    expect(isWithin(table, Date.parse(at))).toBe(within);
+    expect(nextChange(table, Date.parse(at))).toBe(Date.parse(change));
+  });
+
+  test("of windows that meet or overlap has no gap between them", () => {
+    const table = timetable("UTC", "mon 10:00-12:00", "mon 12:00-13:00", "mon 08:00-11:00");
+    expect(table.spans).toHaveLength(1);
+    expect(nextChange(table, Date.parse("2026-03-02T09:00Z"))).toBe(Date.parse("2026-03-02T13:00Z"));
+  });
+
+  test("of the whole week, or of nothing, never changes", () => {
+    const [always, never] = [timetable(BERLIN, "daily"), timetable(BERLIN)];
+    expect([isEndless(always), isEndless(never), isEndless(timetable(BERLIN, "mon-sat"))]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect([isWithin(always, 0), isWithin(never, 0)]).toEqual([true, false]);
+    expect([nextChange(always, 0), nextChange(never, 0)]).toEqual([undefined, undefined]);
+    expect(isEndless(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
+  });
+
+  test("keeps to the clocks when they are put forward", () => {
+    const day = timetable(BERLIN, "08:00-18:00");
+    expect(nextChange(day, Date.parse("2026-03-28T20:00Z"))).toBe(Date.parse("2026-03-29T06:00Z"));
+    // From 02:00 to 03:00 there is nothing, and so a window in it does not come.
+    const skipped = timetable(BERLIN, "sun 02:00-03:00");
+    expect(nextChange(skipped, Date.parse("2026-03-28T20:00Z"))).toBe(Date.parse("2026-04-05T00:00Z"));
+    const cut = timetable(BERLIN, "sun 02:30-04:00");
+    expect(nextChange(cut, Date.parse("2026-03-28T20:00Z"))).toBe(Date.parse("2026-03-29T01:00Z"));
+    expect(nextChange(cut, Date.parse("2026-03-29T01:00Z"))).toBe(Date.parse("2026-03-29T02:00Z"));
+  });
+
+  test("keeps to the clocks when they are put back", () => {
+    const day = timetable(BERLIN, "08:00-18:00");
+    expect(nextChange(day, Date.parse("2026-10-24T20:00Z"))).toBe(Date.parse("2026-10-25T07:00Z"));
+    const twice = timetable(BERLIN, "sun 02:15-02:45");
+    const changes = ["2026-10-25T00:15Z", "2026-10-25T00:45Z", "2026-10-25T01:15Z", "2026-10-25T01:45Z"];
+    let at = Date.parse("2026-10-24T20:00Z");
+    for (const change of changes) {
+      at = nextChange(twice, at) ?? 0;
+      expect(at).toBe(Date.parse(change));
+    }
+  });
+});
+
+interface Window {
+  readonly days: readonly number[];
+  readonly times: readonly [from: number, until: number] | undefined;
+}
+
+const windows: fc.Arbitrary<readonly Window[]> = fc.array(
+  fc.record({
+    days: fc.uniqueArray(fc.integer({ min: 0, max: 6 }), { minLength: 1 }),
+    times: fc.option(
+      fc
+        .tuple(fc.integer({ min: 0, max: 1439 }), fc.integer({ min: 0, max: 1440 }))
+        .filter(([from, until]) => from !== until),
+      { nil: undefined },
+    ),
+  }),
+  { minLength: 1, maxLength: 3 },
+);
+
+function written({ days, times }: Window): string {
+  const time = (minutes: number) =>
+    `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`.padStart(5, "0");
+  const range = times === undefined ? "" : ` ${time(times[0])}-${time(times[1])}`;
+  return `${days.map((day) => DAYS[day]).join(",")}${range}`;
+}
+
+/** The same asked of Intl and of the numbers, without any of our own arithmetic. */
+function isShown(zone: string, ms: number, all: readonly Window[]): boolean {
+  const format = new Intl.DateTimeFormat("en-GB", {
+    timeZone: zone,
+    weekday: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  });
+  const parts = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, value]));
+  const day = DAYS.indexOf(String(parts["weekday"]).toLowerCase());
+  const minute = Number(parts["hour"]) * 60 + Number(parts["minute"]);
+  return all.some(({ days, times }) => {
+    const [from, until] = times ?? [0, 1440];
+    const isBegun = days.includes(day) && minute >= from && (until < from || minute < until);
+    return isBegun || (until < from && days.includes((day + 6) % 7) && minute < until);
+  });
+}
+
+describe("any timetable", () => {
+  test("holds what the clocks show", () => {
+    fc.assert(
+      fc.property(instants(), windows, ({ zone, ms }, all) => {
+        expect(isWithin(timetable(zone, ...all.map(written)), ms)).toBe(isShown(zone, ms, all));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("stays as it is until its next change, and is different then", () => {
+    const STEP_MS = 15 * 60_000;
+    fc.assert(
+      fc.property(instants(), windows, ({ zone, ms }, all) => {
+        const table = timetable(zone, ...all.map(written));
+        const isNow = isWithin(table, ms);
+        const change = nextChange(table, ms);
+        const endMs = change ?? ms + 8 * 86_400_000;
+        for (let at = ms; at < endMs; at += STEP_MS) expect(isWithin(table, at)).toBe(isNow);
+        expect(isWithin(table, endMs - 1)).toBe(isNow);
+        expect(isWithin(table, endMs)).toBe(change === undefined ? isNow : !isNow);
+        expect(endMs).toBeGreaterThan(ms);
+      }),
+    );
+  });
+});
+
+describe("a time of the week", () => {
+  const workdays = { zone: BERLIN, days: [0, 1, 2, 3, 4], timeMs: 6 * 3_600_000 };
+
+  test.each([
+    ["2026-03-02T05:00Z", "2026-03-02T05:00Z"],
+    ["2026-03-02T04:59:59.999Z", "2026-02-27T05:00Z"],
+    ["2026-03-08T12:00Z", "2026-03-06T05:00Z"],
+    ["2026-03-30T04:00Z", "2026-03-30T04:00Z"],
+  ])("came last, at %s, at %s", (at, last) => {
+    expect(lastTimeOf(workdays, Date.parse(at))).toBe(Date.parse(last));
+  });
+
+  test("comes with the change where it is skipped, and once where clocks show it twice", () => {
+    const night = { zone: BERLIN, days: [6], timeMs: 2.5 * 3_600_000 };
+    expect(lastTimeOf(night, Date.parse("2026-03-29T12:00Z"))).toBe(Date.parse("2026-03-29T01:00Z"));
+    expect(lastTimeOf(night, Date.parse("2026-10-25T01:40Z"))).toBe(Date.parse("2026-10-25T00:30Z"));
+  });
+
+  test("comes once a day, between a day and an hour less and more than a day after the last", () => {
+    const HOUR_MS = 3_600_000;
+    fc.assert(
+      fc.property(instants(), fc.integer({ min: 0, max: 1440 }), ({ zone, ms }, minute) => {
+        const daily = { zone, days: [0, 1, 2, 3, 4, 5, 6], timeMs: minute * 60_000 };
+        const last = lastTimeOf(daily, ms);
+        expect(last).toBeLessThanOrEqual(ms);
+        expect(lastTimeOf(daily, last)).toBe(last);
+        const before = lastTimeOf(daily, last - 1);
+        const isApia = zone === "Pacific/Apia";
+        if (!isApia) expect(Math.abs(last - before - 24 * HOUR_MS)).toBeLessThanOrEqual(HOUR_MS);
+        expect(ms - last).toBeLessThanOrEqual((isApia ? 48 : 25) * HOUR_MS);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

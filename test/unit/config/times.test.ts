@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { isWithin, type Timetable } from "../../../src/base/timetable.ts";
+import type { Draft } from "../../../src/config/draft.ts";
+import { parseTimezone } from "../../../src/config/times.ts";
+import { load, SMALLEST } from "./stage.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** In July clocks in Berlin are two hours ahead, in New York four behind. */
+const NOON_MS = Date.parse("2026-07-06T10:00Z");
+
+function isOn(timetable: Timetable | undefined, ms: number): boolean | undefined {
+  return timetable === undefined ? undefined : isWithin(timetable, ms);
+}
+
+describe("what goes by the clock", () => {
+  const text = (zone: string) => `
+timezone: ${zone}
+service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+mailboxes:
+  - email: a@example.com
+    quiet: ["mon-fri 11:00-13:00", "sat"]
+    expect:
+      - { sender: "*@bank.example", by: 06:00, days: mon-fri, within: 12h }
+      - { sender: lab@example.org, by: "18:30" }
+limits:
+  bandwidth:
+    - { at: "mon-fri 11:00-13:00", rate: 2MiB/s }
+    - { at: "sat,sun", rate: 500 KiB/s }
+    - { rate: none }
+`;
+
+  test("counts as it is written, in its time zone", async () => {
+    for (const [zone, isNoon] of [
+      ["Europe/Berlin", true],
+      ["America/New_York", false],
+    ] as const) {
+      const { mailboxes, limits } = await load(text(zone));
+      expect(isOn(mailboxes[0]?.quiet, NOON_MS)).toBe(isNoon);
+      expect(limits.bandwidth?.map(({ at }) => isOn(at, NOON_MS))).toEqual([isNoon, false, undefined]);
+      expect(limits.bandwidth?.map(({ bytesPerSecond }) => bytesPerSecond)).toEqual([
+        2_097_152,
+        512_000,
+        undefined,
+      ]);
+      expect(mailboxes[0]?.expect).toEqual([
+        {
+          sender: "*@bank.example",
+          by: { zone, days: [0, 1, 2, 3, 4], timeMs: 6 * HOUR_MS },
+          withinMs: 12 * HOUR_MS,
+          described: "*@bank.example by 06:00 mon-fri within 12h",
+        },
+        {
+          sender: "lab@example.org",
+          by: { zone, days: [0, 1, 2, 3, 4, 5, 6], timeMs: 18.5 * HOUR_MS },
+          withinMs: undefined,
+          described: "lab@example.org by 18:30 daily",
+        },
+      ]);
+    }
+  });
+
+  test("is the same for a variable", async () => {
+    const env = { INLET_TIMEZONE: "UTC", INLET_LIMITS__BANDWIDTH: "10MiB/s" };
+    const { limits } = await load(SMALLEST, env);
+    expect(limits.bandwidth).toEqual([{ at: undefined, bytesPerSecond: 10_485_760 }]);
+  });
+});
+
+describe("the time zone that is not given", () => {
+  const draft = (raw: Draft["raw"]) => ({ raw, warnings: [] as string[] }) as unknown as Draft;
+  const quiet = { mailboxes: [{ quiet: ["sat"] }] };
+
+  test("is the system's", () => {
+    expect(parseTimezone(draft(quiet), "Asia/Tokyo")).toBe("Asia/Tokyo");
+  });
+
+  test("is UTC where the system does not say, which is worth a warning where it matters", () => {
+    for (const [raw, warnings] of [
+      [{}, 0],
+      [{ limits: { bandwidth: "1MiB/s" } }, 0],
+      [quiet, 1],
+      [{ mailboxes: [{ expect: [{ sender: "x", by: "06:00" }] }] }, 1],
+      [{ limits: { bandwidth: [{ at: "sat", rate: "none" }] } }, 1],
+    ] as const) {
+      const given = draft(raw);
+      expect(parseTimezone(given, "Etc/Unknown")).toBe("UTC");
+      expect(given.warnings).toHaveLength(warnings);
+    }
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { parseDays, parseTimeOfDay, parseWindow } from "../../../src/config/weekly.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("days", () => {
+  test.each([
+    ["mon", [0]],
+    ["mon-fri", [0, 1, 2, 3, 4]],
+    ["sat,sun", [5, 6]],
+    ["fri-mon", [0, 4, 5, 6]],
+    ["mon,wed-thu,Sunday", [0, 2, 3, 6]],
+    [" MON – Fri ", [0, 1, 2, 3, 4]],
+    ["mon-mon", [0]],
+    ["daily", [0, 1, 2, 3, 4, 5, 6]],
+  ])("%s", (text, days) => {
+    expect(parseDays(text)).toEqual({ value: days });
+  });
+
+  test.each([
+    ["mno-fri", '"mno" is no day: write mon, tue, wed, thu, fri, sat, sun or daily'],
+    ["montag", '"montag" is no day'],
+    ["mon-", '"" is no day'],
+    ["mon-wed-fri", '"mon-wed-fri" is no range of days such as mon-fri'],
+    ["daily,mon", '"daily" is no day'],
+  ])("not %s", (text, problem) => {
+    expect(parseDays(text)).toEqual({ problem: expect.stringContaining(problem) });
+  });
+});
+
+describe("windows", () => {
+  test.each([
+    ["tue 08:00-18:00", [[32, 42]]],
+    ["08:00 - 09:00", [0, 1, 2, 3, 4, 5, 6].map((day) => [day * 24 + 8, day * 24 + 9])],
+    [
+      "mon, tue  8:00-9:00,10:00-11:00",
+      [
+        [8, 9],
+        [10, 11],
+        [32, 33],
+        [34, 35],
+      ],
+    ],
+    ["sat 22:00-06:00", [[142, 150]]],
+    [
+      "sun 22:00-06:00",
+      [
+        [166, 168],
+        [0, 6],
+      ],
+    ],
+    ["sun 22:00-24:00", [[166, 168]]],
+    ["sun 22:00-00:00", [[166, 168]]],
+    ["sun", [[144, 168]]],
+  ])("%s", (text, hours) => {
+    expect(parseWindow(text)).toEqual({
+      value: hours.map(([from = 0, until = 0]) => ({ fromMs: from * HOUR_MS, untilMs: until * HOUR_MS })),
+    });
+  });
+
+  test.each([
+    ["", "it is empty"],
+    ["   ", "it is empty"],
+    ["funday", '"funday" is no day'],
+    ["mon 08:00", "08:00 is no range of times such as 08:00-18:00"],
+    ["mon 25:00-26:00", '"25:00" is no time of day such as 08:30'],
+    ["mon 08:60-09:00", '"08:60" is no time of day such as 08:30'],
+    ["mon 24:01-25:00", '"24:01" is no time of day'],
+    ["mon 8-18", '"8" is no time of day'],
+    ["mon 08:00-08:00", "08:00-08:00 ends when it begins: leave the times out for all day"],
+    ["24:00-06:00", "24:00-06:00 cannot begin at 24:00: write 00:00"],
+    ["mon tue 08:00-09:00", "write the days first, then the times, with commas within each"],
+    ["08:00-09:00 mon", "write the days first, then the times, with commas within each"],
+    ["mon tue", '"tue" is no time of day'],
+  ])("not %j", (text, problem) => {
+    expect(parseWindow(text)).toEqual({ problem: expect.stringContaining(problem) });
+  });
+});
+
+test("times of day", () => {
+  expect(["06:00", "6:30", "24:00"].map(parseTimeOfDay)).toEqual([6 * HOUR_MS, 6.5 * HOUR_MS, 24 * HOUR_MS]);
+  expect(["6", "24:01", "06:60", "6am", ""].map(parseTimeOfDay)).toEqual(Array(5).fill(undefined));
+});

@@ -1,0 +1,63 @@
+import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { probeFolder } from "../../../src/inbox/probe.ts";
+import { makeFolder } from "../../support/program.ts";
+import { SIGNAL } from "../../support/service.ts";
+
+const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
+
+describe("the probe of a file system", () => {
+  test("finds that a local one does all that a delivery rests on, and leaves nothing behind", async () => {
+    const folder = await makeFolder();
+    await writeFile(join(folder, "mine"), "mine");
+    expect(await probeFolder(folder, folder, NOW_MS, SIGNAL)).toEqual({
+      fileSync: undefined,
+      folderSync: undefined,
+      reachesInbox: true,
+      rename: undefined,
+      keepsFull: undefined,
+      replacesEmpty: true,
+      exclusiveCreate: undefined,
+      hardLink: undefined,
+      lock: undefined,
+      caseSensitive: true,
+      unicode: "distinct",
+      longestName: 255,
+    });
+    expect(await readdir(folder)).toEqual(["mine"]);
+  });
+
+  test("sees that an inbox on another file system cannot be reached, without a trace there", async () => {
+    const folder = await makeFolder();
+    const { reachesInbox } = await probeFolder(folder, "/dev/shm", NOW_MS, SIGNAL);
+    expect(reachesInbox).toBe(false);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("takes away what a killed one has left, but not what may be another's, nor anything else", async () => {
+    const folder = await makeFolder();
+    const [old, young] = [".inlet-probe-0123456789ab", ".inlet-probe-ba9876543210"];
+    for (const name of [old, young, ".inlet-probe-notes"]) {
+      await mkdir(join(folder, name));
+      await writeFile(join(folder, name, "file"), "");
+    }
+    const long = new Date(NOW_MS - 2 * 3_600_000);
+    await utimes(join(folder, old), long, long);
+    await utimes(join(folder, ".inlet-probe-notes"), long, long);
+    await utimes(join(folder, young), new Date(NOW_MS), new Date(NOW_MS));
+    await probeFolder(folder, folder, NOW_MS, SIGNAL);
+    expect((await readdir(folder)).toSorted()).toEqual([young, ".inlet-probe-notes"]);
+  });
+
+  test("says that nothing can be written, and leaves nothing behind when it is stopped", async () => {
+    await expect(probeFolder("/proc", "/proc", NOW_MS, SIGNAL)).rejects.toMatchObject({
+      code: "DISK_REFUSED",
+    });
+    const folder = await makeFolder();
+    await expect(probeFolder(folder, folder, NOW_MS, AbortSignal.abort())).rejects.toMatchObject({
+      code: "STOPPED",
+    });
+    expect(await readdir(folder)).toEqual([]);
+  });
+});

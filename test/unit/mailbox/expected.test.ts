@@ -1,0 +1,234 @@
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Expected, openExpected } from "../../../src/mailbox/expected.ts";
+import type { Expectation, Mailbox } from "../../../src/model/mailbox.ts";
+import type { Receipt } from "../../../src/model/receipt.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+
+const HOUR_MS = 3_600_000;
+
+const bank: Expectation = {
+  sender: "*@bank.example",
+  by: { zone: "UTC", days: [0, 1, 2, 3, 4], timeMs: 6 * HOUR_MS },
+  withinMs: undefined,
+  described: "*@bank.example by 06:00 mon-fri",
+};
+
+/** March 2026; Monday is the 2nd. */
+const on = (day: number, time: string) => Date.parse(`2026-03-${String(day).padStart(2, "0")}T${time}:00Z`);
+
+interface Watched {
+  readonly expected: Expected;
+  readonly told: string[];
+}
+
+interface Life {
+  readonly folder?: string;
+  readonly rules?: readonly Expectation[];
+  /** Receipts that are not final when it starts. */
+  readonly open?: readonly Receipt[];
+}
+
+async function start(nowMs: number, { folder, rules = [bank], open = [] }: Life): Promise<Watched> {
+  const told: string[] = [];
+  const at = (ms: number) => new Date(ms).toISOString().slice(8, 16);
+  const expected = await openExpected(
+    {
+      folder: folder ?? (await makeFolder()),
+      clock: { now: () => nowMs },
+      receipts: {
+        async *open() {
+          yield* open;
+        },
+      },
+      watch: {
+        missed: (mailbox, rule, dueMs) => void told.push(`${mailbox}: ${rule.described} missed ${at(dueMs)}`),
+        arrived: (mailbox, rule, dueMs) =>
+          void told.push(`${mailbox}: ${rule.described} arrived for ${at(dueMs)}`),
+      },
+    },
+    [{ name: "m", expect: rules } as unknown as Mailbox, { name: "other" } as Mailbox],
+  );
+  return { expected, told };
+}
+
+function arrival(ms: number, sender = "Anna@Bank.example", mailbox = "m"): Receipt {
+  return makeReceipt({ mailbox, sender, at: { discovered: new Date(ms).toISOString() } });
+}
+
+const MISSED = "m: *@bank.example by 06:00 mon-fri missed 03T06:00";
+const ARRIVED = "m: *@bank.example by 06:00 mon-fri arrived for 03T06:00";
+
+describe("an expected transfer", () => {
+  test("that does not come is reported once, and once that it came", async () => {
+    const { expected, told } = await start(on(1, "12:00"), {});
+    expected.discovered(arrival(on(2, "05:00")));
+    await expected.check("m", on(3, "05:59"));
+    expect([told, expected.overdue()]).toEqual([[], []]);
+    await expected.check("m", on(3, "06:00"));
+    await expected.check("m", on(3, "06:01"));
+    expect(told).toEqual([MISSED]);
+    expect(expected.overdue()).toEqual([{ mailbox: "m", rule: bank, dueMs: on(3, "06:00") }]);
+    expected.discovered(arrival(on(3, "08:00")));
+    await expected.check("m", on(3, "08:00"));
+    await expected.check("m", on(3, "08:01"));
+    expect(told).toEqual([MISSED, ARRIVED]);
+    expect(expected.overdue()).toEqual([]);
+    await expected.close();
+  });
+
+  test("is one of the sender, to the mailbox", async () => {
+    const { expected, told } = await start(on(1, "12:00"), {});
+    expected.discovered(arrival(on(3, "05:00"), "bank.example@evil.example"));
+    expected.discovered(arrival(on(3, "05:00"), "anna@bank.example", "other"));
+    await expected.check("other", on(3, "06:00"));
+    await expected.check("m", on(3, "06:00"));
+    expect(told).toEqual([MISSED]);
+    await expected.close();
+  });
+
+  test("is judged by each rule alone", async () => {
+    const lab = { ...bank, sender: "*@lab.example", described: "lab" };
+    const { expected, told } = await start(on(1, "12:00"), { rules: [bank, lab] });
+    expected.discovered(arrival(on(3, "05:00")));
+    await expected.check("m", on(3, "06:00"));
+    expect(told).toEqual(["m: lab missed 03T06:00"]);
+    await expected.close();
+  });
+});
+
+describe("a restart", () => {
+  test("repeats no report, and remembers what is overdue", async () => {
+    const folder = await makeFolder();
+    const first = await start(on(1, "12:00"), { folder });
+    await first.expected.check("m", on(3, "06:00"));
+    await first.expected.close();
+    const second = await start(on(3, "07:00"), { folder });
+    expect(second.expected.overdue()).toHaveLength(1);
+    await second.expected.check("m", on(3, "07:00"));
+    expect([first.told, second.told]).toEqual([[MISSED], []]);
+    second.expected.discovered(arrival(on(3, "08:00")));
+    await second.expected.check("m", on(3, "08:00"));
+    expect(second.told).toEqual([ARRIVED]);
+    await second.expected.close();
+  });
+
+  test("reports nothing that came before it, nor what its first poll finds", async () => {
+    const folder = await makeFolder();
+    const first = await start(on(1, "12:00"), { folder });
+    first.expected.discovered(arrival(on(3, "05:00")));
+    await first.expected.close();
+    const second = await start(on(3, "07:00"), { folder });
+    await second.expected.check("m", on(3, "07:00"));
+    await second.expected.close();
+    // Nobody ran on the 4th; on the 5th the first poll finds what came meanwhile, long after its deadline.
+    const third = await start(on(5, "09:00"), { folder });
+    third.expected.discovered(arrival(on(5, "09:00")));
+    await third.expected.check("m", on(5, "09:00"));
+    expect([second.told, third.told]).toEqual([[], []]);
+    await third.expected.close();
+  });
+
+  test("finds what its first poll did not find to be missing, once for all the time that nobody ran", async () => {
+    const folder = await makeFolder();
+    await (await start(on(1, "12:00"), { folder })).expected.close();
+    const { expected, told } = await start(on(6, "09:00"), { folder });
+    expect(told).toEqual([]);
+    await expected.check("m", on(6, "09:00"));
+    expect(told).toEqual(["m: *@bank.example by 06:00 mon-fri missed 06T06:00"]);
+    await expected.close();
+  });
+
+  test("learns from receipts what a kill kept from being noted", async () => {
+    const folder = await makeFolder();
+    await (await start(on(1, "12:00"), { folder })).expected.close();
+    const { expected, told } = await start(on(3, "05:30"), { folder, open: [arrival(on(3, "05:00"))] });
+    await expected.check("m", on(3, "06:00"));
+    expect(told).toEqual([]);
+    await expected.close();
+  });
+});
+
+describe("a rule", () => {
+  test("that is new counts from the first time that lies wholly after it", async () => {
+    const { expected, told } = await start(on(3, "05:30"), {});
+    await expected.check("m", on(3, "06:00"));
+    expect(told).toEqual([]);
+    await expected.check("m", on(4, "06:00"));
+    expect(told).toEqual(["m: *@bank.example by 06:00 mon-fri missed 04T06:00"]);
+    await expected.close();
+  });
+
+  test("that was changed is a new one, and one that was dropped is forgotten", async () => {
+    const folder = await makeFolder();
+    const first = await start(on(1, "12:00"), { folder });
+    await first.expected.check("m", on(3, "06:00"));
+    await first.expected.close();
+    const earlier = { ...bank, by: { ...bank.by, timeMs: 5 * HOUR_MS } };
+    const second = await start(on(3, "07:00"), { folder, rules: [earlier] });
+    await second.expected.check("m", on(3, "07:00"));
+    expect([second.told, second.expected.overdue()]).toEqual([[], []]);
+    await second.expected.close();
+    const [name = ""] = await readdir(folder);
+    expect(Object.keys(JSON.parse(await readFile(join(folder, name), "utf8")))).toHaveLength(1);
+  });
+
+  test("is learnt anew where its file is damaged or gone, without a false report", async () => {
+    const folder = await makeFolder();
+    await (await start(on(1, "12:00"), { folder })).expected.close();
+    const [name = ""] = await readdir(folder);
+    for (const text of ["", "{", '{"x":1}', "[]"]) {
+      await writeFile(join(folder, name), text);
+      const { expected, told } = await start(on(3, "07:00"), { folder });
+      await expected.check("m", on(3, "07:00"));
+      expect(told).toEqual([]);
+      await expected.close();
+    }
+  });
+});
+
+describe("the folder", () => {
+  test("is not made where nothing is expected", async () => {
+    const folder = join(await makeFolder(), "expected");
+    const { expected } = await start(on(1, "12:00"), { folder, rules: [] });
+    await expected.check("m", on(3, "06:00"));
+    await expected.close();
+    await expect(readdir(folder)).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  test("that cannot be written costs no report, and repeats none", async () => {
+    const folder = await makeFolder();
+    const { expected, told } = await start(on(1, "12:00"), { folder });
+    await rm(folder, { recursive: true });
+    await expected.check("m", on(3, "06:00"));
+    await expected.check("m", on(3, "06:01"));
+    expect(told).toEqual([MISSED]);
+    await expected.close();
+  });
+
+  test("is shared: what one process discovers, another does not miss", async () => {
+    const folder = await makeFolder();
+    const [a, b] = [await start(on(1, "12:00"), { folder }), await start(on(1, "12:00"), { folder })];
+    a.expected.discovered(arrival(on(3, "05:00")));
+    await a.expected.close();
+    await b.expected.check("m", on(3, "06:00"));
+    await b.expected.check("m", on(4, "06:00"));
+    await a.expected.check("m", on(4, "06:01"));
+    expect([a.told, b.told]).toEqual([[], ["m: *@bank.example by 06:00 mon-fri missed 04T06:00"]]);
+    await b.expected.close();
+  });
+
+  test("is written a few times for many arrivals", async () => {
+    const folder = await makeFolder();
+    const { expected } = await start(on(1, "12:00"), { folder });
+    for (let minute = 0; minute < 59; minute++) {
+      expected.discovered(arrival(on(3, `04:${String(minute).padStart(2, "0")}`)));
+    }
+    await expected.close();
+    const [name = ""] = await readdir(folder);
+    expect(await readFile(join(folder, name), "utf8")).toContain(String(on(3, "04:58")));
+    expect(await readdir(folder)).toHaveLength(1);
+  });
+});

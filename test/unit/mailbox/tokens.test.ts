@@ -1,0 +1,61 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Secret } from "../../../src/base/secret.ts";
+import { Tokens } from "../../../src/mailbox/tokens.ts";
+import type { Simulator } from "../../../src/simulator/simulator.ts";
+import { makeFolder } from "../../support/program.ts";
+import { openTestService, openTestSimulator, SIGNAL } from "../../support/service.ts";
+import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
+
+const STRANGER = new Secret("S".repeat(64));
+const DAY_MS = 86_400_000;
+
+test("a token that a person proved by a mailed code is used by a daemon that runs and could not get one", async () => {
+  const { simulator, daemon, person } = await setUp();
+  await expect(poll(daemon)).rejects.toMatchObject({ code: "POLICY_REFUSED" });
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  await poll(daemon);
+});
+
+test("so is a newer one, when the one in use is about to end", async () => {
+  const { simulator, daemon, person, move } = await setUp();
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  await poll(daemon);
+  move(DAY_MS);
+  await expect(poll(daemon)).rejects.toMatchObject({ code: "POLICY_REFUSED" });
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  await poll(daemon);
+});
+
+test("the kept token is its owner's alone", async () => {
+  const { simulator, person, folder } = await setUp();
+  await person.redeem(await mailedCode(simulator), SIGNAL);
+  const [name = ""] = await readdir(folder);
+  expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
+});
+
+/** A mailbox whose client id nobody has registered: a daemon that keeps its tokens, and a person beside it. */
+async function setUp() {
+  const simulator = await openTestSimulator();
+  const folder = await makeFolder();
+  const service = openTestService(simulator, { clientId: STRANGER });
+  let movedMs = 0;
+  const clock = { now: () => Date.now() + movedMs };
+  const open = () => new Tokens(mailboxSettings(simulator), service, undefined, folder, clock);
+  const daemon = { tokens: open(), service };
+  const move = (ms: number) => {
+    movedMs += ms;
+    simulator.advance(ms / 1000);
+  };
+  return { simulator, folder, daemon, person: open(), move };
+}
+
+async function poll({ tokens, service }: Awaited<ReturnType<typeof setUp>>["daemon"]): Promise<void> {
+  await tokens.use((address) => service.pollReceived(address, {}, SIGNAL), SIGNAL);
+}
+
+async function mailedCode(simulator: Simulator): Promise<Secret> {
+  await openTestService(simulator, { clientId: STRANGER }).mailVerificationCode(MAILBOX, SIGNAL);
+  return new Secret(simulator.mails().at(-1)?.code ?? "");
+}

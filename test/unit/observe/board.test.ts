@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import type { ReceiptState } from "../../../src/model/receipt.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { readinessOf } from "../../../src/observe/health.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+
+const START_MS = Date.UTC(2026, 2, 1, 8);
+const HOUR_MS = 3_600_000;
+const FACTS = {
+  program: "1",
+  host: "h",
+  pid: 1,
+  queue: "embedded",
+  role: "all",
+  inbox: "/inbox",
+} as const;
+
+describe("the board", () => {
+  test("shows transfers where a person looks for them: in hand, waiting for a turn, or needing somebody", () => {
+    const { board } = openBoard();
+    board.discovered(makeReceipt({ trackingId: "later" }));
+    board.stateChanged(makeReceipt({ trackingId: "now", state: "collecting" }));
+    board.stateChanged(makeReceipt({ trackingId: "closed", state: "waiting", reason: "password" }));
+    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    board.discovered(
+      makeReceipt({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
+    );
+    const { attention, inHand, queued, counts } = board.read();
+    expect(attention.map(({ trackingId }) => trackingId)).toEqual(["urgent", "closed", "wrong"]);
+    expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["now"]);
+    expect(queued.map(({ trackingId }) => trackingId)).toEqual(["later"]);
+    expect(counts).toEqual({ discovered: 2, collecting: 1, waiting: 1, quarantined: 1 });
+  });
+
+  test("remembers deliveries, newest first, and how long they took", () => {
+    const { board, pass } = openBoard();
+    board.discovered(makeReceipt());
+    pass(90_000);
+    board.stateChanged(makeReceipt({ state: "delivered", folder: "m/a/t1" }));
+    board.recall([
+      {
+        mailbox: "m",
+        trackingId: "t0",
+        sender: "b",
+        folder: "m/b/t0",
+        at: "2026-02-01T00:00:00Z",
+        tookSeconds: undefined,
+      },
+    ]);
+    const { recent, counts } = board.read();
+    expect(recent.map(({ folder, tookSeconds }) => [folder, tookSeconds])).toEqual([
+      ["m/a/t1", 90],
+      ["m/b/t0", undefined],
+    ]);
+    expect(counts).toEqual({});
+  });
+
+  test("says how far a download is, how fast it goes, and how long it will take", () => {
+    const { board, pass } = openBoard();
+    const receipt = makeReceipt({ state: "collecting" });
+    board.stateChanged(receipt);
+    for (let second = 0; second <= 4; second++) {
+      board.progressed(receipt, second * 100, 1_000, 100);
+      pass(1_000);
+    }
+    const [shown] = board.read().inHand;
+    expect(shown?.progress).toEqual({
+      doneBytes: 400,
+      totalBytes: 1_000,
+      bytesPerSecond: 80,
+      secondsLeft: 8,
+    });
+    expect(board.read().load.at(-1)).toMatchObject({ bytes: 500 });
+  });
+
+  test("learns from the disk what others do, and does not take it for its own", () => {
+    const { board } = openBoard();
+    board.stateChanged(makeReceipt({ trackingId: "ours", state: "collecting" }));
+    board.discovered(makeReceipt({ trackingId: "finished elsewhere" }));
+    board.learn([makeReceipt({ trackingId: "theirs", state: "collecting" })]);
+    const { inHand, queued } = board.read();
+    expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["ours"]);
+    expect(queued.map(({ trackingId }) => trackingId)).toEqual(["theirs"]);
+  });
+
+  test("shows for a day what is gone, so that somebody hears of it", () => {
+    const { board, pass } = openBoard();
+    const at = { gone: new Date(START_MS).toISOString() };
+    board.stateChanged(makeReceipt({ state: "gone", at }));
+    board.learn([]);
+    expect(board.read().attention).toHaveLength(1);
+    pass(25 * HOUR_MS);
+    board.learn([]);
+    expect(board.read().attention).toEqual([]);
+  });
+
+  test("I8 bounded: counts more transfers than it shows", () => {
+    const { board } = openBoard();
+    for (let at = 0; at < 6_000; at++) board.discovered(makeReceipt({ trackingId: `t${at}` }));
+    const { queued, counts } = board.read();
+    expect([queued.length, counts.discovered]).toEqual([100, 6_000]);
+  });
+
+  test("I7 nothing silent: a mailbox that cannot be polled shows since when and why", () => {
+    const { board, pass } = openBoard();
+    board.pollFailed("m", new Fault("SERVICE_UNREACHABLE", { detail: "one" }));
+    pass(60_000);
+    board.pollFailed("m", new Fault("SERVICE_TIMEOUT", { detail: "two" }));
+    const { troubles, mailboxes } = board.read();
+    expect(troubles).toMatchObject([
+      { what: "mailbox m", since: new Date(START_MS).toISOString(), code: "SERVICE_TIMEOUT" },
+    ]);
+    expect(mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 120_000).toISOString());
+    board.polled("m", 3);
+    expect(board.read().troubles).toEqual([]);
+    expect(board.read().mailboxes[0]).toMatchObject({ listed: 3, lastSuccess: expect.any(String) });
+  });
+});
+
+describe("being ready", () => {
+  test("needs a poll that was tried, and a mailbox that can be polled", () => {
+    const { board } = openBoard();
+    expect(readinessOf(board.read())).toMatchObject({ ready: false });
+    board.polled("m", 0);
+    expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
+    board.pollFailed("m", new Fault("SERVICE_UNREACHABLE"));
+    expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
+  });
+
+  test("ends with a full disk or a lost queue, and comes back after them", () => {
+    const { board } = openBoard();
+    board.polled("m", 0);
+    board.troubleBegan("queue", new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" }));
+    board.troubleBegan("disk", new Fault("DISK_FULL"));
+    expect(readinessOf(board.read()).reasons).toHaveLength(2);
+    board.troubleEnded("queue");
+    board.troubleEnded("disk");
+    expect(readinessOf(board.read()).ready).toBe(true);
+  });
+});
+
+test("every state of a receipt is shown somewhere, or has ended well", () => {
+  const { board } = openBoard();
+  const states: ReceiptState[] = ["discovered", "collecting", "waiting", "delivering", "quarantined", "gone"];
+  for (const state of states) board.stateChanged(makeReceipt({ trackingId: state, state }));
+  const { attention, inHand, queued } = board.read();
+  expect([...attention, ...inHand, ...queued].map(({ trackingId }) => trackingId).toSorted()).toEqual(
+    states.toSorted(),
+  );
+});
+
+function openBoard() {
+  let nowMs = START_MS;
+  const mailbox = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
+  const board = new Board(FACTS, [mailbox], { now: () => nowMs });
+  return {
+    board,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}

@@ -1,0 +1,25 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { html } from "../../../src/observe/html.ts";
+
+describe("the HTML of the status page", () => {
+  test("takes whatever a sender wrote for text, in elements and in attributes", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const made = String(html`<p title="${text}">${text}</p>`);
+        expect(made.slice("<p title=".length, -"</p>".length)).not.toMatch(/<|'|"[^>]*"[^>]*"/);
+        expect(made).toMatch(/^<p title="[^"<]*">[^<]*<\/p>$/);
+      }),
+    );
+  });
+
+  test("shows what would turn text around, or break a line, as what it is", () => {
+    expect(String(html`${"exe.\u202Efdp\n"}`)).toBe("exe.\\u202efdp\\u000a");
+  });
+
+  test("joins lists, leaves out what is not there, and does not escape twice", () => {
+    expect(String(html`<ul>${["a<b", "c"].map((it) => html`<li>${it}</li>`)}</ul>${undefined}${0}`)).toBe(
+      "<ul><li>a&lt;b</li><li>c</li></ul>0",
+    );
+  });
+});

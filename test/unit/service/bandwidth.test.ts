@@ -1,0 +1,219 @@
+import { getEventListeners } from "node:events";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { makeTimetable } from "../../../src/base/timetable.ts";
+import { parseWindow } from "../../../src/config/weekly.ts";
+import type { BandwidthRule } from "../../../src/model/mailbox.ts";
+import { type Bandwidth, createBandwidth, rateAt } from "../../../src/service/bandwidth.ts";
+
+const KIB = 1024;
+const CHUNK_BYTES = 64 * KIB;
+
+let end: AbortController;
+let signal: AbortSignal;
+
+// A Monday, 07:00.
+const START_MS = Date.parse("2026-03-02T07:00Z");
+
+beforeEach(() => {
+  end = new AbortController();
+  signal = end.signal;
+  vi.useFakeTimers({ now: START_MS, toFake: ["Date", "setTimeout", "clearTimeout"] });
+});
+afterEach(() => {
+  end.abort();
+  vi.useRealTimers();
+});
+
+function always(bytesPerSecond: number | undefined): BandwidthRule[] {
+  return [{ at: undefined, bytesPerSecond }];
+}
+
+function during(window: string, bytesPerSecond: number | undefined): BandwidthRule {
+  const parsed = parseWindow(window);
+  if ("problem" in parsed) throw new Error(parsed.problem);
+  return { at: makeTimetable("UTC", parsed.value), bytesPerSecond };
+}
+
+/** Reads as fast as it may, as a download does, and counts. */
+function startDownload(bandwidth: Bandwidth, totalBytes = Number.POSITIVE_INFINITY, stop = signal) {
+  const download = { bytes: 0, largestTurn: 0, ended: Promise.resolve() };
+  const run = async () => {
+    while (download.bytes < totalBytes) {
+      for (let rest = Math.min(CHUNK_BYTES, totalBytes - download.bytes); rest > 0; ) {
+        const turn = await bandwidth.take(rest, stop);
+        rest -= turn;
+        download.bytes += turn;
+        download.largestTurn = Math.max(download.largestTurn, turn);
+      }
+    }
+  };
+  download.ended = run();
+  download.ended.catch(() => {});
+  return download;
+}
+
+describe("without a limit", () => {
+  test.each([[[]], [always(undefined)], [[during("sat", 1024)]]])("%j: bytes pass at once", (rules) => {
+    const bandwidth = createBandwidth(rules);
+    for (const bytes of [1, CHUNK_BYTES, 10 * CHUNK_BYTES]) expect(bandwidth.take(bytes, signal)).toBe(bytes);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("with a limit", () => {
+  test("downloads together reach it exactly, and each gets the same", async () => {
+    for (const rate of [KIB, 100 * KIB, 1024 * KIB, 100 * 1024 * KIB]) {
+      const bandwidth = createBandwidth(always(rate));
+      const stop = new AbortController();
+      const downloads = [1, 2, 3, 4].map(() =>
+        startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal),
+      );
+      await vi.advanceTimersByTimeAsync(10_000);
+      const bytes = downloads.map((download) => download.bytes);
+      const total = bytes.reduce((sum, each) => sum + each, 0);
+      expect(total).toBeLessThanOrEqual(rate * 10.25);
+      expect(total).toBeGreaterThan(rate * 9.75);
+      const turn = Math.max(...downloads.map(({ largestTurn }) => largestTurn));
+      expect(turn).toBeLessThanOrEqual(Math.min(CHUNK_BYTES, rate / 8));
+      expect(Math.max(...bytes) - Math.min(...bytes)).toBeLessThanOrEqual(turn);
+      stop.abort();
+    }
+  });
+
+  test("what was not used does not come back as more than a quarter of a second's worth", async () => {
+    const bandwidth = createBandwidth(always(1024 * KIB));
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    const download = startDownload(bandwidth);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(download.bytes).toBe(256 * KIB);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(download.bytes).toBeLessThanOrEqual(1280 * KIB);
+  });
+
+  test("whoever comes stands behind those who wait", async () => {
+    const bandwidth = createBandwidth(always(4 * KIB));
+    const order: string[] = [];
+    const take = async (name: string) => {
+      await bandwidth.take(KIB, signal);
+      order.push(name);
+    };
+    const all = ["a", "b", "c", "d"].map(take);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await Promise.all(all);
+    expect(order).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("a wait ends with its signal, leaves nothing behind, and the others move up", async () => {
+    const bandwidth = createBandwidth(always(KIB));
+    expect([bandwidth.take(128, signal), bandwidth.take(999, signal)]).toEqual([128, 128]);
+    const stop = new AbortController();
+    const stopped = bandwidth.take(128, stop.signal);
+    const next = bandwidth.take(128, signal);
+    stop.abort(new Error("told to stop"));
+    await expect(stopped).rejects.toThrow("told to stop");
+    await vi.advanceTimersByTimeAsync(125);
+    expect(await next).toBe(128);
+    await expect(bandwidth.take(128, stop.signal)).rejects.toThrow("told to stop");
+    expect(vi.getTimerCount()).toBe(0);
+    expect([stop.signal, signal].map((it) => getEventListeners(it, "abort").length)).toEqual([0, 0]);
+  });
+
+  test("the last one that is told to stop takes the timer along", async () => {
+    const bandwidth = createBandwidth(always(KIB));
+    const stop = new AbortController();
+    const download = startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(vi.getTimerCount()).toBe(1);
+    stop.abort();
+    await expect(download.ended).rejects.toThrow();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("it wakes up at most fifty times a second, however fast", async () => {
+    const set = vi.spyOn(globalThis, "setTimeout");
+    const stop = new AbortController();
+    const bandwidth = createBandwidth(always(500 * 1024 * KIB));
+    for (const _ of [1, 2, 3, 4]) startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(set.mock.calls.length).toBeLessThanOrEqual(51);
+    expect(set.mock.calls.length).toBeGreaterThan(10);
+    stop.abort();
+    set.mockRestore();
+  });
+
+  test("any downloads of any size get all their bytes, and no more than the rate", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: KIB, max: 10_000 * KIB }),
+        fc.array(fc.integer({ min: 1, max: 10_000 }), { minLength: 1, maxLength: 6 }),
+        async (rate, milliseconds) => {
+          const sizes = milliseconds.map((worth) => Math.ceil((rate * worth) / 1000));
+          const beganMs = Date.now();
+          const bandwidth = createBandwidth(always(rate));
+          const downloads = sizes.map((size) => startDownload(bandwidth, size));
+          await vi.runAllTimersAsync();
+          await Promise.all(downloads.map(({ ended }) => ended));
+          const total = sizes.reduce((sum, size) => sum + size, 0);
+          expect(downloads.map(({ bytes }) => bytes)).toEqual(sizes);
+          // One burst is there at the start; two shortest pauses are lost at most.
+          expect(total).toBeLessThanOrEqual(rate * ((Date.now() - beganMs) / 1000 + 0.25) + 1);
+          expect(Date.now() - beganMs).toBeLessThanOrEqual((total / rate) * 1000 + 2 * 20 + sizes.length);
+          expect(vi.getTimerCount()).toBe(0);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  test("a clock that jumps neither stops downloads nor lets a flood through", async () => {
+    const bandwidth = createBandwidth(always(100 * KIB));
+    const download = startDownload(bandwidth);
+    await vi.advanceTimersByTimeAsync(1_000);
+    for (const jumpMs of [-3_600_000, 86_400_000]) {
+      vi.setSystemTime(Date.now() + jumpMs);
+      const before = download.bytes;
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect(download.bytes - before).toBeLessThanOrEqual(225 * KIB);
+      expect(download.bytes - before).toBeGreaterThan(150 * KIB);
+    }
+  });
+});
+
+describe("with a timetable", () => {
+  test("a change counts for a download that runs", async () => {
+    const bandwidth = createBandwidth([
+      during("mon 07:00-07:01", 100 * KIB),
+      during("mon 07:01-07:02", 10 * KIB),
+      during("mon 07:03-07:04", 50 * KIB),
+    ]);
+    const download = startDownload(bandwidth, 8_000 * KIB);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(Math.abs(download.bytes - 6_025 * KIB)).toBeLessThan(50 * KIB);
+    const before = download.bytes;
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect(Math.abs(download.bytes - before - 600 * KIB)).toBeLessThan(30 * KIB);
+    // No rule fits from 07:02: the rest comes at once.
+    await vi.advanceTimersByTimeAsync(500);
+    expect(download.bytes).toBe(8_000 * KIB);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("a limit that begins later counts from then on", () => {
+    const bandwidth = createBandwidth([during("mon 08:00-09:00", 4 * KIB)]);
+    expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(CHUNK_BYTES);
+    vi.setSystemTime(START_MS + 3_600_000);
+    expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(KIB / 2);
+  });
+
+  test("the first rule that fits counts, until any of them may change", () => {
+    const rules = [during("mon 08:00-18:00", 2), during("06:00-20:00", 5), ...always(9)];
+    const at = (text: string) => rateAt(rules, Date.parse(text));
+    expect(at("2026-03-02T07:00Z")).toEqual({ bytesPerSecond: 5, untilMs: Date.parse("2026-03-02T08:00Z") });
+    expect(at("2026-03-02T12:00Z")).toEqual({ bytesPerSecond: 2, untilMs: Date.parse("2026-03-02T18:00Z") });
+    expect(at("2026-03-03T12:00Z")).toEqual({ bytesPerSecond: 5, untilMs: Date.parse("2026-03-03T20:00Z") });
+    expect(at("2026-03-03T23:00Z")).toEqual({ bytesPerSecond: 9, untilMs: Date.parse("2026-03-04T06:00Z") });
+    const none = { bytesPerSecond: Number.POSITIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
+    expect([rateAt([], 0), rateAt(always(undefined), 0)]).toEqual([none, none]);
+  });
+});
