@@ -13,9 +13,12 @@ import { collectTransfer } from "./collect/collect.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { type Desk, openDesk } from "./daemon/desk.ts";
+import { openDaemonHandoffs } from "./daemon/handoff.ts";
 import { openMailboxes, sourceOf } from "./daemon/mailboxes.ts";
 import { startObeying } from "./daemon/orders.ts";
+import { needsRestart } from "./daemon/reload.ts";
 import { type DaemonWatch, tellBoth } from "./daemon/watching.ts";
+import type { HandoffPatience } from "./handoff/port.ts";
 import { lockInbox } from "./inbox/lock.ts";
 import { joinMembers } from "./inbox/members.ts";
 import { openInbox } from "./inbox/open.ts";
@@ -40,7 +43,9 @@ export interface DaemonOptions {
   readonly graceMs: number;
   readonly watch: DaemonWatch;
   readonly clock?: Clock;
-  readonly patience?: Patience;
+  readonly patience?: Patience & { readonly handoff?: Partial<HandoffPatience> };
+  /** Tells of new settings: what of them can be applied while it runs is. */
+  readonly follow?: (apply: (next: Settings) => Promise<void>) => Promise<{ close(): Promise<void> }>;
 }
 
 export interface DaemonOutcome {
@@ -106,22 +111,29 @@ async function live(
   const receipts = await openReceipts(settings.work, { alone: !isShared, host: hostname(), nowMs });
   const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
   const passwords = await openPasswords(settings.state, nowMs);
-  const mailboxes = await openMailboxes(settings, scope, clock, watch, stop);
+  const { states: mailboxes, apply: applyMailboxes } = await openMailboxes(
+    settings,
+    scope,
+    clock,
+    watch,
+    stop,
+  );
   if (options.mode === "run") desk.current = await openDesk(settings, inbox, scope, clock, watch, stop);
   await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
-  const expected = scope.use(
-    await openExpected(
-      { folder: join(settings.work, "expected"), receipts, clock, watch },
-      settings.mailboxes,
-    ),
-    (it) => it.close(),
-  );
+  const expectedTools = { folder: join(settings.work, "expected"), receipts, clock, watch };
+  let expected = await openExpected(expectedTools, settings.mailboxes);
+  scope.use(undefined, () => expected.close());
   for (const { mailbox, rule, dueMs } of expected.overdue())
     desk.current?.watch.missed?.(mailbox, rule, dueMs);
   if (isShared) {
     const learn = () => learnUnfinished(receipts, mailboxes, () => {}).catch(() => {});
     scope.use(setInterval(learn, LEARN_EVERY_MS), (timer) => clearInterval(timer));
   }
+  const patience = options.patience?.handoff;
+  const surroundings = { members, receipts, inbox, clock, watch, stop, patience };
+  const handoff = () => collect.handoff;
+  const handoffs = await openDaemonHandoffs(settings, { ...surroundings, handoff });
+  scope.use(handoffs, (it) => it.close());
   const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
     opened.close(options.graceMs),
   );
@@ -134,12 +146,13 @@ async function live(
   diskFull.isPast(START);
   const heard = tellBoth(watch, () => ({ discovered: (receipt) => expected.discovered(receipt) }));
   const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull };
-  const collect: CollectTools = {
+  let collect: CollectTools = {
     inbox,
     receipts,
     passwords,
     limits: settings.limits,
     handoff: settings.handoff,
+    handoffs,
     clock,
     random: Math.random,
     patience: options.patience ?? PATIENCE,
@@ -175,7 +188,7 @@ async function live(
     (watcher) => watcher.close(),
   );
 
-  const orders = { receipts, inbox, passwords, queue, clock, watch };
+  const orders = { receipts, inbox, passwords, queue, handoffs, clock, watch };
   const { obey } = scope.use(await startObeying(orders, mailboxes, settings.work), (it) => it.close());
   desk.current?.obeyWith(obey);
   await obey();
@@ -184,15 +197,31 @@ async function live(
   if (options.mode === "once") {
     watch.ready();
     await runInParallel(POLLS_AT_ONCE, active, ({ name }) => pollByName(name, stop));
-    await Promise.race([queue.idle(), stopped(stop)]);
+    await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
   } else {
-    await queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
+    const schedule = ({ mailboxes: all }: Settings) =>
+      queue.schedule(
+        all.filter(({ paused }) => !paused).map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })),
+      );
+    handoffs.start();
+    await schedule(settings);
     watch.ready();
+    const follower = await options.follow?.(async (next) => {
+      await applyMailboxes(next.mailboxes);
+      await learnUnfinished(receipts, mailboxes, () => {});
+      await expected.close();
+      expected = await openExpected(expectedTools, next.mailboxes);
+      collect = { ...collect, limits: next.limits, handoff: next.handoff };
+      desk.current?.mailboxesChanged(next.mailboxes);
+      await schedule(next);
+      watch.reloaded(next.mailboxes.length, needsRestart(settings, next));
+    });
+    scope.use(follower, (it) => it?.close());
     await stopped(stop);
   }
   const [unfinished, kept] = await Promise.all([receipts.openNames(), readdir(inbox.quarantine)]);
   const unusable = [...mailboxes.values()].reduce((sum, { complaints }) => sum + complaints.size, 0);
-  return { failedPolls, unsettled: unfinished.length + kept.length + unusable };
+  return { failedPolls, unsettled: unfinished.length + kept.length + unusable + handoffs.failing() };
 }
 
 /** One service for all: where it asks for fewer requests, all of them wait. */

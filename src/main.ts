@@ -55,6 +55,8 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",
   ORDER_IMPOSSIBLE: "usage",
+  COMMAND_FAILED: "attention",
+  WEBHOOK_FAILED: "attention",
   CLAIM_LOST: "failed",
   UNEXPECTED: "failed",
   STOPPED: "interrupted",
@@ -66,12 +68,17 @@ const LINGER = { checkMs: 500, mostMs: 5_000 } as const;
 process.exitCode = EXIT.failed;
 
 const stop = new AbortController();
+let reload: (() => void) | undefined;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
+    if (signal === "SIGHUP" && reload !== undefined && !stop.signal.aborted) return reload();
     if (stop.signal.aborted) process.exit(EXIT.interrupted);
     stop.abort(new Error(`${signal} received`));
   });
 }
+const onReload: Context["onReload"] = (listener) => {
+  reload = listener;
+};
 
 // Whoever reads our output may stop early, as `head` does: that is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -82,7 +89,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
-process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal }, argv)];
+process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal, onReload }, argv)];
 
 // Nothing that a library left open may keep the process, and who was told to stop does not wait for a reader for ever.
 let lingeredMs = 0;

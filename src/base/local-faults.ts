@@ -68,6 +68,18 @@ export const LOCAL_FAULTS = {
     happened: "That cannot be done with this transfer now",
     advice: "Look at it with inlet status first. Nothing was changed.",
   },
+  COMMAND_FAILED: {
+    verdict: "retry",
+    happened: "The command after the delivery failed",
+    advice:
+      "The folder stays delivered. See in the log what it printed; inlet retry runs it again at once, also after it was given up.",
+  },
+  WEBHOOK_FAILED: {
+    verdict: "retry",
+    happened: "The webhook did not accept the news of the delivery",
+    advice:
+      "The folder stays delivered. Look at the receiver; inlet retry sends it again at once, also after it was given up.",
+  },
   CLAIM_LOST: {
     verdict: "retry",
     happened: "Another worker has taken this transfer over",

@@ -8,6 +8,8 @@ export interface Context {
   readonly stderr: NodeJS.WriteStream;
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
+  /** From now on SIGHUP asks for this, and does not stop the program. */
+  onReload(listener: () => void): void;
 }
 
 /** How a command ended that did not throw. `usage`: what it was given, or the configuration, has to change. */

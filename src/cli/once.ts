@@ -12,14 +12,16 @@ interface OnceOptions extends DaemonCommandOptions {
   readonly json?: boolean;
 }
 
+const USUAL_LEVEL = "warn";
+
 export function define(command: Command, run: Run): void {
-  addDaemonOptions(command, "warn")
+  addDaemonOptions(command, USUAL_LEVEL)
     .option("--json", "print what became of each transfer as JSON")
     .action((options: OnceOptions) => run((context) => collectOnce(context, options)));
 }
 
 async function collectOnce(context: Context, options: OnceOptions): Promise<Outcome> {
-  const { settings, log } = await prepareDaemon(context, options, context.stderr);
+  const { settings, log } = await prepareDaemon(context, options, context.stderr, USUAL_LEVEL);
   const last = new Map<string, Receipt>();
   const { failedPolls, unsettled } = await runDaemon(settings, {
     mode: "once",

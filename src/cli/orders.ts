@@ -2,14 +2,17 @@
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
+import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Action } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { giveOrder } from "../receipts/orders.ts";
+import { nameOf } from "../receipts/places.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { findTransfer } from "./finding.ts";
+import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { untilTaken } from "./taking.ts";
 
@@ -23,7 +26,7 @@ interface OrderOptions {
 /** What each means, and what has to be weighed before; the latter is asked. */
 const MEANING: Readonly<Record<Action, { readonly help: string; readonly question?: string }>> = {
   retry: {
-    help: "A transfer that waits is tried at once. One in quarantine is collected again, from the start, and proven as any other.",
+    help: "A transfer that waits is tried at once. One in quarantine is collected again, from the start, and proven as any other. For one that was delivered, the command and the webhook are tried again that have failed.",
   },
   release: {
     help: "A transfer in quarantine is collected once more and delivered on your word: limits and checksums do not keep it back, and its manifest says that nothing is verified. The service must still have it.",
@@ -42,9 +45,8 @@ const MEANING: Readonly<Record<Action, { readonly help: string; readonly questio
 export function define(command: Command, run: Run): void {
   const action = command.name() as Action;
   const { help, question } = MEANING[action];
-  command
+  addConfig(command)
     .argument("<tracking-id>", "which transfer")
-    .option("--config <file>", "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
     .option("--mailbox <name>", "which mailbox, where several received it")
     .option("--json", "print the receipt afterwards as JSON");
   if (question !== undefined) command.option("--yes", "do it without asking");
@@ -67,7 +69,8 @@ async function order(
   const { config: path } = options;
   const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
   const receipt = await findTransfer(settings, trackingId, options.mailbox);
-  const objection = objectionTo(action, receipt);
+  const isHandedOver = !(await hasOpenSteps(settings.work, nameOf(receipt)));
+  const objection = objectionTo(action, receipt, isHandedOver);
   if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: objection });
   if (!(await isMeant(context, action, receipt, options))) {
     say(context, "Nothing was changed.");

@@ -9,6 +9,7 @@ import { readSecret } from "./api/session.ts";
 import { askHidden } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { findTransfer } from "./finding.ts";
+import { addConfig } from "./options.ts";
 import { say } from "./printing.ts";
 import { untilTaken } from "./taking.ts";
 
@@ -19,9 +20,8 @@ interface PasswordOptions {
 }
 
 export function define(command: Command, run: Run): void {
-  command
+  addConfig(command)
     .argument("<tracking-id>", "which transfer")
-    .option("--config <file>", "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
     .option("--mailbox <name>", "which mailbox, where several received it")
     .option("--password-file <file>", "read it from a file, or from standard input with -")
     .addHelpText(

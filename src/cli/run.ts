@@ -1,22 +1,56 @@
 /** `run`: the daemon, until it is told to stop. */
 import type { Command } from "commander";
-import { runDaemon } from "../daemon.ts";
+import { followSettings } from "../config/watch.ts";
+import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { addDaemonOptions, type DaemonCommandOptions, GRACE_MS, prepareDaemon } from "./starting.ts";
+import {
+  addDaemonOptions,
+  type DaemonCommandOptions,
+  GRACE_MS,
+  type Prepared,
+  prepareDaemon,
+} from "./starting.ts";
 import { tellLog } from "./telling.ts";
 
+const USUAL_LEVEL = "info";
+
 export function define(command: Command, run: Run): void {
-  addDaemonOptions(command, "info").action((options: DaemonCommandOptions) =>
-    run((context) => serve(context, options)),
-  );
+  addDaemonOptions(command, USUAL_LEVEL)
+    .addHelpText(
+      "after",
+      "\nSIGTERM stops it; SIGHUP, or a change of the file, has it read the configuration again.",
+    )
+    .action((options: DaemonCommandOptions) => run((context) => serve(context, options)));
 }
 
 async function serve(context: Context, options: DaemonCommandOptions): Promise<Outcome> {
-  const { settings, log } = await prepareDaemon(context, options, context.stdout);
+  const prepared = await prepareDaemon(context, options, context.stdout, USUAL_LEVEL);
+  const { settings, log } = prepared;
   const { source: config, inbox, mailboxes } = settings;
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
-  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch: tellLog(log) });
+  const watch = tellLog(log);
+  const follow = followWith(context, prepared, watch);
+  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, follow });
   log.info("stopped");
   return "fine";
+}
+
+function followWith(
+  context: Context,
+  { settings, log, load, levelOf }: Prepared,
+  watch: DaemonOptions["watch"],
+): NonNullable<DaemonOptions["follow"]> {
+  const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
+  return async (apply) => {
+    const followed = await followSettings(file, load, {
+      async changed(next) {
+        await apply(next);
+        log.level = levelOf(next);
+      },
+      refused: (fault) => watch.reloadRefused(fault),
+    });
+    context.onReload(() => void followed.reload());
+    return followed;
+  };
 }

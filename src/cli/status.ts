@@ -6,6 +6,7 @@ import type { Settings } from "../config/settings.ts";
 import type { Status } from "../model/status.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { askDaemon } from "./daemon-api.ts";
+import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { peekStatus } from "./status-peek.ts";
 import { formatStatus } from "./status-text.ts";
@@ -20,8 +21,7 @@ interface StatusOptions {
 const REDRAW_MS = 1_000;
 
 export function define(command: Command, run: Run): void {
-  command
-    .option("--config <file>", "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+  addConfig(command)
     .option("--json", "print it as JSON")
     .option("--watch", "stay, and draw it again every second")
     .option("--health", "only say whether a daemon runs that is able to work: exit code 0, or 1 if not")

@@ -3,10 +3,12 @@ import type { Fault } from "../base/faults.ts";
 import type { DaemonWatch } from "../daemon.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
 import type { Log } from "../observe/log.ts";
+import { tellHandoff } from "./telling-handoff.ts";
 
 export function tellLog(log: Log): DaemonWatch {
   const told = new Told();
   return {
+    ...tellHandoff(log),
     ready: () => log.info("ready"),
     clientIdMade: (origin, file) =>
       log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
@@ -18,6 +20,13 @@ export function tellLog(log: Log): DaemonWatch {
     queueBack: (lostForMs) => log.info(pausedFor(lostForMs), "the queue can be reached again"),
     queueForgets: (policy) =>
       log.warn({ policy }, "Redis may forget jobs: set its maxmemory-policy to noeviction"),
+    reloaded: (mailboxes, waiting) =>
+      log[waiting.length > 0 ? "warn" : "info"](
+        { mailboxes, ...(waiting.length > 0 ? { needsRestart: waiting } : {}) },
+        "the configuration was reloaded",
+      ),
+    reloadRefused: (fault) =>
+      log.error({ fault }, "the configuration was refused: the old one stays in force"),
     pageOpened: (address) => log.info({ address }, "the status page is open"),
     pageFailed: (address, reason) =>
       log.warn({ address, reason }, "the status page cannot be opened, and is tried again"),

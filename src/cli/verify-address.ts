@@ -16,7 +16,7 @@ import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { handOverState } from "./state-owner.ts";
+import { asOwnerOf } from "./state-owner.ts";
 
 interface VerifyAddressOptions {
   readonly config?: string;
@@ -64,7 +64,7 @@ async function verifyAddress(
     );
   }
   const tokensFolder = join(settings.state, "tokens");
-  await makeFolderDurably(tokensFolder, 0o700);
+  await asOwnerOf(settings.state, () => makeFolderDurably(tokensFolder, 0o700));
   const service = openClient(described, await clientIdOf(settings, mailbox, context.stop));
   try {
     const tokens = new Tokens(mailbox, service, undefined, tokensFolder, systemClock);
@@ -72,7 +72,9 @@ async function verifyAddress(
       await service.mailVerificationCode(email, context.stop);
       say(context, `A code is on its way to ${email}.`);
     }
-    await redeem(context, mailbox, tokens, options);
+    await redeem(context, mailbox, options, (code) =>
+      asOwnerOf(settings.state, () => tokens.redeem(code, context.stop)),
+    );
     const until = tokens.validUntilMs;
     const validUntil = until === undefined ? undefined : new Date(until).toISOString();
     if (options.json) printJson(context, { mailbox: name, email, verified: true, validUntil });
@@ -84,7 +86,6 @@ async function verifyAddress(
     return "fine";
   } finally {
     await service.close();
-    await handOverState(settings.state);
   }
 }
 
@@ -93,15 +94,16 @@ async function clientIdOf(
   { service }: MailboxSettings,
   signal: AbortSignal,
 ): Promise<Secret> {
-  return (await service.clientId?.read(signal)) ?? (await keepClientId(state)).clientId;
+  if (service.clientId !== undefined) return service.clientId.read(signal);
+  return (await asOwnerOf(state, () => keepClientId(state))).clientId;
 }
 
 /** A person may mistype; a program is not asked twice. */
 async function redeem(
   context: Context,
   { name, email }: MailboxSettings,
-  tokens: Tokens,
   { codeFile }: VerifyAddressOptions,
+  hand: (code: Secret) => Promise<void>,
 ): Promise<void> {
   const isTyped = codeFile === undefined && canAsk(context);
   for (let tries = 1; ; tries++) {
@@ -114,7 +116,7 @@ async function redeem(
       throw invalid(`no code was given. When it has come: inlet verify-address ${name} --code-file FILE`);
     }
     try {
-      return await tokens.redeem(code, context.stop);
+      return await hand(code);
     } catch (error) {
       const isRefused = error instanceof Fault && error.code === "TOKEN_REFUSED";
       if (!isRefused || !isTyped || tries === TRIES) throw error;

@@ -11,6 +11,7 @@ import { isFinal, type Receipt } from "../model/receipt.ts";
 import { deliver, finishContent, resumeDelivery } from "./deliver.ts";
 import { type FetchContext, fetchFiles } from "./fetch.ts";
 import { fetchZip } from "./fetch-zip.ts";
+import { verifiedOf } from "./manifest.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
@@ -81,9 +82,9 @@ async function collect(
   vanished: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const { folder } = record.receipt;
-  if (record.receipt.state === "delivering" && folder !== undefined) {
-    return resumeDelivery(tools, source, record, folder);
+  const { folder: begun, verified } = record.receipt;
+  if (record.receipt.state === "delivering" && begun !== undefined) {
+    return resumeDelivery(tools, source, record, { folder: begun, verified });
   }
   if (vanished) {
     if (await endIfGone(tools, source, record, signal)) return;
@@ -99,7 +100,8 @@ async function collect(
   await finishContent(tools, record, plan, { digests, message, subject: transfer.subject });
   if (!record.receipt.released) demandVerification(plan, mailbox.verify);
   signal.throwIfAborted();
-  await deliver(tools, source, record, layoutOf(tools, source, record.receipt, transfer));
+  const folder = layoutOf(tools, source, record.receipt, transfer);
+  await deliver(tools, source, record, { folder, verified: verifiedOf(plan) });
 }
 
 /** Room first, then the bytes: by the planned way, or, where the ZIP is not what it should be, by single files. */

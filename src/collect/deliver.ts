@@ -12,6 +12,7 @@ import {
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { runInParallel } from "../base/parallel.ts";
+import type { Receipt } from "../model/receipt.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
 import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
 import type { Record } from "./record.ts";
@@ -50,12 +51,15 @@ async function syncFolders(content: string): Promise<void> {
   }
 }
 
+/** What is delivered: where to, and what its manifest says. */
+type Target = Pick<Receipt, "verified"> & { readonly folder: string };
+
 /** Receipt `delivering`, one rename, receipt `delivered`. Throws `CLAIM_LOST` where somebody else has the content now. */
 export async function deliver(
   tools: CollectTools,
   source: StagedSource,
   record: Record,
-  folder: string,
+  { folder, verified }: Target,
 ): Promise<void> {
   const { inbox, handoff } = tools;
   const content = join(source.stage.folder, CONTENT);
@@ -64,14 +68,14 @@ export async function deliver(
     const target = join(inbox.root, free);
     await makeFolderDurably(dirname(target), handoff.folderMode);
     if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
-      await record.enter("delivering", { folder: free });
+      await record.enter("delivering", { folder: free, verified });
     }
     await renameDurably(content, target).catch(async (error: unknown) => {
       const isRename = error instanceof Error && "syscall" in error && error.syscall === "rename";
       if (!isRename || (await exists(content))) throw error;
       throw new Fault("CLAIM_LOST", { detail: record.receipt.trackingId });
     });
-    await finish(tools, source, record);
+    await finish(tools, source, record, false);
   } catch (error) {
     throw faultOfDisk(error, join(inbox.root, folder));
   }
@@ -85,18 +89,22 @@ export async function resumeDelivery(
   tools: CollectTools,
   source: StagedSource,
   record: Record,
-  folder: string,
+  target: Target,
 ): Promise<void> {
-  if (await exists(join(source.stage.folder, CONTENT))) return deliver(tools, source, record, folder);
-  await finish(tools, source, record);
+  if (await exists(join(source.stage.folder, CONTENT))) return deliver(tools, source, record, target);
+  await finish(tools, source, record, true);
 }
 
+/** What follows is on the disk before the receipt says that there is nothing left to do. */
 async function finish(
-  { passwords, inbox }: CollectTools,
+  { passwords, inbox, handoffs }: CollectTools,
   { stage, mailbox }: StagedSource,
   record: Record,
+  isResumed: boolean,
 ): Promise<void> {
+  await handoffs.note(record.receipt, isResumed);
   await record.enter("delivered");
+  handoffs.begin(record.receipt);
   await stage.clear();
   // Where it was before an operator vouched for it.
   await rm(join(inbox.quarantine, record.key), { recursive: true, force: true });

@@ -1,5 +1,5 @@
 /** What stands beside the files in a delivered folder: the manifest, and sums that sha256sum can check. */
-import type { Receipt } from "../model/receipt.ts";
+import type { Receipt, Verified } from "../model/receipt.ts";
 import { MESSAGE, type Plan } from "./plan.ts";
 
 const MANIFEST_VERSION = 1;
@@ -32,10 +32,14 @@ export function formatManifest(receipt: Receipt, plan: Plan, received: Received)
     subject: received.subject,
     received: receipt.at.discovered,
     expires,
-    verified: files.every((file) => file.verified) ? "all" : "none",
+    verified: verifiedOf(plan),
     files,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
+export function verifiedOf({ files }: Plan): Verified {
+  return files.every(({ checksums }) => checksums.length > 0) ? "all" : "none";
 }
 
 /** Names are safe ones, so none needs the escapes of that format. */

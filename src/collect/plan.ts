@@ -58,7 +58,8 @@ export function planTransfer(
       detail: `${announced} bytes, and ${limits.maxTransferBytes} are allowed`,
     });
   }
-  const reserved = [MANIFEST, SUMS, MESSAGE, ...(handoff.marker === undefined ? [] : [handoff.marker])];
+  const said = [handoff.marker, handoff.acknowledgement].filter((name) => name !== undefined);
+  const reserved = [MANIFEST, SUMS, MESSAGE, ...said];
   const names = inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
   return {

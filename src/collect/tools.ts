@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
+import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox, Stage } from "../inbox/port.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { Receipt } from "../model/receipt.ts";
@@ -17,6 +18,7 @@ export interface CollectTools {
   readonly passwords: Passwords;
   readonly limits: Limits;
   readonly handoff: Handoff;
+  readonly handoffs: Pick<Handoffs, "note" | "begin">;
   readonly clock: Clock;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;

@@ -14,6 +14,7 @@ import { SCHEMA } from "./schema.ts";
 import { parseService, type ServiceLayer } from "./service.ts";
 import type { ServiceSettings, Settings } from "./settings.ts";
 import { parseTimezone } from "./times.ts";
+import { parseWebhook } from "./webhook.ts";
 
 export interface LoadOptions extends DraftOptions {
   /** Whose settings: decides where the state folder is, where none is named. */
@@ -36,8 +37,9 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     queue: await parseQueue(draft),
     mailboxes: await parseMailboxes(zone, draft),
     limits: parseLimits(zone, draft),
-    handoff: parseHandoff(draft),
+    handoff: { ...parseHandoff(draft), webhook: await parseWebhook(draft) },
     http: await parseHttp(draft),
+    logLevel: draft.raw.log?.level,
   };
   draft.problems.throwIfAny();
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };

@@ -10,6 +10,7 @@ export interface RawSettings {
   readonly redis?: RawRedis;
   readonly role?: "all" | "worker" | "scheduler";
   readonly http?: RawHttp;
+  readonly log?: { readonly level?: string };
   /** With holes where an entry was refused, so that the others keep their numbers. */
   readonly mailboxes?: readonly (RawMailbox | undefined)[];
   readonly limits?: {
@@ -21,11 +22,25 @@ export interface RawSettings {
     /** With holes, as the mailboxes. */
     readonly bandwidth?: string | readonly ({ readonly at?: string; readonly rate?: string } | undefined)[];
   };
-  readonly handoff?: {
-    readonly fileMode?: string | number;
-    readonly folderMode?: string | number;
-    readonly marker?: string;
+  readonly handoff?: RawHandoff;
+}
+
+interface RawHandoff {
+  readonly fileMode?: string | number;
+  readonly folderMode?: string | number;
+  readonly marker?: string;
+  /** With holes, as the mailboxes. */
+  readonly command?: readonly (string | undefined)[];
+  readonly commandTimeout?: string;
+  readonly webhook?: {
+    readonly url?: string;
+    readonly secret?: RawSecret;
+    readonly timeout?: string;
+    readonly allowHttp?: boolean;
   };
+  readonly acknowledgement?: string;
+  readonly expectWithin?: string;
+  readonly keep?: { readonly collected?: string; readonly uncollected?: string };
 }
 
 interface RawHttp {

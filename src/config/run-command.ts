@@ -1,5 +1,6 @@
 /** Runs a program for what it prints: without a shell, for a limited time, and without its complaints. */
 import { spawn } from "node:child_process";
+import { describeStartFailure, signalGroup } from "../base/process-group.ts";
 import type { Environment } from "./environment.ts";
 
 export type Outcome = { readonly bytes: Uint8Array } | { readonly why: string };
@@ -24,7 +25,7 @@ export async function runCommand(
 
   const giveUp = (why: string): void => {
     child.stdout.destroy();
-    killGroup(child.pid);
+    signalGroup(child.pid, "SIGKILL");
     resolve({ why });
   };
   const stop = (): void => giveUp("was stopped");
@@ -36,7 +37,7 @@ export async function runCommand(
     if (length > mostBytes) giveUp(`printed more than ${mostBytes / 1024} KiB`);
     else chunks.push(chunk);
   });
-  child.once("error", (error) => resolve({ why: describeStart(error) }));
+  child.once("error", (error) => resolve({ why: describeStartFailure(error) }));
   child.once("close", (code, killedBy) => {
     if (code === 0) resolve({ bytes: Buffer.concat(chunks) });
     else resolve({ why: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` });
@@ -54,17 +55,4 @@ function start([program, ...args]: readonly [string, ...string[]], env: Environm
     // An argument that no program can be given, such as one with a NUL; the message would quote it.
     return undefined;
   }
-}
-
-/** It may have ended a moment ago. */
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {}
-}
-
-function describeStart(error: NodeJS.ErrnoException): string {
-  if (error.code === "ENOENT") return "was not found";
-  return error.code === "EACCES" ? "may not be run by this user" : `could not be started (${error.code})`;
 }

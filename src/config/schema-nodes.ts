@@ -1,5 +1,5 @@
 /** The building blocks of the schema: what a key may hold, in the words that messages, editors and documents share. */
-import { DURATION_PATTERN, MODE_PATTERN, SIZE_PATTERN } from "./units.ts";
+import { DURATION_PATTERN, LONG_DURATION_PATTERN, MODE_PATTERN, SIZE_PATTERN } from "./units.ts";
 
 type SchemaType = "string" | "integer" | "boolean" | "object" | "array";
 
@@ -37,6 +37,12 @@ export const DURATION = {
   type: "string",
   title: "a duration such as 250ms, 30s, 5m or 1h",
   pattern: DURATION_PATTERN,
+} as const satisfies SchemaNode;
+
+export const LONG_DURATION = {
+  type: "string",
+  title: "forever, or a duration such as 30m, 12h or 7d",
+  pattern: `^forever$|${LONG_DURATION_PATTERN}`,
 } as const satisfies SchemaNode;
 
 export const SIZE = {

@@ -1,7 +1,8 @@
 /** The configuration as it may be written: every key, what it holds, what it means, what counts where it is absent. */
 
+import { HANDOFF } from "./schema-handoff.ts";
 import { HTTP } from "./schema-http.ts";
-import { DURATION, MODE, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
+import { DURATION, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
 import { QUEUE, REDIS, ROLE } from "./schema-redis.ts";
 import { SERVICE_KEYS } from "./schema-service.ts";
 import { BANDWIDTH, EXPECT, QUIET, TIMEZONE } from "./schema-times.ts";
@@ -144,24 +145,19 @@ const LIMITS = {
   description: "How much at once, and how much at all.",
 } as const satisfies SchemaNode;
 
-const HANDOFF = {
+const LOG = {
   type: "object",
   title: "a group of keys",
   properties: {
-    fileMode: { ...MODE, default: "0640", description: "Permissions of delivered files." },
-    folderMode: { ...MODE, default: "0750", description: "Permissions of delivered folders." },
-    marker: {
+    level: {
       type: "string",
-      title: "none or a plain file name",
-      pattern: "^(?!\\.{1,2}$)[^\\u0000-\\u001f/\\\\]+$",
-      maxLength: 200,
-      default: "none",
+      enum: ["debug", "info", "warn", "error"],
       description:
-        "The name of an empty file that is written last inside each delivered folder, for consumers that wait for one, or `none`. Not needed to see whole folders: a folder appears in one piece.",
+        "How much `run` and `once` log. Where absent: `info` for `run`, `warn` for `once`. `--log-level` wins over it.",
     },
   },
   additionalProperties: false,
-  description: "How delivered folders are left for whoever takes them.",
+  description: "The log.",
 } as const satisfies SchemaNode;
 
 export const SCHEMA = {
@@ -204,6 +200,7 @@ export const SCHEMA = {
     limits: LIMITS,
     handoff: HANDOFF,
     http: HTTP,
+    log: LOG,
   },
   required: ["inbox", "mailboxes"],
   additionalProperties: false,

@@ -15,6 +15,8 @@ export interface Settings {
   readonly handoff: Handoff;
   /** `undefined`: there is no status page. */
   readonly http: HttpSettings | undefined;
+  /** Where it says nothing, each command has its own. */
+  readonly logLevel?: string | undefined;
   /** What is allowed but should be mended, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
 }

@@ -2,6 +2,7 @@
 
 /** What can be read, as the schema says it. Zero is no duration, and a size or mode cannot be negative. */
 export const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
+export const LONG_DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h|d)$";
 export const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
 export const RATE_PATTERN = "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$";
 export const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
@@ -9,17 +10,34 @@ export const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
 /** Longer ones would overflow the timers of the runtime, and nobody means them. */
 const LONGEST_DURATION_MS = 24 * 3_600_000;
 
-const DURATION_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const LONGEST_LONG_MS = 3_650 * 24 * 3_600_000;
+
+const DURATION_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 24 * 3_600_000,
+};
 const DECIMAL = 1_000;
 const BINARY = 1_024;
 const POWERS = ["", "K", "M", "G", "T"];
 
 /** `1.5s` → 1500. `undefined` for what is no duration, or longer than a day. */
 export function parseDuration(text: string): number | undefined {
-  if (!new RegExp(DURATION_PATTERN, "u").test(text)) return undefined;
+  return countTime(text, DURATION_PATTERN, LONGEST_DURATION_MS);
+}
+
+/** `7d` → 604800000: for what no timer waits for. `undefined` for what is no duration, or longer than ten years. */
+export function parseLongDuration(text: string): number | undefined {
+  return countTime(text, LONG_DURATION_PATTERN, LONGEST_LONG_MS);
+}
+
+function countTime(text: string, pattern: string, longestMs: number): number | undefined {
+  if (!new RegExp(pattern, "u").test(text)) return undefined;
   const [, count = "", unit = ""] = /^([\d.]+)(\w+)$/.exec(text) ?? [];
   const durationMs = Math.max(1, Math.round(Number(count) * (DURATION_MS[unit] ?? Number.NaN)));
-  return durationMs <= LONGEST_DURATION_MS ? durationMs : undefined;
+  return durationMs <= longestMs ? durationMs : undefined;
 }
 
 /** `10MiB` → 10485760, `1GB` → 1000000000, `512` → 512. `undefined` for what is no size, or cannot be counted. */

@@ -2,11 +2,13 @@
 import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
+import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/candidates.ts";
 import { giveOrder } from "../receipts/orders.ts";
+import { nameOf } from "../receipts/places.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 
 /** `undefined` where the page is for reading only. */
@@ -23,7 +25,8 @@ export async function openActions(
     sessions: new Sessions({ token: await http.token?.read(stop), clock }),
     async order(order) {
       const receipt = isOurs(order.mailbox) ? await find(order) : undefined;
-      const objection = objectionTo(order.action, receipt);
+      const isHandedOver = !(await hasOpenSteps(work, nameOf(order)));
+      const objection = objectionTo(order.action, receipt, isHandedOver);
       if (objection !== undefined) return `Nothing was done with ${order.trackingId}: ${objection}.`;
       await giveOrder(work, order);
       await obey();

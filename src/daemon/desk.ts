@@ -27,6 +27,8 @@ export interface Desk {
   polled(state: MailboxState, isGood: boolean, seconds: number): void;
   /** From now on the page knows what is unfinished, and how much waits. */
   attach(queue: JobQueue, listUnfinished: () => Promise<readonly Receipt[]>): Promise<void>;
+  /** These are the mailboxes from now on. */
+  mailboxesChanged(mailboxes: Settings["mailboxes"]): void;
   /** From now on orders that are given through the page are carried out at once, and not only soon. */
   obeyWith(obey: () => Promise<void>): void;
 }
@@ -72,6 +74,10 @@ export async function openDesk(
     polled(state, isGood, seconds) {
       board.tokenValidUntil(state.mailbox.name, state.tokens.validUntilMs);
       metrics.polled(state.mailbox.name, isGood ? "ok" : "failed", seconds);
+    },
+    mailboxesChanged(mailboxes) {
+      board.setMailboxes(mailboxes);
+      metrics.setMailboxes(mailboxes.map(({ name }) => name));
     },
     obeyWith(given) {
       obey = given;
@@ -133,5 +139,19 @@ function watchFor(board: Board, metrics: Metrics): Partial<DaemonWatch> {
     queueBack: () => board.troubleEnded("queue"),
     missed: (mailbox, { described }, dueMs) => board.missed(mailbox, described, dueMs),
     arrived: (mailbox, { described }) => board.arrived(mailbox, described),
+    handedOver(delivered, step) {
+      board.handoffs.handedOver(delivered, step);
+      metrics.handoffs.tried(step, "ok");
+    },
+    handoffFailed(delivered, step, { message }, { willRetry }) {
+      board.handoffs.failed(delivered, step, message, willRetry);
+      metrics.handoffs.tried(step, "failed");
+    },
+    uncollected: (delivered) => board.handoffs.uncollected(delivered),
+    collected: (delivered) => board.handoffs.collected(delivered),
+    handoffsSeen(summary) {
+      board.handoffs.seen(summary);
+      metrics.handoffs.seen(summary);
+    },
   };
 }

@@ -1,4 +1,5 @@
 /** The mailboxes with their services and tokens: one client per service, however many mailboxes share it. */
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
@@ -9,7 +10,7 @@ import { findLink } from "../mailbox/links.ts";
 import { findState } from "../mailbox/reconcile.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
-import { type Bandwidth, createBandwidth } from "../service/bandwidth.ts";
+import { createBandwidth } from "../service/bandwidth.ts";
 import { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { DaemonWatch } from "./watching.ts";
@@ -17,42 +18,69 @@ import type { DaemonWatch } from "./watching.ts";
 /** Beside those for downloads. */
 const POLL_CONNECTIONS = 4;
 
+export interface Mailboxes {
+  /** By name. Changes with the settings; whoever works on a transfer keeps what was true when it began. */
+  readonly states: ReadonlyMap<string, MailboxState>;
+  /** From now on these are the mailboxes. Throws `SECRET_UNREADABLE`, and then nothing has changed. */
+  apply(mailboxes: readonly MailboxSettings[]): Promise<void>;
+}
+
 export async function openMailboxes(
   settings: Settings,
   scope: Scope,
   clock: Clock,
   watch: Pick<DaemonWatch, "clientIdMade">,
   stop: AbortSignal,
-): Promise<Map<string, MailboxState>> {
+): Promise<Mailboxes> {
   const folder = join(settings.state, "tokens");
-  const mailboxes = new Map<string, MailboxState>();
-  const services = new Map<MailboxSettings["service"], ServicePort>();
-  const bandwidth = createBandwidth(settings.limits.bandwidth ?? [], clock);
-  for (const mailbox of settings.mailboxes) {
-    const described = mailbox.service;
-    const service =
-      services.get(described) ??
-      scope.use(await open(described, settings, bandwidth, watch, stop), (it) => it.close());
-    services.set(described, service);
-    const tokens = new Tokens(mailbox, service, described.token, folder, clock);
-    mailboxes.set(mailbox.name, new MailboxState(mailbox, service, tokens));
-  }
-  return mailboxes;
+  const { limits } = settings;
+  const bandwidth = createBandwidth(limits.bandwidth ?? [], clock);
+  const connections = limits.transfers * limits.filesPerTransfer + POLL_CONNECTIONS;
+  const services = new Map<string, ServicePort>();
+  const states = new Map<string, MailboxState>();
+
+  /** Those that no mailbox uses any more stay open until the end: a download may run. */
+  const serviceFor = async (described: MailboxSettings["service"]): Promise<ServicePort> => {
+    const own = described.clientId === undefined ? await keepClientId(settings.state) : undefined;
+    if (own?.made === true) watch.clientIdMade(described.baseUrl.origin, own.path);
+    const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");
+    const key = fingerprint(described, clientId);
+    const known = services.get(key);
+    if (known !== undefined) return known;
+    const opened = openService({ ...described, clientId, connections, idListForm: "repeat", bandwidth });
+    services.set(
+      key,
+      scope.use(opened, (it) => it.close()),
+    );
+    return opened;
+  };
+
+  const apply = async (mailboxes: readonly MailboxSettings[]): Promise<void> => {
+    const found = new Map<MailboxSettings["service"], ServicePort>();
+    for (const { service } of mailboxes) {
+      if (!found.has(service)) found.set(service, await serviceFor(service));
+    }
+    const wanted = new Set(mailboxes.map(({ name }) => name));
+    for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
+    for (const mailbox of mailboxes) {
+      const service = found.get(mailbox.service) as ServicePort;
+      const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, clock);
+      const known = states.get(mailbox.name);
+      const next = new MailboxState(mailbox, service, tokens);
+      if (known?.service === service && known.mailbox.email === mailbox.email) next.inherit(known);
+      states.set(mailbox.name, next);
+    }
+  };
+
+  await apply(settings.mailboxes);
+  return { states, apply };
 }
 
-/** One client per service, however many mailboxes share it. */
-async function open(
-  described: MailboxSettings["service"],
-  { state, limits }: Settings,
-  bandwidth: Bandwidth,
-  watch: Pick<DaemonWatch, "clientIdMade">,
-  stop: AbortSignal,
-): Promise<ServicePort> {
-  const own = described.clientId === undefined ? await keepClientId(state) : undefined;
-  if (own?.made === true) watch.clientIdMade(described.baseUrl.origin, own.path);
-  const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");
-  const connections = limits.transfers * limits.filesPerTransfer + POLL_CONNECTIONS;
-  return openService({ ...described, clientId, connections, idListForm: "repeat", bandwidth });
+/** The same for services that are reached in the same way, as the same client. */
+function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
+  const { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs } = described;
+  const facts = [baseUrl.href, clientId.reveal(), acceptLanguage, ca, cert, key, proxy, timeoutMs];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
 
 export function sourceOf(state: MailboxState) {

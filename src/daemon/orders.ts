@@ -33,7 +33,7 @@ export async function startObeying(
   };
 }
 
-/** One for a mailbox that is not configured here is left for whoever has it. */
+/** What only another process can do, or one that has its mailbox, is left for that one. */
 async function obeyAll(
   tools: OrderTools,
   mailboxes: ReadonlyMap<string, MailboxState>,
@@ -42,7 +42,6 @@ async function obeyAll(
   for (const { order, remove } of await listOrders(work)) {
     const state = mailboxes.get(order.mailbox);
     if (state === undefined) continue;
-    await carryOut(tools, state, order);
-    await remove();
+    if (await carryOut(tools, state, order)) await remove();
   }
 }

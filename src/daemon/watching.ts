@@ -1,13 +1,15 @@
 /** Who hears what the daemon does. */
 import type { Fault } from "../base/faults.ts";
 import type { CollectTools } from "../collect/tools.ts";
+import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
 export type DaemonWatch = CollectTools["watch"] &
   PollTools["watch"] &
-  ExpectedTools["watch"] & {
+  ExpectedTools["watch"] &
+  HandoffWatch & {
     /** Intake pauses. Not told again until it was over. */
     diskFull(fault: Fault): void;
     diskHasRoom(pausedForMs: number): void;
@@ -18,7 +20,10 @@ export type DaemonWatch = CollectTools["watch"] &
     queueBack(lostForMs: number): void;
     /** Redis may forget jobs by itself: its policy is not `noeviction`. */
     queueForgets(policy: string): void;
-    receiptDamaged(path: string, reason: string): void;
+    /** New settings are in force; `waiting`: what of them has to wait for a restart. */
+    reloaded(mailboxes: number, waiting: readonly string[]): void;
+    /** They are not valid, or cannot be applied: the old ones stay in force. */
+    reloadRefused(fault: Fault): void;
     /** The status page is there. */
     pageOpened(address: string): void;
     /** It is tried again and again, and told once. */

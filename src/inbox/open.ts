@@ -1,11 +1,12 @@
 /** Opens an inbox: its folders, its names and its room. */
-import { readdir, rm } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
 import type { Members } from "./members.ts";
 import { safeNames } from "./names.ts";
 import type { Inbox } from "./port.ts";
+import { removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
 import { Staging } from "./staging.ts";
 
@@ -18,6 +19,7 @@ export async function openInbox(
   const stagingFolder = join(work, "staging");
   const quarantine = join(work, "quarantine");
   for (const folder of [stagingFolder, quarantine]) await makeFolderDurably(folder, 0o700);
+  const began = await stat(root, { bigint: true });
   const space = new Space(stagingFolder, minFreeBytes);
   const staging = new Staging(stagingFolder, members);
   return {
@@ -30,6 +32,11 @@ export async function openInbox(
     hasRoom: (key) => space.hasRoom(key),
     freeBytes: () => space.freeBytes(),
     forget: (key) => space.forget(key),
+    async isHere() {
+      const now = await stat(root, { bigint: true }).catch(() => undefined);
+      return now?.dev === began.dev && now.ino === began.ino;
+    },
+    removeDelivered: (delivery) => removeDelivered(root, stagingFolder, delivery),
     listStaged: () => readdir(stagingFolder),
     dropStaged: (key) => rm(join(stagingFolder, key), { recursive: true, force: true, maxRetries: 3 }),
   };

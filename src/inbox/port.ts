@@ -55,6 +55,19 @@ export interface Inbox {
   hasRoom(key: string): Promise<boolean>;
   /** On the inbox's disk, now. */
   freeBytes(): Promise<number>;
+  /** Whether this is still the folder that was there at the start: a disk that is not mounted has nothing in it. */
+  isHere(): Promise<boolean>;
+  /**
+   * Takes a delivered folder away, in one piece for whoever looks; also where it is gone. `foreign`: what stands there is
+   * not that delivery any more, and is left alone. May be called twice. Throws `DISK_REFUSED`.
+   */
+  removeDelivered(delivery: {
+    /** Names this delivery and no other. */
+    readonly id: string;
+    readonly folder: string;
+    readonly trackingId: string;
+    readonly transferId: string;
+  }): Promise<"removed" | "foreign">;
   /** This transfer needs no room any more. */
   forget(key: string): void;
 }

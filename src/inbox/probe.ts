@@ -50,7 +50,7 @@ export async function probeFolder(
   signal: AbortSignal,
 ): Promise<ProbeFacts> {
   await clearAbandoned(folder, nowMs);
-  const place = join(folder, `.inlet-probe-${randomBytes(6).toString("hex")}`);
+  const place = newPlace(folder);
   try {
     await mkdir(place, { mode: 0o700 });
     return await probe(place, inbox, signal);
@@ -59,6 +59,17 @@ export async function probeFolder(
   } finally {
     await rm(place, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+/** Makes a folder there and takes it away again: permissions alone do not tell. Throws the system's error. */
+export async function tryMaking(folder: string): Promise<void> {
+  const place = newPlace(folder);
+  await mkdir(place, { mode: 0o700 });
+  await rmdir(place);
+}
+
+function newPlace(folder: string): string {
+  return join(folder, `.inlet-probe-${randomBytes(6).toString("hex")}`);
 }
 
 async function probe(place: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {

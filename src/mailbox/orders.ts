@@ -2,6 +2,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Action, Order } from "../model/order.ts";
 import { DISCARDED, isFinal, type Receipt } from "../model/receipt.ts";
@@ -16,20 +17,29 @@ export interface OrderTools {
   readonly inbox: Inbox;
   readonly passwords: Passwords;
   readonly queue: JobQueue;
+  readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
   /** Hears of changes, as from collecting. */
   readonly watch: { stateChanged(receipt: Receipt): void };
 }
 
-/** Whether this is something that can be done with a transfer in its state; otherwise why not, for people. */
-export function objectionTo(action: Action, receipt: Receipt | undefined): string | undefined {
+/**
+ * Whether this is something that can be done with a transfer in its state; otherwise why not, for people.
+ * `isHandedOver`: no command or webhook is left to try again.
+ */
+export function objectionTo(
+  action: Action,
+  receipt: Receipt | undefined,
+  isHandedOver = true,
+): string | undefined {
   if (receipt === undefined) return "there is no such transfer here";
   const { state } = receipt;
   if (action === "release") {
     return state === "quarantined" ? undefined : `it is ${state}, and only one in quarantine can be released`;
   }
+  const isThere = state === "delivered" || state === "collected";
+  if (action === "retry" && isThere && !isHandedOver) return undefined;
   if (action === "redeliver") {
-    const isThere = state === "delivered" || state === "collected";
     return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
   }
   const isOver = isFinal(receipt) && state !== "quarantined";
@@ -37,11 +47,23 @@ export function objectionTo(action: Action, receipt: Receipt | undefined): strin
   return undefined;
 }
 
-/** Throws what the disk says against it; then it is to be tried again. */
-export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<void> {
+/** False where only another process can do it. Throws what the disk says against it; then it is to be tried again. */
+export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<boolean> {
   const receipt = await tools.receipts.find(order);
-  if (receipt === undefined || objectionTo(order.action, receipt) !== undefined) return;
-  if (order.action === "discard") return discard(tools, state, receipt);
+  if (receipt === undefined || objectionTo(order.action, receipt, false) !== undefined) return true;
+  const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
+  if (order.action === "retry" && isDelivered) return tools.handoffs.retry(order);
+  if (order.action === "discard") await discard(tools, state, receipt);
+  else await beginAgain(tools, state, order, receipt);
+  return true;
+}
+
+async function beginAgain(
+  tools: OrderTools,
+  state: MailboxState,
+  order: Order,
+  receipt: Receipt,
+): Promise<void> {
   const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
   state.undelivered.set(order.trackingId, { expiresMs });
   state.settled.delete(order.trackingId);
@@ -62,6 +84,7 @@ function startAgain(receipt: Receipt, released: boolean): Receipt {
     message: undefined,
     until: undefined,
     folder: undefined,
+    verified: undefined,
     released,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },
   };

@@ -135,7 +135,7 @@ async function takeUp(
     return { settled: false, discovered: isNew, job };
   }
   warnOfExpiry(tools, state, known);
-  return { settled: false, discovered: false, job: (await isReady(tools, known)) ? job : undefined };
+  return { settled: false, discovered: false, job: (await isReady(tools, state, known)) ? job : undefined };
 }
 
 /** The service may have been wrong about one that it took away; what an operator did not want stays away. */
@@ -144,10 +144,17 @@ function mayComeBack({ state, reason }: Receipt): boolean {
 }
 
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
-async function isReady({ passwords, clock }: PollTools, receipt: Receipt): Promise<boolean> {
-  if (receipt.state !== "waiting") return true;
-  if (receipt.until !== undefined) return clock.now() >= Date.parse(receipt.until);
-  return passwords.isDropped(receipt.trackingId);
+async function isReady(
+  { passwords, clock }: PollTools,
+  { tried }: MailboxState,
+  { state, until, trackingId }: Receipt,
+): Promise<boolean> {
+  if (state !== "waiting") return true;
+  if (until !== undefined) return clock.now() >= Date.parse(until);
+  // Rules may have been added since it was tried last; what was refused is never sent again.
+  if (tried.has(trackingId)) return passwords.isDropped(trackingId);
+  tried.add(trackingId);
+  return true;
 }
 
 function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, receipt: Receipt): void {

@@ -36,6 +36,7 @@ function forget(state: MailboxState, trackingId: string): void {
   state.undelivered.delete(trackingId);
   state.missing.delete(trackingId);
   state.warned.delete(trackingId);
+  state.tried.delete(trackingId);
 }
 
 /** The service's word on one transfer; `undefined` where it lists it nowhere. */

@@ -14,7 +14,7 @@ export class MailboxState {
   /** Listed transfers that need nothing more: their receipts are not read again. As many as the list has. */
   settled = new Set<string>();
   /** Transfers with a receipt that is not final. */
-  readonly undelivered = new Map<string, { expiresMs: number }>();
+  undelivered = new Map<string, { expiresMs: number }>();
   /** Links of listed transfers, for those whose link carries the password. */
   links = new Map<string, Secret>();
   /** Undelivered ones that were not listed, and how many polls ago that began. */
@@ -23,6 +23,8 @@ export class MailboxState {
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */
   readonly warned = new Set<string>();
+  /** Those that wait for a password, and were tried with what these settings say. */
+  readonly tried = new Set<string>();
   /** Since when polls fail, in milliseconds, and why the last one did. */
   failing: { readonly sinceMs: number; readonly fault: Fault } | undefined;
 
@@ -30,5 +32,10 @@ export class MailboxState {
     this.mailbox = mailbox;
     this.service = service;
     this.tokens = tokens;
+  }
+
+  /** Takes over what the settings do not change, from the state before they did. */
+  inherit({ settled, undelivered, links, missing, complaints, warned, failing }: MailboxState): void {
+    Object.assign(this, { settled, undelivered, links, missing, complaints, warned, failing });
   }
 }

@@ -70,4 +70,36 @@ export interface Handoff {
   readonly folderMode: number;
   /** The name of an empty file that is written last inside the folder, before it appears; `undefined` for none. */
   readonly marker: string | undefined;
+  /** Run after each delivery; missing: none. */
+  readonly command?: HandoffCommand | undefined;
+  /** Told of each delivery; missing: none. */
+  readonly webhook?: HandoffWebhook | undefined;
+  /** The name of a file by which a consumer says, inside the folder, that it has taken it; missing: none. */
+  readonly acknowledgement?: string | undefined;
+  /** A folder that nobody has collected for so long is reported; missing: never. */
+  readonly expectWithinMs?: number | undefined;
+  readonly keep?: HandoffKeep;
+}
+
+export interface HandoffCommand {
+  readonly argv: readonly [string, ...string[]];
+  /** What it gets of our environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+export interface HandoffWebhook {
+  /** Its query may hold a secret. */
+  readonly url: URL;
+  /** What bodies are signed with. */
+  readonly secret: SecretSource;
+  readonly timeoutMs: number;
+}
+
+/** How long folders stay in the inbox; missing: for ever. */
+export interface HandoffKeep {
+  /** From their acknowledgement. */
+  readonly collectedMs: number | undefined;
+  /** From their delivery, where nobody collected them. */
+  readonly uncollectedMs: number | undefined;
 }

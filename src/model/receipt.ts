@@ -35,6 +35,8 @@ export const TRANSITIONS: Readonly<Record<ReceiptState, readonly ReceiptState[]>
 /** States in which nothing more is to be done by itself. */
 const FINAL: ReadonlySet<ReceiptState> = new Set(["delivered", "collected", "quarantined", "gone"]);
 
+export type Verified = "all" | "none";
+
 export interface Receipt {
   readonly version: typeof RECEIPT_VERSION;
   /** The mailbox's name. */
@@ -54,6 +56,8 @@ export interface Receipt {
   readonly passwordInLink: boolean;
   /** Where it was or will be delivered, from the inbox's root. */
   readonly folder: string | undefined;
+  /** What its manifest says: whether every file was proven by a checksum of its sender. Known from `delivering` on. */
+  readonly verified?: Verified | undefined;
   /** An operator vouches for it: limits and checksums do not keep it from being delivered, marked as not verified. */
   readonly released: boolean;
   /** Counts the claims on it: whoever holds a lower one than another has lost it. */

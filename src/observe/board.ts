@@ -13,6 +13,7 @@ import {
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
+import { HandoffBoard } from "./handoff-board.ts";
 import { Load } from "./load.ts";
 import { MailboxBoard, type MailboxFacts } from "./mailbox-board.ts";
 import { ProgressMeter } from "./progress.ts";
@@ -41,6 +42,7 @@ export class Board {
   readonly #load = new Load();
   #recent: Delivery[] = [];
   readonly #listeners = new Set<() => void>();
+  readonly handoffs = new HandoffBoard(() => this.#changed());
 
   constructor(facts: DaemonFacts, mailboxes: readonly MailboxFacts[], clock: Clock) {
     this.#facts = facts;
@@ -62,6 +64,11 @@ export class Board {
       if (!known.has(key) && meter === undefined && !this.#isNews(receipt)) this.#entries.delete(key);
     }
     for (const receipt of receipts) if (!this.#isInHand(receipt)) this.#keep(receipt, false);
+    this.#changed();
+  }
+
+  setMailboxes(mailboxes: readonly MailboxFacts[]): void {
+    this.#mailboxes.set(mailboxes);
     this.#changed();
   }
 
@@ -159,7 +166,7 @@ export class Board {
       troubles: [...this.#troubles.values(), ...mailboxes.flatMap(({ trouble }) => trouble ?? [])],
       mailboxes,
       counts: this.#count(),
-      attention: attention.slice(0, MOST_SHOWN),
+      attention: [...attention, ...this.handoffs.read()].slice(0, MOST_SHOWN),
       inHand: inHand.slice(0, MOST_SHOWN),
       queued: queued.slice(0, MOST_SHOWN),
       recent: this.#recent,

@@ -28,6 +28,13 @@ export class MailboxBoard {
     this.#known = new Map(mailboxes.map((facts) => [facts.name, { facts }]));
   }
 
+  /** What is known of one that stays is kept. */
+  set(mailboxes: readonly MailboxFacts[]): void {
+    const before = new Map(this.#known);
+    this.#known.clear();
+    for (const facts of mailboxes) this.#known.set(facts.name, { ...before.get(facts.name), facts });
+  }
+
   polled(name: string, listed: number): void {
     const known = this.#known.get(name);
     if (known === undefined) return;

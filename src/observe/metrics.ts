@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import type { Receipt, ReceiptState } from "../model/receipt.ts";
 import type { Status } from "../model/status.ts";
+import { HandoffMetrics } from "./handoff-metrics.ts";
 
 /** Mailboxes beyond so many share one label. */
 const MOST_MAILBOXES = 1_000;
@@ -35,7 +36,8 @@ export class Metrics {
   readonly #gauged: Gauged;
   /** As it was when somebody last asked: all figures are of one moment. */
   #status: Status;
-  readonly #labels: ReadonlySet<string>;
+  readonly #perMailbox: Gauge<"mailbox">[] = [];
+  #labels: ReadonlySet<string>;
   /** Refused passwords of transfers that are not finished, as counted so far. */
   readonly #refused = new Map<string, number>();
   readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
@@ -64,8 +66,11 @@ export class Metrics {
     registers: [this.#registry],
   });
 
+  readonly handoffs: HandoffMetrics;
+
   constructor(mailboxes: readonly string[], version: string, gauged: Gauged, clock: Clock) {
     this.#clock = clock;
+    this.handoffs = new HandoffMetrics(this.#registry, clock);
     this.#gauged = gauged;
     this.#status = gauged.status();
     this.#labels = new Set(mailboxes.slice(0, MOST_MAILBOXES));
@@ -74,6 +79,11 @@ export class Metrics {
     this.#gaugeStatus();
     this.#gaugeMailboxes();
     this.#gaugeSurroundings(gauged);
+  }
+
+  setMailboxes(names: readonly string[]): void {
+    this.#labels = new Set(names.slice(0, MOST_MAILBOXES));
+    for (const gauge of this.#perMailbox) gauge.reset();
   }
 
   text(): Promise<string> {
@@ -125,7 +135,8 @@ export class Metrics {
     );
     this.#gauge("inlet_oldest_waiting_seconds", "How long the oldest transfer waits.", [], (gauge) => {
       const { attention, queued } = this.#status;
-      const since = [...attention, ...queued].flatMap((it) => (it.since === undefined ? [] : it.since));
+      const waiting = [...attention, ...queued].filter(({ state }) => state !== "delivered");
+      const since = waiting.flatMap((it) => (it.since === undefined ? [] : it.since));
       const oldest = since.toSorted()[0];
       gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
     });
@@ -147,13 +158,15 @@ export class Metrics {
       help: string,
       read: (mailbox: Status["mailboxes"][number]) => number | undefined,
     ) =>
-      this.#gauge(name, help, ["mailbox"], (gauge) => {
-        for (const mailbox of this.#status.mailboxes) {
-          const value = read(mailbox);
-          if (value !== undefined && this.#labels.has(mailbox.name))
-            gauge.set({ mailbox: mailbox.name }, value);
-        }
-      });
+      this.#perMailbox.push(
+        this.#gauge(name, help, ["mailbox"], (gauge) => {
+          for (const mailbox of this.#status.mailboxes) {
+            const value = read(mailbox);
+            if (value !== undefined && this.#labels.has(mailbox.name))
+              gauge.set({ mailbox: mailbox.name }, value);
+          }
+        }),
+      );
     each("inlet_mailbox_up", "1 where the last poll succeeded.", ({ trouble, lastPoll, paused }) => {
       if (paused || lastPoll === undefined) return undefined;
       return trouble === undefined ? 1 : 0;

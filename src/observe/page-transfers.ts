@@ -94,7 +94,7 @@ function reasonOf({ state, reason }: TransferStatus): string {
 function helpFor({ state, reason, trackingId }: TransferStatus): Html | undefined {
   if (reason === "password") return command(`inlet password ${quote(trackingId)}`);
   if (state === "quarantined") {
-    return html`${command(`inlet release ${quote(trackingId)}`)}${command(`inlet discard ${quote(trackingId)}`)}`;
+    return html`${command(`inlet retry ${quote(trackingId)}`)}${command(`inlet release ${quote(trackingId)}`)}${command(`inlet discard ${quote(trackingId)}`)}`;
   }
   return undefined;
 }

@@ -137,18 +137,25 @@ class FileReceipts implements Receipts {
   /** The first one to say how it ended counts, but that it was delivered is true whoever says so. */
   async #settle(receipt: Receipt, previous: Receipt): Promise<void> {
     const path = this.#places.donePathOf(receipt);
-    if (receipt.state !== "delivered" && !isFinal(previous)) await this.#demandClaim(receipt);
+    if (isFinal(previous)) await this.#demandEnd(receipt);
+    else if (receipt.state !== "delivered") await this.#demandClaim(receipt);
     await makeFolderDurably(this.#places.doneFolderOf(receipt), FOLDER_MODE);
     if (!(await this.#isNew(path, receipt))) {
       const existing = await readReceipt(path);
       if (existing !== undefined && !replaces(receipt, existing, previous)) {
         if (receipt.state !== existing.state) throw lost(receipt);
-        return this.#clearOpen(receipt);
+        return this.#clearSettled(receipt, previous);
       }
       await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
     }
     await this.#note(receipt);
-    await this.#clearOpen(receipt);
+    await this.#clearSettled(receipt, previous);
+  }
+
+  /** What was settled before has nothing open any more, unless an operator has just sent it back to the start. */
+  async #clearSettled(receipt: Receipt, previous: Receipt): Promise<void> {
+    if (isFinal(previous)) await this.#clearBelow(receipt, receipt.fence + 1);
+    else await this.#clearOpen(receipt);
   }
 
   /** Gives the receipt this name, unless there is one. */
@@ -165,6 +172,12 @@ class FileReceipts implements Receipts {
   async #demandClaim(receipt: Receipt): Promise<void> {
     const fences = await fencesIn(this.#places.openFolderOf(receipt));
     if (fences.length === 0 || Math.max(...fences) > receipt.fence) throw lost(receipt);
+  }
+
+  /** Nobody has sent it back to the start. */
+  async #demandEnd(receipt: Receipt): Promise<void> {
+    const fences = await fencesIn(this.#places.openFolderOf(receipt));
+    if (Math.max(-1, ...fences) > receipt.fence) throw lost(receipt);
   }
 
   async #clearBelow(key: ReceiptKey, fence: number): Promise<void> {

@@ -18,6 +18,7 @@ const Shape = v.object({
   expires: Text,
   passwordInLink: v.boolean(),
   folder: Text,
+  verified: v.optional(v.picklist(["all", "none"])),
   released: v.optional(v.boolean(), false),
   fence: v.number(),
   attempts: v.number(),

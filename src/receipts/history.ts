@@ -93,9 +93,16 @@ async function readMonth(
   const fits = matcherOf(query);
   for (const path of paths) {
     let damaged = 0;
-    for await (const entry of readEntries(path, signal)) {
+    const take = (line: string | undefined) => {
+      const entry = line === undefined ? undefined : parseLine(line);
       if (entry === undefined) damaged++;
       else if (fits(entry) && !told.has(keyOf(entry, query))) newest.add(keyOf(entry, query), entry);
+    };
+    try {
+      for await (const lines of readLines(path, MOST_LINE_BYTES, signal)) lines.forEach(take);
+    } catch (error) {
+      if (signal?.aborted) throw new Fault("STOPPED", { cause: error });
+      throw error instanceof Error && "code" in error ? unreadable(path, error) : error;
     }
     if (damaged > 0) onDamaged(path, damaged);
   }
@@ -128,22 +135,10 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** `undefined` for a line that is none of ours. */
-async function* readEntries(
-  path: string,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<HistoryEntry | undefined, void, undefined> {
-  try {
-    for await (const line of readLines(path, MOST_LINE_BYTES, signal)) {
-      yield line === undefined ? undefined : parseLine(line);
-    }
-  } catch (error) {
-    if (signal?.aborted) throw new Fault("STOPPED", { cause: error });
-    throw error instanceof Error && "code" in error ? unreadable(path, error) : error;
-  }
-}
-
-/** A power cut can leave zeros where bytes were not written yet; what was appended after them is whole. */
+/**
+ * `undefined` for a line that is none of ours. A power cut can leave zeros where bytes were not written yet; what was
+ * appended after them is whole.
+ */
 function parseLine(line: string): HistoryEntry | undefined {
   try {
     const result = v.safeParse(Line, JSON.parse(line.replace(/^\0+/, "")));

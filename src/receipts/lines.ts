@@ -1,28 +1,32 @@
-/** The lines of a file, one after the other, however long the file is, and whatever a power cut made of it. */
+/** The lines of a file, however long the file is, and whatever a power cut made of it. */
 import { createReadStream } from "node:fs";
 
 const NEWLINE = 0x0a;
+const CHUNK_BYTES = 256 * 1024;
 
-/** `undefined` stands for a line that is longer than that: it is passed over, never kept. */
+/** As many at a time as were read at once. `undefined` stands for a line that is too long: it is passed over, never kept. */
 export async function* readLines(
   path: string,
   mostBytes: number,
   signal?: AbortSignal,
-): AsyncGenerator<string | undefined, void, undefined> {
+): AsyncGenerator<(string | undefined)[], void, undefined> {
   /** The beginning of a line whose end has not come yet; `undefined` while one that is too long is passed over. */
   let begun: Buffer | undefined = Buffer.alloc(0);
-  for await (const chunk of createReadStream(path, signal === undefined ? {} : { signal })) {
+  const options = { highWaterMark: CHUNK_BYTES, ...(signal === undefined ? {} : { signal }) };
+  for await (const chunk of createReadStream(path, options)) {
+    const lines: (string | undefined)[] = [];
     let rest = chunk as Buffer;
     for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
-      yield begun === undefined ? undefined : textOf(begun, rest.subarray(0, end), mostBytes);
+      lines.push(begun === undefined ? undefined : textOf(begun, rest.subarray(0, end), mostBytes));
       begun = Buffer.alloc(0);
       rest = rest.subarray(end + 1);
     }
     if (begun !== undefined) {
       begun = begun.length + rest.length > mostBytes ? undefined : Buffer.concat([begun, rest]);
     }
+    yield lines;
   }
-  if (begun === undefined || begun.length > 0) yield begun?.toString();
+  if (begun === undefined || begun.length > 0) yield [begun?.toString()];
 }
 
 function textOf(begun: Buffer, end: Buffer, mostBytes: number): string | undefined {

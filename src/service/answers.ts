@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import { parseRetryAfter } from "../base/retry-after.ts";
 
 /** The service's own numbers say more than the status that carries them. */
 const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
@@ -62,8 +63,6 @@ const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
 
 const TLS_ERROR = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
 
-const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000;
-
 /** The number counts, however it is written and whatever stands beside it. */
 const ErrorBody = v.object({
   errorCode: v.pipe(v.union([v.number(), v.string()]), v.transform(Number), v.integer()),
@@ -104,14 +103,6 @@ export function faultOfTransport(error: unknown, what: string): Fault {
   // The parser's error carries what was received, which is not ours to repeat.
   const cause = root.name === "HTTPParserError" ? undefined : error;
   return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, cause });
-}
-
-/** Seconds or a date, as HTTP allows; `undefined` where it is neither. */
-export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
-  if (value === undefined || value.trim() === "") return undefined;
-  const seconds = Number(value);
-  const waitMs = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - nowMs;
-  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), LONGEST_WAIT_MS);
 }
 
 function codeOfRefusal(status: number, errorCode: number | undefined, carriedPassword: boolean): FaultCode {

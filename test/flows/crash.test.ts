@@ -9,12 +9,15 @@ import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { isOnRedis } from "../support/engine.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
+import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const NOBODY = 65534;
+/** So many steps make folders and find transfers. */
+const BEFORE_ANY_DELIVERY = 12;
 
 describe("I2 once: the same end as if nothing had happened, after a crash at any step", () => {
   test.each([
@@ -42,6 +45,22 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
     },
     600_000,
   );
+
+  test("with a command and a webhook, which both hear of each delivery, however often, as of one", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const tells = { tells: true };
+    const undisturbed = await live(simulator, "files", false, [], tells);
+    expect(undisturbed.heard).toEqual(["command t1", "command t2", "webhook t1", "webhook t2"]);
+    const steps = Array.from({ length: undisturbed.steps }, (_, at) => at + 1).slice(BEFORE_ANY_DELIVERY);
+    const waiting = steps.filter((step) => !isOnRedis || step % 4 === 0);
+    const work = async () => {
+      for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+        const life = await live(simulator, "files", false, [point], tells);
+        expect({ point, ...life, steps: 0 }).toEqual({ point, ...undisturbed, steps: 0 });
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  }, 600_000);
 
   test("as a user other than root too, though delivered files can then not be written any more", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
@@ -75,7 +94,16 @@ interface Life {
   readonly complaints: readonly string[];
   /** Lines of the journal that say `delivered`, by transfer. */
   readonly deliveries: Record<string, number>;
+  /** Which step after the delivery was told of which transfer; once for each id that it was told. */
+  readonly heard: readonly string[];
   readonly steps: number;
+}
+
+interface Wishes {
+  readonly user?: number;
+  readonly fileMode?: number;
+  /** There is a command, and a webhook. */
+  readonly tells?: boolean;
 }
 
 /** Runs the daemon, crashes it at each of the given steps in turn, and lets it come to its end. */
@@ -84,9 +112,11 @@ async function live(
   fetch: string,
   takesAway: boolean,
   crashes: readonly number[],
-  runAs: { readonly user?: number; readonly fileMode?: number } = {},
+  { tells = false, ...runAs }: Wishes = {},
 ): Promise<Life> {
   const folder = await makeFolder();
+  const note = join(folder, "note");
+  const receiver = tells ? await openReceiver(accept) : undefined;
   if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
   const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
   // What a crash leaves stays: it need not look all the time, which would take the daemon its processor.
@@ -100,11 +130,13 @@ async function live(
     fetch,
     redis: isOnRedis ? (await startRedis()).url : undefined,
     ...runAs,
+    ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
   for (const crashAt of crashes) {
     const { exitCode, stderr } = await runChild({ ...task, crashAt });
-    // A later crash may come too late: then there was nothing left to do.
-    expect(crashes.length > 1 ? [null, 0] : [null]).toContain(exitCode);
+    // A later crash may come too late: then there was nothing left to do. That a folder was collected is noted in
+    // steps of their own, which there are only where it was taken away in time.
+    expect(crashes.length > 1 || takesAway ? [null, 0] : [null]).toContain(exitCode);
     expect(stderr).toBe("");
   }
   const { exitCode, stdout, stderr } = await runChild({ ...task, crashAt: 0 });
@@ -121,8 +153,29 @@ async function live(
     tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
     complaints: takesAway ? [] : eye.complaints,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
+    heard: tells ? [...heardBy("command", notesIn(note)), ...heardBy("webhook", callsOf(receiver))] : [],
     steps: Number(stdout),
   };
+}
+
+function noteIn(path: string): readonly [string, ...string[]] {
+  return ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', path];
+}
+
+function notesIn(path: string): string[] {
+  return readFileSync(path, "utf8").trim().split("\n");
+}
+
+function callsOf(receiver: Receiver | undefined): string[] {
+  return (receiver?.calls ?? []).map(({ body }) => {
+    const { id, trackingId } = JSON.parse(body);
+    return `${id} ${trackingId}`;
+  });
+}
+
+/** At least once is as good as once, where the id is the same. */
+function heardBy(step: string, told: readonly string[]): string[] {
+  return [...new Set(told)].map((line) => `${step} ${line.split(" ")[1]}`).toSorted();
 }
 
 function runChild(task: object) {

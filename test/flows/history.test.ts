@@ -2,6 +2,7 @@
 import { appendFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { callCommand } from "../support/command.ts";
 import { type Installation, install } from "../support/installation.ts";
 import { runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
@@ -16,7 +17,7 @@ test("tells of what was delivered and what was not, to programs and to people", 
     `delivered ${MAILBOX} anna@supplier.example t1`,
     `quarantined ${MAILBOX} anna@supplier.example t2`,
   ]);
-  const { stdout } = await runProgram(["history", "--config", config, "--json", "--state", "quarantined"]);
+  const { stdout } = await callCommand(["history", "--config", config, "--json", "--state", "quarantined"]);
   expect(JSON.parse(stdout)).toMatchObject([{ trackingId: "t2", reason: "CHECKSUM_MISMATCH" }]);
   const table = await runOnTerminal(["history", "--config", config, "--search", "T1", "--changes"]);
   expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
@@ -31,13 +32,13 @@ test("says how many lines are damaged, that there is more, and that nothing fits
   const journal = join(inbox, ".inlet/journal");
   const [file = ""] = await readdir(journal);
   await appendFile(join(journal, file), "torn");
-  const one = await runProgram(["history", "--config", config, "--limit", "1"]);
-  expect(one).toMatchObject({ exitCode: 0 });
+  const one = await callCommand(["history", "--config", config, "--limit", "1"]);
+  expect(one).toMatchObject({ outcome: "fine" });
   expect(one.stdout.trim().split("\n")).toHaveLength(1);
   expect(one.stderr).toContain(`damaged: 1 line of ${join(journal, file)}.`);
   expect(one.stderr).toContain("There are more");
-  const none = await runProgram(["history", "--config", config, "--sender", "nobody@*"]);
-  expect(none).toMatchObject({ exitCode: 0, stdout: "" });
+  const none = await callCommand(["history", "--config", config, "--sender", "nobody@*"]);
+  expect(none).toMatchObject({ outcome: "fine", stdout: "" });
   expect(none.stderr).toContain("No transfer fits.");
 });
 
@@ -57,6 +58,6 @@ async function collected(): Promise<Installation> {
     files: [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }],
   });
   const installation = await install({ transfers: [transferPlan({ trackingId: "t1" }), wrong] });
-  expect((await runProgram(["once", "--config", installation.config])).exitCode).toBe(3);
+  expect((await callCommand(["once", "--config", installation.config])).outcome).toBe("attention");
   return installation;
 }

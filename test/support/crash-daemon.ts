@@ -1,6 +1,7 @@
 /** The daemon whose durable steps crash tests count: it polls once, and does one thing after the other. */
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
+import { type HandoffTask, handoffOf } from "./handoff.ts";
 import { mailboxSettings, redisQueue, settingsIn, watchWith } from "./settings.ts";
 
 export interface CrashTask {
@@ -10,6 +11,7 @@ export interface CrashTask {
   readonly folder: string;
   readonly fetch: MailboxSettings["fetch"];
   readonly fileMode?: number;
+  readonly handoff?: HandoffTask;
   /** The queue is there, and not in the process. */
   readonly redis?: string;
 }
@@ -30,7 +32,7 @@ export async function runCrashDaemon(
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },
     queue: task.redis === undefined ? "embedded" : redisQueue(task.redis, LOCK_MS),
-    handoff: { fileMode: task.fileMode ?? 0o640, folderMode: 0o750, marker: "READY" },
+    handoff: handoffOf(task.handoff ?? {}, task.fileMode, "READY"),
   });
   return runDaemon(settings, {
     mode: "once",

@@ -1,16 +1,19 @@
 /**
  * A daemon in a process of its own that runs until SIGTERM, with little patience, and logs to stdout as JSON lines.
- * Argument: a JSON of { url, clientId, folder }, and for a fleet { redis, lockMs, transfers }.
+ * Argument: a JSON of { url, clientId, folder }, for a fleet { redis, lockMs, transfers }, and with a
+ * hand-off { handoff }.
  */
 import { tellLog } from "../../src/cli/telling.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { createLog } from "../../src/observe/log.ts";
+import { HANDOFF_PATIENCE, handoffOf } from "./handoff.ts";
 import { mailboxSettings, redisQueue, settingsIn } from "./settings.ts";
 
 const task = JSON.parse(process.argv[2] ?? "{}");
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
-const settings = settingsIn(task.folder, [mailboxSettings(task, task.mailbox)]);
+const handoff = task.handoff === undefined ? {} : { handoff: handoffOf(task.handoff) };
+const settings = settingsIn(task.folder, [mailboxSettings(task, task.mailbox)], handoff);
 await runDaemon(
   task.redis === undefined ? settings : { ...settings, queue: redisQueue(task.redis, task.lockMs) },
   {
@@ -18,6 +21,6 @@ await runDaemon(
     stop: stop.signal,
     graceMs: 5_000,
     watch: tellLog(createLog(process.stdout, "debug")),
-    patience: { retryMs: 50, diskMs: 50, lockedMs: 200 },
+    patience: { retryMs: 50, diskMs: 50, lockedMs: 200, handoff: HANDOFF_PATIENCE },
   },
 );

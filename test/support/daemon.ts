@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
+import type { HandoffPatience } from "../../src/handoff/port.ts";
 import type { Receipt } from "../../src/model/receipt.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { queueOfTest } from "./engine.ts";
+import { HANDOFF_PATIENCE } from "./handoff.ts";
 import { makeFolder } from "./program.ts";
 import { PASSWORD, settingsIn, watchWith } from "./settings.ts";
 
@@ -19,6 +21,8 @@ export interface TestDaemon {
   /** Every change of state, in order. */
   readonly changes: Receipt[];
   readonly told: string[];
+  /** What followed deliveries, in order. */
+  readonly handed: string[];
   /** The address of its status page, once it is open. */
   readonly page: Promise<string>;
   readonly outcome: Promise<DaemonOutcome>;
@@ -36,10 +40,16 @@ export async function daemonSettings(
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
-export function startDaemon(settings: Settings, mode: "run" | "once" = "run", graceMs = 5_000): TestDaemon {
+export function startDaemon(
+  settings: Settings,
+  mode: "run" | "once" = "run",
+  graceMs = 5_000,
+  handoff: Partial<HandoffPatience> = {},
+): TestDaemon {
   const stop = new AbortController();
   const changes: Receipt[] = [];
   const told: string[] = [];
+  const handed: string[] = [];
   const page = Promise.withResolvers<string>();
   const watch = watchWith({
     stateChanged: (receipt) => void changes.push(receipt),
@@ -59,9 +69,21 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     pageOpened: (address) => page.resolve(address),
     pageFailed: (address, reason) => void told.push(`${address}: ${reason}`),
     receiptDamaged: (path) => void told.push(`${path}: damaged`),
+    handoffsStuck: (fault) => void told.push(`hand-offs: ${fault.code}`),
+    handedOver: ({ trackingId }, step) => void handed.push(`${trackingId}: ${step} done`),
+    handoffFailed: ({ trackingId }, step, { message }, { willRetry, output }) =>
+      void handed.push(`${trackingId}: ${step} ${willRetry ? "failed" : "given up"}: ${message} ${output}`),
+    collected: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
+    uncollected: ({ trackingId }) => void handed.push(`${trackingId}: uncollected`),
+    removed: ({ trackingId }, after) => void handed.push(`${trackingId}: removed after ${after}`),
   });
   const eye = openConsumersEye(settings.inbox);
-  const patience = { retryMs: 50, diskMs: 50, lockedMs: 200 };
+  const patience = {
+    retryMs: 50,
+    diskMs: 50,
+    lockedMs: 200,
+    handoff: { ...HANDOFF_PATIENCE, ...handoff },
+  };
   const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience });
   const end = async () => {
     stop.abort();
@@ -72,7 +94,7 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     await end();
     expect(eye.complaints).toEqual([]);
     expect(
-      await findSecrets(settings, [...told, ...changes.map((receipt) => JSON.stringify(receipt))]),
+      await findSecrets(settings, [...told, ...handed, ...changes.map((receipt) => JSON.stringify(receipt))]),
     ).toEqual([]);
   });
   return {
@@ -80,6 +102,7 @@ export function startDaemon(settings: Settings, mode: "run" | "once" = "run", gr
     eye,
     changes,
     told,
+    handed,
     page: page.promise,
     outcome,
     stop: end,
@@ -101,6 +124,7 @@ async function findSecrets(settings: Settings, told: readonly string[]): Promise
     ...passwords.map((rule) => rule.password),
     ...(service.clientId === undefined ? [] : [service.clientId]),
   ]);
+  if (settings.handoff.webhook !== undefined) sources.push(settings.handoff.webhook.secret);
   const kept = await readdir(join(settings.state, "tokens")).catch(() => []);
   const tokens = await Promise.all(
     kept.map(

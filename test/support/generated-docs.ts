@@ -38,7 +38,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, http, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, http, log, ...top } = SCHEMA.properties;
   return `# Configuration
 
 One YAML file says everything. It is looked for in this order:
@@ -160,18 +160,35 @@ ${handoff.description}
 
 ${keyTable(handoff.properties, [])}
 
+[handoff.md](handoff.md) is the page for those who take folders from the inbox: what a command and a webhook are told, and
+what counts as collected.
+
+\`webhook\` has these:
+
+${keyTable(handoff.properties.webhook.properties, handoff.properties.webhook.required)}
+
+\`keep\` has these:
+
+${keyTable(handoff.properties.keep.properties, [])}
+
 ## http
 
 ${http.description}
 
 ${keyTable(http.properties, [])}
 
+## log
+
+${log.description}
+
+${keyTable(log.properties, [])}
+
 Permissions are octal, whether written as \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a
 decimal number.
 
 ## Secrets
 
-Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`), it can stand there as text, or be
+Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the webhook's \`secret\`), it can stand there as text, or be
 one of these:
 
 ${keyTable(SECRET.properties, [])}

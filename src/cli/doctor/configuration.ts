@@ -1,4 +1,5 @@
 /** The configuration: whether it is valid, what should be mended in it, and whether its secrets can be read. */
+import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { Fault } from "../../base/faults.ts";
 import { formatCount } from "../../base/phrases.ts";
 import type { SecretSource } from "../../base/secret.ts";
@@ -25,9 +26,8 @@ export async function checkConfiguration(
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
     // Several problems stand on lines of their own, below one that counts them.
     const [first = "", ...rest] = error.message.split("\n");
-    for (const problem of rest.length > 0 ? rest : [first]) {
-      findings.fail(AREA, "file", "usage", problem, rest.length > 0 ? "Mend it there." : undefined);
-    }
+    const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
+    for (const problem of rest.length > 0 ? rest : [alone]) findings.fail(AREA, "file", "usage", problem);
     return undefined;
   }
 }

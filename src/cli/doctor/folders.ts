@@ -4,6 +4,7 @@ import { access, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeReaders } from "../../config/readers.ts";
 import type { Settings } from "../../config/settings.ts";
+import { tryMaking } from "../../inbox/probe.ts";
 import type { Findings } from "./findings.ts";
 
 const AREA = "folders";
@@ -66,6 +67,8 @@ export async function checkFolder(
       return undefined;
     }
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK);
+    // Consumers watch the inbox: nothing is tried out in it.
+    if (!isThere || check !== "inbox") await tryMaking(place);
     findings.ok(
       AREA,
       check,

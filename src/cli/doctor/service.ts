@@ -1,9 +1,9 @@
 /** The service: whether it answers, what it speaks, how its clock goes, and whether each mailbox may ask it. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
-import { exists, makeFolderDurably } from "../../base/durable.ts";
+import { makeFolderDurably } from "../../base/durable.ts";
 import { asFault, Fault } from "../../base/faults.ts";
 import { runInParallel } from "../../base/parallel.ts";
 import { formatSeconds } from "../../base/phrases.ts";
@@ -17,7 +17,7 @@ import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import { throwawayClientId } from "../api/session.ts";
 import { openClient } from "../client.ts";
-import { handOverState } from "../state-owner.ts";
+import { asOwnerOf } from "../state-owner.ts";
 import { Findings } from "./findings.ts";
 
 const AREA = "service";
@@ -54,12 +54,27 @@ async function checkService(
     for (const { name } of mailboxes) findings.skip(AREA, name, why);
     return;
   }
-  const tokens = await openTokens(scope, settings.state);
+  await asOwnerOf(settings.state, () => checkMailboxes(findings, settings.state, mailboxes, service, signal));
+}
+
+async function checkMailboxes(
+  findings: Findings,
+  state: string,
+  mailboxes: readonly MailboxSettings[],
+  service: ServicePort,
+  signal: AbortSignal,
+): Promise<void> {
+  await using scope = new Scope();
+  const folder = await openTokens(scope, state).catch((error: unknown) => asFault(error));
+  if (folder instanceof Fault) {
+    for (const { name } of mailboxes) findings.failWith(AREA, name, folder);
+    return;
+  }
   // Told in the order of the configuration, however fast each was.
   const found = mailboxes.map(() => new Findings(() => {}));
   await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
-    const kept = new Tokens(mailbox, service, described.token, tokens, systemClock);
-    await checkMailbox(found[at] ?? findings, mailbox, service, kept, signal);
+    const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, systemClock);
+    await checkMailbox(found[at] ?? findings, mailbox, service, tokens, signal);
   });
   for (const each of found) findings.take(each);
 }
@@ -71,8 +86,13 @@ async function readClientId(
   state: string,
   signal: AbortSignal,
 ): Promise<Secret | undefined> {
-  const clientId =
-    (await described.clientId?.read(signal).catch(() => undefined)) ?? (await findClientId(state));
+  if (described.clientId !== undefined) {
+    // Why it cannot be read stands with the other secrets.
+    const read = await described.clientId.read(signal).catch(() => undefined);
+    if (read === undefined) findings.skip(AREA, "client id", "it cannot be read");
+    return read;
+  }
+  const clientId = await findClientId(state);
   if (clientId === undefined) {
     findings.fail(
       AREA,
@@ -159,10 +179,14 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
 
 /** Where the daemon keeps them; where it has never run, nothing is made for it, and they are thrown away. */
 async function openTokens(scope: Scope, state: string): Promise<string> {
-  if (await exists(state)) {
+  const isThere = await stat(state).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+  if (isThere) {
     const folder = join(state, "tokens");
     await makeFolderDurably(folder, 0o700);
-    return scope.use(folder, () => handOverState(state));
+    return folder;
   }
   return scope.use(await mkdtemp(join(tmpdir(), "inlet-doctor-")), (folder) =>
     rm(folder, { recursive: true, force: true }),

@@ -25,8 +25,7 @@ export interface GivenPassword {
 export interface Answers {
   readonly baseUrl: string;
   readonly ca: string | undefined;
-  /** `isMade`: nobody has registered it yet. */
-  readonly clientId: GivenSecret & { readonly isMade?: boolean };
+  readonly clientId: GivenSecret;
   readonly mailboxes: readonly string[];
   readonly inbox: string;
   readonly state: string | undefined;

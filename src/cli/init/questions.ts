@@ -21,7 +21,8 @@ import {
 import type { Trial } from "./trial.ts";
 
 export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
-  say(context, "A few questions; what stands in brackets counts where you just press Enter.\n");
+  say(context, "A few questions; what stands in brackets counts where you just press Enter.");
+  say(context, "");
   const { baseUrl, service } = await askService(context, given, trial);
   const clientId = given.clientId ?? (await askClientId(context));
   const mailboxes = await askMailboxes(context, given, trial, service, clientId.secret);
@@ -56,7 +57,7 @@ async function askService(
 async function askClientId(context: Context): Promise<Answers["clientId"]> {
   for (;;) {
     const secret = await askHidden(context, "Client id, which is not shown (Enter: make a new one): ");
-    if (secret === undefined) return { secret: makeClientId(), isMade: true };
+    if (secret === undefined) return { secret: makeClientId() };
     const wrong = describeWrongClientId(secret);
     if (wrong === undefined) return { secret };
     say(context, `  ${wrong}`);
@@ -108,7 +109,10 @@ async function askInbox(context: Context): Promise<string> {
 }
 
 async function askPasswords(context: Context): Promise<GivenPassword[]> {
-  say(context, "Passwords of transfers can be stored here by sender, or be supplied later, each by itself.");
+  say(
+    context,
+    "Passwords of transfers can be stored here by sender, or be supplied later, each by itself ('inlet password').",
+  );
   const passwords: GivenPassword[] = [];
   for (;;) {
     const more = passwords.length === 0 ? "none" : "no more";
@@ -134,7 +138,9 @@ async function askPlace(context: Context): Promise<boolean> {
   return askYesNo(context, "Keep secrets in files of their own, rather than in the configuration?", true);
 }
 
+/** What is wrong with the address is told in its own words; anything else was given beforehand, and ends it. */
 function tellInvalid(context: Context, error: unknown): void {
-  if (!(error instanceof Fault) || error.code !== "CONFIG_INVALID") throw error;
-  say(context, `  ${error.message}`);
+  const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
+  if (wrong === undefined) throw error;
+  say(context, `  ${wrong}.`);
 }

@@ -6,7 +6,7 @@ import { MANIFEST, SUMS } from "../../collect/plan.ts";
 import { startVerification } from "../../model/checksum.ts";
 import { DamagedFolder, type Expected, READ_FLAGS, readExpected } from "./manifest.ts";
 
-export interface CheckedFile {
+interface CheckedFile {
   readonly name: string;
   readonly status: "ok" | "changed" | "missing" | "extra" | "unreadable";
   /** In what it differs. */

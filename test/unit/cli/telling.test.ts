@@ -42,6 +42,29 @@ test("I6 no contagion: a full disk is told once for all transfers and mailboxes"
   ]);
 });
 
+test("I8 bounded: a receiver that fails for many is told once until it accepts again, what was given up each time", () => {
+  const { watch, lines } = listen();
+  const facts = {
+    mailbox: "m",
+    sender: "a@example.org",
+    folder: "f",
+    deliveredAt: "2026-03-01T08:00:00.000Z",
+  };
+  const fault = new Fault("WEBHOOK_FAILED");
+  const fails = (trackingId: string, willRetry: boolean) =>
+    watch.handoffFailed({ ...facts, trackingId }, "webhook", fault, { attempts: 1, willRetry, output: "" });
+  for (let round = 0; round < 50; round++) for (const id of ["t1", "t2"]) fails(id, true);
+  fails("t2", false);
+  watch.handedOver({ ...facts, trackingId: "t1" }, "webhook");
+  fails("t3", true);
+  expect(lines).toEqual([
+    "the hand-off failed, and is tried again t1",
+    "the hand-off failed, and was given up: inlet retry tries it again t2",
+    "handed over t1",
+    "the hand-off failed, and is tried again t3",
+  ]);
+});
+
 /** Every line of level info and above: its message, and its transfer. */
 function listen() {
   const lines: string[] = [];

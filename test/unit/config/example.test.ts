@@ -45,6 +45,8 @@ describe("the example", () => {
         "lab-password": "p",
         "redis-password": "p",
         "sentinel-password": "p",
+        "webhook-secret": "p",
+        "page-token": "p",
         "ca.pem": "-----BEGIN CERTIFICATE-----",
         "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
         "client.pem": "-----BEGIN CERTIFICATE-----",
@@ -107,7 +109,7 @@ function keysOfSchema(node: SchemaNode): Set<string> {
     [...nodesOf(node)]
       .map(([path]) => path)
       .filter((path) => !path.startsWith(".mailboxes.service."))
-      .filter((path) => !/^\.(service|redis)\..*\.(file|env|command)$/.test(path)),
+      .filter((path) => !/^\.(service|redis|handoff|http)\..*\.(file|env|command)$/.test(path)),
   );
 }
 

@@ -91,6 +91,41 @@ handoff: { fileMode: 0600, folderMode: 0o700, marker: .done }
     expect(a?.service).toMatchObject({ timeoutMs: 5_000, acceptLanguage: "de" });
   });
 
+  test("says what follows a delivery, and passes on to the command what can hold no secret", async () => {
+    const env = { PATH: "/bin", HOME: "/root", LANG: "C", INLET_OTHER: "x", TOKEN: "secret" };
+    const { source, handoff } = await load(
+      `${SMALLEST}
+handoff:
+  command: [./import, a b]
+  commandTimeout: 10s
+  webhook: { url: "http://127.0.0.1:1/?token=q", secret: s3cret }
+  acknowledgement: GOT-IT
+  expectWithin: 1.5d
+  keep: { collected: 7d }
+`,
+      env,
+    );
+    expect(handoff).toMatchObject({
+      command: {
+        argv: [join(dirname(source), "import"), "a b"],
+        env: { PATH: "/bin", HOME: "/root", LANG: "C" },
+        timeoutMs: 10_000,
+      },
+      webhook: { timeoutMs: 30_000 },
+      acknowledgement: "GOT-IT",
+      expectWithinMs: 129_600_000,
+      keep: { collectedMs: 604_800_000, uncollectedMs: undefined },
+    });
+    expect(Object.keys(handoff.command?.env ?? {})).toEqual(["PATH", "HOME", "LANG"]);
+    expect(handoff.webhook?.url.href).toBe("http://127.0.0.1:1/?token=q");
+    expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
+  });
+
+  test("warns of a time for collected folders where none stays", async () => {
+    const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { collected: 7d } }`);
+    expect(warnings).toEqual([expect.stringContaining("handoff.keep.collected: not used")]);
+  });
+
   test("is outdone by the environment, whose paths begin in the current folder", async () => {
     const path = await writeConfig(SMALLEST);
     const env = { INLET_INBOX: "other", INLET_LIMITS__TRANSFERS: "9", INLET_HANDOFF__FILEMODE: "0600" };

@@ -1,8 +1,25 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseDuration, parseMode, parseRate, parseSize } from "../../../src/config/units.ts";
+import {
+  parseDuration,
+  parseLongDuration,
+  parseMode,
+  parseRate,
+  parseSize,
+} from "../../../src/config/units.ts";
 
 const DAY_MS = 86_400_000;
+
+test.each([
+  ["90d", 90 * DAY_MS],
+  ["36h", 1.5 * DAY_MS],
+  ["3650d", 3650 * DAY_MS],
+  ["3651d", undefined],
+  ["0d", undefined],
+  ["forever", undefined],
+])("a long duration: %s", (text, durationMs) => {
+  expect(parseLongDuration(text)).toBe(durationMs);
+});
 
 describe("durations", () => {
   test.each([

@@ -59,5 +59,12 @@ describe("the probe of a file system", () => {
       code: "STOPPED",
     });
     expect(await readdir(folder)).toEqual([]);
+    const stop = new AbortController();
+    const probing = probeFolder(folder, folder, NOW_MS, stop.signal);
+    const ended = expect(probing).rejects.toMatchObject({ code: "STOPPED" });
+    await expect.poll(() => readdir(folder)).toHaveLength(1);
+    stop.abort();
+    await ended;
+    expect(await readdir(folder)).toEqual([]);
   });
 });

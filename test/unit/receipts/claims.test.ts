@@ -36,6 +36,21 @@ describe("a claim", () => {
     expect(await readdir(places.openFolder)).toEqual([]);
   });
 
+  test("on one that an operator sent back to the start is not undone by the news that it was collected", async () => {
+    const { receipts } = await setUp();
+    const delivering = { ...(await claim(receipts)), state: "delivering" } as const;
+    const delivered = { ...delivering, state: "delivered" } as const;
+    await receipts.put(delivered, delivering);
+    const collected = {
+      ...delivered,
+      state: "collected",
+      at: { collected: "2026-03-01T09:00:00.000Z" },
+    } as const;
+    expect(await receipts.create({ ...delivered, state: "discovered" }, delivered)).toBe(true);
+    await expect(receipts.put(collected, delivered)).rejects.toMatchObject(LOST);
+    expect(await receipts.find(delivered)).toMatchObject({ state: "discovered", fence: delivered.fence + 1 });
+  });
+
   test("sees what the other wrote at the last moment, such as an attempt that it spent", async () => {
     const { receipts, places } = await setUp();
     const first = await claim(receipts);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { faultOfRefusal, faultOfTransport, parseRetryAfter } from "../../../src/service/answers.ts";
+import { parseRetryAfter } from "../../../src/base/retry-after.ts";
+import { faultOfRefusal, faultOfTransport } from "../../../src/service/answers.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 

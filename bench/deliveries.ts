@@ -1,0 +1,31 @@
+/** What a measurement finds in an inbox whose layout is `{trackingId}`. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+/** What stands in a delivered folder beside the files. */
+const ADDED = ["SHA256SUMS", "transfer.json"];
+
+/** What every transfer holds. */
+export interface Content {
+  /** In each transfer. */
+  readonly files: number;
+  /** Of each file. */
+  readonly bytes: number;
+}
+
+/** The folders that hold all files, each of the right size. */
+export function findDelivered({ files, bytes }: Content, inbox: string): string[] {
+  return listFolder(inbox).filter((name) => {
+    const found = listFolder(join(inbox, name)).filter((file) => !ADDED.includes(file));
+    return found.length === files && found.every((file) => statSync(join(inbox, name, file)).size === bytes);
+  });
+}
+
+/** Of a folder that is not there yet: nothing. */
+export function listFolder(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,24 @@
+/** Tables in Markdown whose columns also stand below each other where they are read as they are. */
+
+/** Titles, and what stands below each for a row. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => string>>;
+
+export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): string {
+  const titles = Object.keys(columns);
+  const lines = [titles, ...rows.map((row) => Object.values(columns).map((value) => value(row)))];
+  const widths = titles.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
+  const [head, ...body] = lines.map(
+    (cells) => `| ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`,
+  );
+  const rule = `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`;
+  return [head, rule, ...body].join("\n");
+}
+
+/** Nothing, where there is nothing to tell. */
+export function fixed(value: number | undefined, digits: number): string {
+  return value === undefined || value === 0 ? "" : value.toFixed(digits);
+}
+
+export function grouped(value: number): string {
+  return Math.round(value).toLocaleString("en");
+}

@@ -1,0 +1,149 @@
+/** The figures as tables, for a terminal and for the page alike. */
+import { formatBudget } from "./fleet-budget.ts";
+import type { Collected, Waiting } from "./fleet-collect.ts";
+import type { Machine } from "./fleet-machine.ts";
+import { type Columns, fixed, formatTable, grouped } from "./fleet-markdown.ts";
+import type { Polled } from "./fleet-polls.ts";
+
+export interface Figures {
+  readonly machine: Machine;
+  readonly waiting?: Waiting;
+  readonly collect?: readonly Collected[];
+  readonly slow?: readonly Collected[];
+  readonly mailboxes?: readonly Collected[];
+  readonly polls?: readonly Polled[];
+}
+
+/** From so much of a core, or of all of them, on it is what limits. */
+const FULL = 0.9;
+
+/** By the name of its place in the page; those of cases that did not run are missing. */
+export function formatTables(figures: Figures): Record<string, string> {
+  const { machine, waiting, collect, slow, mailboxes, polls } = figures;
+  const budget = formatBudget(figures);
+  return {
+    machine: formatMachine(machine),
+    ...(collect && {
+      collect: formatSpeed(collect, "1 worker", machine.cores),
+      "collect-taken": formatTable(collect, TAKEN),
+    }),
+    ...(waiting && { waiting: formatTable([waiting], WAITING) }),
+    ...(slow && {
+      slow: formatSpeed(slow, "1 worker", machine.cores),
+      "slow-taken": formatTable(slow, TAKEN),
+    }),
+    ...(mailboxes && {
+      mailboxes: formatSpeed(mailboxes, mailboxes[0]?.title, machine.cores),
+      "mailboxes-taken": formatTable(mailboxes, TAKEN),
+    }),
+    ...(polls && {
+      start: formatTable(polls, START),
+      polls: formatTable(polls, POLLS),
+      "polls-taken": formatTable(polls, POLLS_TAKEN),
+    }),
+    ...(budget && { budget }),
+  };
+}
+
+function formatMachine(machine: Machine): string {
+  const facts: readonly (readonly [string, string])[] = [
+    ["processor", `${machine.processor}, ${machine.cores} cores`],
+    ["memory", `${machine.memoryGib.toFixed(1)} GiB`],
+    ["Node", machine.node],
+    ["Redis", `${machine.redis}, on the same machine, without persistence`],
+    ["a round trip to Redis", `${machine.roundTripMs.toFixed(2)} ms`],
+    ["a small file made and on the disk", `${machine.fsyncMs.toFixed(2)} ms`],
+  ];
+  return formatTable(facts, { what: ([what]) => what, here: ([, here]) => here });
+}
+
+/** `compared`: the row that the others are compared with. */
+function formatSpeed(rows: readonly Collected[], compared: string | undefined, cores: number): string {
+  const base = rows.find(({ title }) => title === compared)?.perSecond ?? Number.NaN;
+  const busy = ({ cpuSeconds, collectSeconds }: Collected) =>
+    Object.values(cpuSeconds).reduce((sum, seconds) => sum + seconds, 0) / collectSeconds;
+  return formatTable(rows, {
+    processes: ({ title }) => title,
+    transfers: ({ transfers }) => grouped(transfers),
+    "in s": ({ collectSeconds }) => collectSeconds.toFixed(1),
+    "per s": ({ perSecond }) => perSecond.toFixed(1),
+    "×": ({ perSecond }) => (perSecond / base).toFixed(2),
+    "workers' CPU s": ({ cpuSeconds }) => cpuSeconds.worker.toFixed(1),
+    "scheduler's": ({ cpuSeconds }) => cpuSeconds.scheduler.toFixed(1),
+    "Redis's": ({ cpuSeconds }) => cpuSeconds.Redis.toFixed(1),
+    "service's": ({ cpuSeconds }) => cpuSeconds.service.toFixed(1),
+    "others'": ({ cpuSeconds }) => cpuSeconds.others.toFixed(1),
+    [`of ${cores} cores`]: (row) => busy(row).toFixed(2),
+    "busiest thread": ({ busiest }) => `${busiest.part} ${Math.round(busiest.share * 100)} %`,
+    "limited by": (row) => limitOf(row, busy(row), cores),
+  });
+}
+
+function limitOf({ busiest, cpuSeconds, collectSeconds }: Collected, busy: number, cores: number): string {
+  if (busiest.share >= FULL) return `the ${busiest.part}'s thread`;
+  if (busy < FULL * cores) return "waiting for answers and the disk";
+  const others = cpuSeconds.others / collectSeconds;
+  return others > busy - others ? "other programs" : "the cores";
+}
+
+const TAKEN: Columns<Collected> = {
+  processes: ({ title }) => title,
+  "a worker, MiB": ({ peakMib }) => peakMib.worker.toFixed(0),
+  "scheduler, MiB": ({ peakMib }) => fixed(peakMib.scheduler, 0),
+  "Redis, MiB": ({ peakMib }) => fixed(peakMib.Redis, 0),
+  "service, MiB": ({ peakMib }) => peakMib.service.toFixed(0),
+  "requests per transfer": ({ requests }) => requests.toFixed(1),
+  "Redis commands per transfer": ({ redis }) => fixed(redis?.commands, 1),
+  "scripts per transfer": ({ redis }) => fixed(redis?.scripts, 1),
+  "KiB per transfer": ({ redis }) => fixed(redis && redis.networkBytes / 1024, 1),
+};
+
+const WAITING: Columns<Waiting> = {
+  transfers: ({ transfers }) => grouped(transfers),
+  "discovered in s": ({ discoverSeconds }) => discoverSeconds.toFixed(1),
+  "per s": ({ transfers, discoverSeconds }) => (transfers / discoverSeconds).toFixed(0),
+  "scheduler's CPU s": ({ schedulerSeconds }) => schedulerSeconds.toFixed(1),
+  "bytes of Redis per waiting transfer": ({ bytes }) => grouped(bytes),
+};
+
+const START: Columns<Polled> = {
+  "from nothing": ({ title }) => title,
+  mailboxes: ({ mailboxes }) => grouped(mailboxes),
+  every: ({ everySeconds }) => `${everySeconds} s`,
+  "configuration read after s": ({ start }) => start.readSeconds.toFixed(1),
+  "ready after s": ({ start }) => start.readySeconds.toFixed(1),
+  "all polled after s": ({ start }) => start.polledSeconds.toFixed(1),
+  requests: ({ start }) => grouped(start.requests),
+  "in the busiest second": ({ start }) => grouped(start.busiestSecond),
+  "bytes of Redis per mailbox": ({ bytesPerMailbox }) =>
+    bytesPerMailbox === undefined ? "" : grouped(bytesPerMailbox),
+};
+
+const POLLS: Columns<Polled> = {
+  afterwards: ({ title }) => title,
+  mailboxes: ({ mailboxes }) => grouped(mailboxes),
+  every: ({ everySeconds }) => `${everySeconds} s`,
+  "polls per min wanted": ({ wantedPerMinute }) => grouped(wantedPerMinute),
+  "polls per min": ({ polledPerMinute }) => grouped(polledPerMinute),
+  "longest gap": ({ longestGapSeconds }) => `${longestGapSeconds.toFixed(0)} s`,
+  "requests per s": ({ averageSecond }) => averageSecond.toFixed(0),
+  "in the busiest second": ({ busiestSecond }) => grouped(busiestSecond),
+  "×": ({ busiestSecond, averageSecond }) => (busiestSecond / averageSecond).toFixed(1),
+};
+
+const POLLS_TAKEN: Columns<Polled> = {
+  afterwards: ({ title }) => title,
+  "polls per min": ({ polledPerMinute }) => grouped(polledPerMinute),
+  "who polls, cores": ({ cores }) => (cores.scheduler || cores.worker).toFixed(2),
+  "Redis, cores": ({ cores }) => fixed(cores.Redis, 2),
+  "service, cores": ({ cores }) => cores.service.toFixed(2),
+  "others, cores": ({ cores }) => cores.others.toFixed(2),
+  "who polls, MiB": ({ peakMib }) => (peakMib.scheduler || peakMib.worker).toFixed(0),
+  "idle worker, MiB": ({ peakMib, redis }) => fixed(redis && peakMib.worker, 0),
+  "Redis, MiB": ({ peakMib }) => fixed(peakMib.Redis, 0),
+  "Redis commands per s": ({ redis, polls, polledPerMinute }) =>
+    redis === undefined ? "" : grouped(((redis.commands / polls) * polledPerMinute) / 60),
+  "per poll": ({ redis, polls }) => fixed(redis && redis.commands / polls, 1),
+  "scripts per poll": ({ redis, polls }) => fixed(redis && redis.scripts / polls, 1),
+  "KiB per poll": ({ redis, polls }) => fixed(redis && redis.networkBytes / polls / 1024, 1),
+};

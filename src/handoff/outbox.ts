@@ -1,0 +1,134 @@
+/**
+ * The files of hand-offs: `NAME~OWNER.json` in one folder. Only the owner writes a file. Who takes one over renames it,
+ * so that of several who try one succeeds.
+ */
+import { opendir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  clearTemporaries,
+  durableStep,
+  faultOfDisk,
+  makeFolderDurably,
+  replaceDurably,
+} from "../base/durable.ts";
+import { Turns } from "../base/turns.ts";
+import { type Entry, formatEntry, parseEntry } from "./entry.ts";
+
+/** So many names are read at once. */
+const BATCH = 512;
+
+const FILE = /^(.+)~([0-9a-z]+)\.json$/;
+
+export interface Found {
+  readonly name: string;
+  readonly owner: string;
+}
+
+export class Outbox {
+  readonly #folder: string;
+  readonly #owner: string;
+  readonly #turns = new Turns();
+  readonly #onDamaged: (path: string) => void;
+
+  constructor(folder: string, owner: string, onDamaged: (path: string) => void) {
+    this.#folder = folder;
+    this.#owner = owner;
+    this.#onDamaged = onDamaged;
+  }
+
+  async open(nowMs: number): Promise<void> {
+    await makeFolderDurably(this.#folder, 0o700);
+    await clearTemporaries(this.#folder, nowMs);
+  }
+
+  /** Nobody else in this process reads and writes this one meanwhile. */
+  inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    return this.#turns.take(name, work);
+  }
+
+  async *list(): AsyncGenerator<Found, void, undefined> {
+    try {
+      for await (const { name: file } of await opendir(this.#folder, { bufferSize: BATCH })) {
+        const [, name, owner] = FILE.exec(file) ?? [];
+        if (name !== undefined && owner !== undefined) yield { name, owner };
+      }
+    } catch (error) {
+      throw faultOfDisk(error, this.#folder);
+    }
+  }
+
+  /** Who has this one: usually nobody or one. Looks at every name there is. */
+  async ownersOf(name: string): Promise<string[]> {
+    const owners: string[] = [];
+    for await (const found of this.list()) if (found.name === name) owners.push(found.owner);
+    return owners;
+  }
+
+  /** `undefined` where there is none, or one that nobody can read, which is reported. */
+  async read(name: string, owner: string = this.#owner): Promise<Entry | undefined> {
+    const path = this.#pathOf(name, owner);
+    const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw faultOfDisk(error, path);
+    });
+    if (text === undefined) return undefined;
+    const entry = parseEntry(text);
+    if (entry === undefined) this.#onDamaged(path);
+    return entry;
+  }
+
+  async write(name: string, entry: Entry): Promise<void> {
+    await replaceDurably(this.#pathOf(name, this.#owner), formatEntry(entry), 0o600);
+  }
+
+  /** Not forced to the disk: one that is back after a power cut is found to be over. */
+  async remove(name: string, owner: string = this.#owner): Promise<void> {
+    const path = this.#pathOf(name, owner);
+    try {
+      await rm(path, { force: true });
+    } catch (error) {
+      throw faultOfDisk(error, path);
+    }
+    durableStep("hand-off removed");
+  }
+
+  /**
+   * Takes one over whose owner is gone; false where somebody else was faster. Of two deliveries of one transfer the
+   * later one counts. Not forced to the disk: after a power cut it is taken over again.
+   */
+  async takeOver(name: string, owner: string): Promise<boolean> {
+    const [ours, theirs] = [await this.read(name), await this.read(name, owner)];
+    if (theirs === undefined) return false;
+    if (ours !== undefined && ours.deliveringAt >= theirs.deliveringAt) {
+      await this.remove(name, owner);
+      return false;
+    }
+    const from = this.#pathOf(name, owner);
+    try {
+      await rename(from, this.#pathOf(name, this.#owner));
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
+      throw faultOfDisk(error, from);
+    }
+    durableStep("hand-off taken over");
+    return true;
+  }
+
+  #pathOf(name: string, owner: string): string {
+    return join(this.#folder, `${name}~${owner}.json`);
+  }
+}
+
+/** For whoever looks from outside: whether something is left to do for a transfer that was delivered. */
+export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
+  const outbox = new Outbox(folderIn(work), "", () => {});
+  const owners = await outbox.ownersOf(name).catch(() => []);
+  const entries = await Promise.all(owners.map((owner) => outbox.read(name, owner)));
+  return entries.some((entry) =>
+    [entry?.command, entry?.webhook].some((step) => step !== undefined && step.state !== "done"),
+  );
+}
+
+export function folderIn(work: string): string {
+  return join(work, "handoff");
+}

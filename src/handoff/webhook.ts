@@ -1,0 +1,64 @@
+/** The webhook: one signed POST that says what was delivered. Nothing of the answer counts but its status. */
+import { createHmac } from "node:crypto";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
+import { parseRetryAfter } from "../base/retry-after.ts";
+import type { Secret } from "../base/secret.ts";
+import type { HandoffWebhook } from "../model/mailbox.ts";
+import type { Entry } from "./entry.ts";
+
+const BODY_VERSION = 1;
+
+/** Resolves where it was accepted. Throws `WEBHOOK_FAILED`, `SECRET_UNREADABLE`, or `STOPPED` on the signal. */
+export async function callWebhook(
+  { url, secret, timeoutMs }: HandoffWebhook,
+  entry: Entry,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = formatBody(entry);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "inlet",
+    "idempotency-key": entry.id,
+    "inlet-signature": signBody(await secret.read(signal), body, clock.now()),
+  };
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const options = { method: "POST", body, headers, redirect: "manual" } as const;
+  const answer = await fetch(url, { ...options, signal: AbortSignal.any([signal, timeout]) }).catch(
+    (error: unknown) => {
+      if (signal.aborted) throw new Fault("STOPPED");
+      throw failed(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error));
+    },
+  );
+  await answer.body?.cancel().catch(() => {});
+  if (answer.ok) return;
+  const isRedirect = answer.status >= 300 && answer.status < 400;
+  const words = `it answered with status ${answer.status}${isRedirect ? ", and redirects are not followed" : ""}`;
+  throw failed(words, parseRetryAfter(answer.headers.get("retry-after") ?? undefined, clock.now()));
+}
+
+/** Keys that receivers rely on; documented in docs/handoff.md. */
+export function formatBody(entry: Entry): string {
+  const { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified = "none" } = entry;
+  const facts = { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified };
+  return JSON.stringify({ version: BODY_VERSION, event: "delivered", ...facts });
+}
+
+/** `t=SECONDS,v1=HEX`: the time is signed too, so that nobody can send an old call as a new one. */
+export function signBody(secret: Secret, body: string, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1000);
+  const signature = createHmac("sha256", secret.reveal()).update(`${seconds}.${body}`).digest("hex");
+  return `t=${seconds},v1=${signature}`;
+}
+
+/** The address stays out of it: its query may hold a secret. */
+function describe(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : "";
+  return `it could not be reached${code}`;
+}
+
+function failed(detail: string, retryAfterMs?: number): Fault {
+  return new Fault("WEBHOOK_FAILED", { detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+}

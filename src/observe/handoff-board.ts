@@ -1,0 +1,81 @@
+/** What is wrong with transfers after their delivery: a command or webhook that fails, a folder that nobody collects. */
+import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
+import type { TransferStatus } from "../model/status.ts";
+
+/** More than so many nobody looks at. */
+const MOST_KEPT = 100;
+
+export class HandoffBoard {
+  readonly #onChange: () => void;
+  #troubles = new Map<string, HandoffTrouble>();
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  /** What was looked at counts; what happens until the next look is added to it. */
+  seen({ troubles }: HandoffSummary): void {
+    if (troubles.length + this.#troubles.size === 0) return;
+    this.#troubles = new Map(troubles.map((trouble) => [keyOf(trouble), trouble]));
+    this.#onChange();
+  }
+
+  failed(delivered: Delivered, step: HandoffStep, message: string, willRetry: boolean): void {
+    const { failed = [], isOverdue = false } = this.#troubles.get(keyOf(delivered)) ?? {};
+    const others = failed.filter((it) => it.step !== step);
+    this.#keep({ ...delivered, isOverdue, failed: [...others, { step, message, willRetry }] });
+  }
+
+  handedOver(delivered: Delivered, step: HandoffStep): void {
+    const { failed = [], isOverdue = false } = this.#troubles.get(keyOf(delivered)) ?? {};
+    this.#keep({ ...delivered, isOverdue, failed: failed.filter((it) => it.step !== step) });
+  }
+
+  uncollected(delivered: Delivered): void {
+    const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
+    this.#keep({ ...delivered, isOverdue: true, failed });
+  }
+
+  collected(delivered: Delivered): void {
+    const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
+    this.#keep({ ...delivered, isOverdue: false, failed });
+  }
+
+  read(): TransferStatus[] {
+    return [...this.#troubles.values()].map(show);
+  }
+
+  #keep(trouble: HandoffTrouble): void {
+    const key = keyOf(trouble);
+    const isTrouble = trouble.isOverdue || trouble.failed.length > 0;
+    if (!isTrouble) this.#troubles.delete(key);
+    else if (this.#troubles.has(key) || this.#troubles.size < MOST_KEPT) this.#troubles.set(key, trouble);
+    this.#onChange();
+  }
+}
+
+function show({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOverdue }: HandoffTrouble) {
+  const retry = /^[\w.@-]+$/.test(trackingId) ? `inlet retry ${trackingId}` : "inlet retry";
+  const failures = failed.map(({ message, willRetry }) =>
+    willRetry
+      ? `${message}. It is tried again by itself; ${retry} tries it at once.`
+      : `${message}. It was given up; ${retry} tries it again.`,
+  );
+  const waits = isOverdue ? [`Nobody has collected ${folder} yet.`] : [];
+  return {
+    mailbox,
+    trackingId,
+    sender,
+    state: "delivered",
+    since: deliveredAt,
+    reason: failures.length > 0 ? "handoff" : "uncollected",
+    message: [...failures, ...waits].join(" "),
+    until: undefined,
+    expires: undefined,
+    progress: undefined,
+  } as const;
+}
+
+function keyOf({ mailbox, trackingId }: Delivered): string {
+  return `${mailbox}\0${trackingId}`;
+}

@@ -1,0 +1,151 @@
+/** `inlet completion` in the shells themselves. */
+import { writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type DebianProgram, findProgram } from "../support/debian.ts";
+import { type Finished, makeFolder, runCommand, runProgram } from "../support/program.ts";
+
+/** What is typed → what is offered, among perhaps more. */
+const OFFERS: readonly (readonly [typed: readonly string[], offered: readonly string[]])[] = [
+  [["ver"], ["verify", "verify-address"]],
+  [["api", "rec"], ["received"]],
+  [
+    ["api", "received", "--pa"],
+    ["--page", "--page-size"],
+  ],
+  [["api", "--config", "x", "received", "--ac"], ["--active"]],
+  [["api", "received", "--base"], ["--base-url"]],
+  [
+    ["run", "--log-level", ""],
+    ["debug", "error", "info", "warn"],
+  ],
+  [["history", "--state", "quar"], ["quarantined"]],
+  [
+    ["completion", ""],
+    ["bash", "fish", "zsh"],
+  ],
+  [["run", "--config", "/etc/hostn"], ["/etc/hostname"]],
+];
+
+describe("bash", () => {
+  test("offers commands, options of every level, choices, files and folders", async () => {
+    const { path, env } = await findProgram("bash", ["bash"]);
+    const script = await writeScript("bash");
+    expect(await runCommand(path, ["-n", script])).toMatchObject({ exitCode: 0, stderr: "" });
+    const offer = async (words: readonly string[]) => {
+      const typed = ["inlet", ...words].map((word) => `'${word}'`).join(" ");
+      const ask = `source ${script}; COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _inlet; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      return linesOf(await runCommand(path, ["--norc", "-c", ask], { env }));
+    };
+    for (const [typed, offered] of OFFERS) expect(await offer(typed)).toEqual(offered);
+    // Bash hands over --option=value in three pieces.
+    expect(await offer(["run", "--log-level", "=", "de"])).toEqual(["debug"]);
+    expect(await offer(["run", "--log-level", "="])).toEqual(["debug", "error", "info", "warn"]);
+    expect(await offer(["verify", "/et"])).toEqual(["/etc"]);
+    expect(await offer(["verify", "/etc/hostn"])).toEqual([""]);
+    expect(await offer(["api", "received", "orders"])).toEqual([""]);
+    const registered = await runCommand(path, ["--norc", "-c", `source ${script}; complete -p inlet`]);
+    expect(registered.stdout).toBe("complete -F _inlet inlet\n");
+  });
+});
+
+describe("fish", () => {
+  test("offers the same, with a description of each", async () => {
+    const fish = await findProgram("fish", ["fish", "fish-common", "libpcre2-32-0"]);
+    const script = await writeScript("fish");
+    const home = await makeFolder();
+    const run = (command: string) =>
+      runCommand(fish.path, ["--no-config", "-c", `${functionsOf(fish)}${command}`], {
+        env: { ...fish.env, HOME: home },
+      });
+    expect(await runCommand(fish.path, ["--no-config", "-n", script], { env: fish.env })).toMatchObject({
+      exitCode: 0,
+      stderr: "",
+    });
+    const asked = [
+      ...OFFERS.map(([typed]) => typed),
+      ["run", "--log-level=de"],
+      ["run", "--config=/etc/hostn"],
+    ];
+    const each = asked.map((words) => `complete -C '${["inlet", ...words].join(" ")}'; echo next`).join("; ");
+    const { stdout, stderr } = await run(`source ${script}; ${each}`);
+    expect(stderr).toBe("");
+    const offered = stdout.split("next\n").map((part) => part.trim().split("\n"));
+    expect(offered.map((lines) => lines.map((line) => line.split("\t")[0])).slice(0, asked.length)).toEqual([
+      ...OFFERS.map(([, words]) => words),
+      ["--log-level=debug"],
+      ["--config=/etc/hostname"],
+    ]);
+    expect(stdout).toContain("verify-address\tprove a mailbox's address by a mailed code");
+  });
+});
+
+describe("zsh", () => {
+  test("is told the same; what zsh itself makes of it is stood in for", async () => {
+    const zsh = await findProgram("zsh", ["zsh", "zsh-common"]);
+    const script = await writeScript("zsh");
+    const shell = join(await makeFolder(), "try.zsh");
+    expect(await runCommand(zsh.path, ["-f", "-n", script], { env: zsh.env })).toMatchObject({
+      exitCode: 0,
+      stderr: "",
+    });
+    const asked = [...OFFERS.map(([typed]) => typed), ["run", "--log-level=de"], ["verify", "x"]];
+    await writeFile(
+      shell,
+      `${modulesOf(zsh)}\n${STAND_INS}\nsource ${script}\n${asked.map(askZsh).join("\n")}\n`,
+    );
+    const { stdout, stderr } = await runCommand(zsh.path, ["-f", shell], { env: zsh.env });
+    expect(stderr).toBe("");
+    const parts = stdout.split("--\n").map((part) => part.trim().split("\n"));
+    for (const [at, [typed, offered]] of OFFERS.entries()) {
+      const isFile = offered.join().startsWith("/");
+      const told = isFile ? ["files"] : [...offered].toSorted();
+      const beginning = typed.at(-1) ?? "";
+      expect(parts[at]?.filter((word) => isFile || word.startsWith(beginning)).toSorted()).toEqual(told);
+    }
+    expect(parts[OFFERS.length]?.toSorted()).toEqual(["debug", "error", "info", "warn"]);
+    expect(parts[OFFERS.length + 1]).toEqual(["files -/"]);
+  });
+});
+
+test("other shells are refused, and those that there are named", async () => {
+  const { exitCode, stderr } = await runProgram(["completion", "tcsh"]);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Allowed choices are bash, zsh, fish")]);
+});
+
+/** Print what they are given in place of offering it. */
+const STAND_INS = `
+compdef() { :; }
+compset() { :; }
+compadd() { print -l -- "\${@[2,-1]}"; }
+_files() { print -- "files\${*:+ $*}"; }
+_describe() { local list=\${@[-1]}; print -l -- \${\${(P)list}%%:*}; }
+`;
+
+function askZsh(words: readonly string[]): string {
+  const typed = ["inlet", ...words].map((word) => `'${word}'`).join(" ");
+  return `words=(${typed}); CURRENT=$#words; _inlet; print -- --`;
+}
+
+/** Where it was unpacked and not installed, it has to be told where its own parts are. */
+function functionsOf({ path, env }: DebianProgram): string {
+  const root = dirname(dirname(path));
+  return Object.keys(env).length === 0 ? "" : `set -p fish_function_path ${root}/share/fish/functions; `;
+}
+
+function modulesOf({ path, env }: DebianProgram): string {
+  const root = dirname(dirname(path));
+  return Object.keys(env).length === 0 ? "" : `module_path=(${root}/usr/lib/*/zsh/*(/))`;
+}
+
+async function writeScript(shell: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await runProgram(["completion", shell]);
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  const script = join(await makeFolder(), `inlet.${shell}`);
+  await writeFile(script, stdout);
+  return script;
+}
+
+function linesOf({ stdout }: Finished): string[] {
+  return stdout.replace(/\n$/, "").split("\n").toSorted();
+}

@@ -1,0 +1,358 @@
+/** `inlet doctor`: what it finds in good and in bad surroundings, and what it leaves behind, which is nothing. */
+import { once } from "node:events";
+import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { inspectQueue } from "../../src/queue/bullmq-inspect.ts";
+import { callCommand } from "../support/command.ts";
+import { findProgram } from "../support/debian.ts";
+import { install } from "../support/installation.ts";
+import { LAUNCHER, makeFolder, runCommand, runOnTerminal, startProgram } from "../support/program.ts";
+import { startRedis } from "../support/redis.ts";
+import { listen, openWitness } from "../support/servers.ts";
+import { openTestSimulator, SIGNAL } from "../support/service.ts";
+import { MAILBOX, PASSWORD, redisSettings } from "../support/settings.ts";
+import { SERVER, FOLDER as TLS_FOLDER } from "../support/tls.ts";
+
+interface Finding {
+  readonly area: string;
+  readonly check: string;
+  readonly status: string;
+  readonly detail: string;
+  readonly advice?: string;
+}
+
+describe("where all is well", () => {
+  test("says so, line by line, and leaves nothing behind where the daemon has never run", async () => {
+    const { config, folder, simulator } = await install();
+    const { exitCode, stdout, stderr } = await runOnTerminal(["doctor", "--config", config]);
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("All is well");
+    for (const area of ["configuration", "folders", "file system", "queue", "service"]) {
+      expect(stdout).toContain(area);
+    }
+    expect(stdout).not.toMatch(/failed|skipped/);
+    for (const secret of [PASSWORD, simulator.clientId]) expect(stdout).not.toContain(secret);
+    expect(await readdir(folder)).toEqual(["inlet.yaml"]);
+    expect(simulator.mails()).toEqual([]);
+  });
+
+  test("works beside a running daemon, says who holds the inbox, and uses the token that is kept", async () => {
+    const { config, inbox, state, simulator } = await install();
+    const daemon = startProgram(["run", "--config", config]);
+    const done = ["receipts/open", "staging"].map((name) => join(inbox, ".inlet", name));
+    await expect
+      .poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example")).catch(() => []))
+      .toEqual(["t1"]);
+    for (const folder of done) await expect.poll(() => readdir(folder)).toEqual([]);
+    const before = await tree(inbox);
+    const tokens = simulator.totals()["verification-token"];
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("fine");
+    expect(find(findings, "queue", "inbox").detail).toContain(
+      `1 Inlet works on it: process ${daemon.pid} on `,
+    );
+    expect(await tree(inbox)).toEqual(before);
+    expect(simulator.totals()["verification-token"]).toBe(tokens);
+    expect(await readdir(join(state, "tokens"))).toHaveLength(1);
+    daemon.kill("SIGTERM");
+    expect(await once(daemon, "exit")).toEqual([0, null]);
+    const after = await examine(config);
+    expect(find(after.findings, "queue", "inbox").detail).toBe("no Inlet works on it at this moment");
+  });
+
+  test("keeps a token that it obtains where the daemon finds it, as the one to whom that folder belongs", async () => {
+    const { config, state, folder } = await install();
+    await chmod(folder, 0o755);
+    await mkdir(state, { mode: 0o700 });
+    await chown(state, 65_534, 65_534);
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("fine");
+    expect(find(findings, "folders", "user")).toMatchObject({
+      status: "warning",
+      advice: expect.stringContaining("sudo -u '#65534' inlet doctor"),
+    });
+    const [token = ""] = await readdir(join(state, "tokens"));
+    for (const name of ["tokens", join("tokens", token)]) {
+      expect(await stat(join(state, name))).toMatchObject({ uid: 65_534, gid: 65_534 });
+    }
+    expect(process.geteuid?.()).toBe(0);
+  });
+
+  test("as root it does not write where a link in somebody else's state folder leads", async () => {
+    const { config, state, folder } = await install();
+    const target = join(folder, "root-only");
+    await chmod(folder, 0o755);
+    await mkdir(target, { mode: 0o700 });
+    await mkdir(state, { mode: 0o700 });
+    await symlink(target, join(state, "tokens"));
+    await chown(state, 65_534, 65_534);
+    const { findings } = await examine(config);
+    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "failed" });
+    expect(await readdir(target)).toEqual([]);
+  });
+});
+
+describe("the configuration", () => {
+  test("is told problem by problem, and what depends on it is skipped", async () => {
+    const { config } = await install();
+    await writeFile(
+      config,
+      (await readFile(config, "utf8")).replace("200ms", "soon").replace('"inbox"', '"inbx"'),
+    );
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("usage");
+    const failed = findings.filter(({ status }) => status === "failed").map(({ detail }) => detail);
+    expect(failed).toHaveLength(3);
+    expect(failed.join("\n")).toContain("did you mean inbox?");
+    expect(failed.join("\n")).toContain('"soon" is not a duration');
+    const skipped = findings.filter(({ status }) => status === "skipped");
+    expect(skipped.map(({ area }) => area)).toEqual(["folders", "file system", "queue", "service"]);
+    expect(skipped[0]?.detail).toBe("the configuration is not valid");
+  });
+
+  test("is warned of where others can read its secrets, and fails where a secret cannot be had", async () => {
+    const { config } = await install(undefined, {
+      mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: { command: ["false"] } }] }],
+    });
+    await chmod(config, 0o644);
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("usage");
+    expect(find(findings, "configuration", "secrets")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("command false ended with exit code 1"),
+    });
+    const warnings = findings.filter(({ status }) => status === "warning").map(({ detail }) => detail);
+    expect(warnings).toEqual([expect.stringContaining(`chmod go= ${config}`)]);
+  });
+});
+
+describe("folders", () => {
+  test("that are none, or stand where nothing can be made, are told", async () => {
+    const folder = await makeFolder();
+    await writeFile(join(folder, "file"), "");
+    const { config } = await install(undefined, { inbox: "/proc/inbox", state: join(folder, "file") });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("usage");
+    expect(find(findings, "folders", "inbox").detail).toContain("cannot be made in /proc");
+    expect(find(findings, "folders", "state").detail).toContain("is not a folder");
+    expect(find(findings, "file system", "all")).toMatchObject({ status: "skipped" });
+    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "ok" });
+  });
+
+  test("on two mounts are told, also where both are of one file system, and nothing is left in either", async () => {
+    const { config, folder, inbox } = await install(undefined, { work: "work" });
+    for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });
+    const { findings, exitCode } = await examineMounted(config, `mount --bind ${inbox} ${inbox}`);
+    expect(exitCode).toBe(2);
+    expect(find(findings, "file system", "one for both")).toMatchObject({
+      status: "failed",
+      advice: expect.stringContaining("Put work on the inbox's file system"),
+    });
+    expect(findings.filter(({ status }) => status === "failed")).toHaveLength(1);
+    for (const name of ["inbox", "work"]) expect(await readdir(join(folder, name))).toEqual([]);
+  });
+
+  test("in memory, with little room, are told", async () => {
+    const { config, inbox } = await install(undefined, { limits: { minFreeSpace: "1GiB" } });
+    await mkdir(inbox, { mode: 0o700 });
+    const small = `mount -t tmpfs -o size=4M,nr_inodes=200 tmpfs ${inbox}`;
+    const { findings, exitCode } = await examineMounted(config, small);
+    expect(exitCode).toBe(3);
+    expect(find(findings, "file system", "kind")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining(`tmpfs, mounted at ${inbox}: it is kept in memory`),
+    });
+    expect(find(findings, "file system", "kind of state").detail).toMatch(/mounted at \//);
+    expect(find(findings, "file system", "space")).toMatchObject({ status: "failed" });
+    expect(find(findings, "file system", "inodes")).toMatchObject({ status: "warning" });
+    for (const check of ["rename", "fsync", "locks", "new names", "names"]) {
+      expect(find(findings, "file system", check)).toMatchObject({ status: "ok" });
+    }
+  });
+
+  test("that are full, or read-only, are told", async () => {
+    const { config, inbox } = await install(undefined, { limits: { minFreeSpace: 0 } });
+    await mkdir(inbox, { mode: 0o700 });
+    const full = `mount -t tmpfs -o size=64k tmpfs ${inbox} && (dd if=/dev/zero of=${inbox}/x bs=4k 2>&1 || true) >/dev/null`;
+    const filled = await examineMounted(config, full);
+    expect(filled.exitCode).toBe(3);
+    expect(find(filled.findings, "file system", "trial").detail).toContain("no space left");
+    const readOnly = await examineMounted(config, `mount -t tmpfs -o ro tmpfs ${inbox}`);
+    expect(readOnly.exitCode).toBe(2);
+    expect(find(readOnly.findings, "folders", "inbox")).toMatchObject({
+      detail: expect.stringContaining("EROFS"),
+      advice: expect.stringContaining("ReadWritePaths="),
+    });
+  });
+});
+
+describe("the service", () => {
+  test("that cannot be reached is told, and its mailboxes are skipped", async () => {
+    const { config, simulator } = await install();
+    await simulator.close();
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("unreachable");
+    expect(find(findings, "service", "reach")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("could not be reached"),
+    });
+    expect(find(findings, "service", MAILBOX)).toMatchObject({
+      status: "skipped",
+      detail: "the service cannot be asked",
+    });
+  });
+
+  test("that never answers is given up after its time-out", async () => {
+    const url = await listen(createServer(() => {}));
+    const service = { baseUrl: url, clientId: "C".repeat(64), timeout: "300ms" };
+    const { config } = await install(undefined, { service });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("unreachable");
+    expect(find(findings, "service", "reach").detail).toContain("did not answer in time");
+  });
+
+  test("whose clock goes differently is a warning", async () => {
+    const url = await listen(
+      createServer((_message, response) => {
+        response.setHeader("date", new Date(Date.now() - 10 * 60_000).toUTCString());
+        response.end('{"apiVersions":{"uiApiVersions":[{"major":1,"minor":15}]}}');
+      }),
+    );
+    const { config } = await install(undefined, { service: { baseUrl: url, clientId: "C".repeat(64) } });
+    const { findings } = await examine(config);
+    expect(find(findings, "service", "version")).toMatchObject({ status: "ok" });
+    expect(find(findings, "service", "clock")).toMatchObject({
+      status: "warning",
+      detail: expect.stringMatching(/^this machine's is (9|10) min \d+ s ahead of the service's$/),
+    });
+  });
+
+  test("whose certificate is not trusted is told; with its authority it is fine", async () => {
+    const { clientId, url } = await openTestSimulator({}, { tls: SERVER });
+    const { config } = await install(undefined, { service: { baseUrl: url, clientId } });
+    const untrusted = await examine(config);
+    expect(untrusted.outcome).toBe("unreachable");
+    expect(find(untrusted.findings, "service", "reach").detail).toContain("No trusted connection");
+    const ca = join(TLS_FOLDER, "ca.crt");
+    const trusted = await install(undefined, { service: { baseUrl: url, clientId, ca } });
+    const { findings, outcome } = await examine(trusted.config);
+    expect(outcome).toBe("fine");
+    expect(find(findings, "service", "reach").detail).toContain("its certificate is trusted");
+  });
+
+  test("that knows the client id of one mailbox only is told for the other, with what to do", async () => {
+    const stranger = { service: { clientId: "S".repeat(64) } };
+    const mailboxes = [{ email: MAILBOX }, { email: "b@example.com", ...stranger }];
+    const { config } = await install(undefined, { mailboxes });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("attention");
+    expect(find(findings, "service", MAILBOX)).toMatchObject({
+      status: "ok",
+      detail: expect.stringMatching(/^verified until 20.*, and its list can be read$/),
+    });
+    expect(find(findings, "service", "b@example.com")).toMatchObject({
+      status: "failed",
+      advice: expect.stringContaining("inlet verify-address b@example.com"),
+    });
+  });
+
+  test("is not asked for anybody where there is no client id, and none is made", async () => {
+    const { config, state, simulator } = await install();
+    const document = JSON.parse(await readFile(config, "utf8"));
+    await writeFile(config, JSON.stringify({ ...document, service: { baseUrl: simulator.url } }));
+    await mkdir(state, { mode: 0o700 });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("attention");
+    expect(find(findings, "service", "client id")).toMatchObject({ status: "failed" });
+    expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "skipped" });
+    expect(await readdir(state)).toEqual([]);
+  });
+
+  test("that is too old, or is another program, is told", async () => {
+    const old = await install({ apiVersion: "1.11" });
+    expect((await examine(old.config)).outcome).not.toBe("fine");
+    const { url } = await openWitness();
+    const { config } = await install(undefined, { service: { baseUrl: url, clientId: "C".repeat(64) } });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).not.toBe("fine");
+    expect(findings.some(({ area, status }) => area === "service" && status === "failed")).toBe(true);
+  });
+});
+
+describe("the queue on Redis", () => {
+  test("is told of with its version; a policy that forgets is a warning with the command that mends it", async () => {
+    const redis = await startRedis(["--maxmemory-policy", "allkeys-lru"]);
+    const { config } = await install(undefined, { queue: redis.url });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("fine");
+    expect(find(findings, "queue", "Redis").detail).toMatch(/^127\.0\.0\.1:\d+ answers, version \d+\./);
+    const { advice = "", status } = find(findings, "queue", "memory");
+    expect(status).toBe("warning");
+    expect(advice).toContain(
+      `redis-cli -h 127.0.0.1 -p ${redis.port} CONFIG SET maxmemory-policy noeviction`,
+    );
+    expect(find(findings, "queue", "persistence").detail).toContain("forgets jobs at a restart");
+    await redis.client.config("SET", "maxmemory-policy", "noeviction");
+    await redis.client.config("SET", "appendonly", "yes");
+    const mended = await examine(config);
+    expect(find(mended.findings, "queue", "memory").status).toBe("ok");
+    expect(find(mended.findings, "queue", "persistence").detail).toContain("append-only file");
+  });
+
+  test("is told of where it wants another password, and where it is not there", async () => {
+    const redis = await startRedis(["--requirepass", "right"]);
+    const { config } = await install(undefined, { queue: redis.url, redis: { password: "wrong-password" } });
+    const refused = await examine(config);
+    expect(refused.outcome).toBe("unreachable");
+    expect(find(refused.findings, "queue", "Redis").detail).toContain("WRONGPASS");
+    expect(JSON.stringify(refused.findings)).not.toContain("wrong-password");
+    await redis.kill();
+    const gone = await examine(config);
+    expect(gone.outcome).toBe("unreachable");
+    expect(find(gone.findings, "queue", "Redis").detail).toContain("ECONNREFUSED");
+    expect(find(gone.findings, "queue", "memory").status).toBe("skipped");
+  });
+
+  test("that never answers is given up after its time-out", async () => {
+    const server = createTcpServer(() => {}).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const silent = redisSettings(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    await expect(inspectQueue(silent, 300, SIGNAL)).rejects.toMatchObject({
+      code: "QUEUE_UNREACHABLE",
+      message: expect.stringContaining("no answer in 0.3 s"),
+    });
+  });
+});
+
+async function examine(config: string) {
+  const { outcome, stdout } = await callCommand(["doctor", "--config", config, "--json"]);
+  return { outcome, findings: parseFindings(stdout) };
+}
+
+/** The same where something was mounted before, which nobody else sees. */
+async function examineMounted(config: string, mount: string) {
+  const { path } = await findProgram("unshare", ["util-linux"]);
+  const script = `${mount} && exec "${process.execPath}" "${LAUNCHER}" doctor --config "${config}" --json`;
+  const args = ["-m", "--propagation", "private", "sh", "-c", script];
+  const { exitCode, stdout, stderr } = await runCommand(path, args);
+  if (stdout === "") throw new Error(stderr);
+  return { exitCode, findings: parseFindings(stdout) };
+}
+
+function parseFindings(stdout: string): Finding[] {
+  return (JSON.parse(stdout) as { findings: Finding[] }).findings;
+}
+
+function find(findings: readonly Finding[], area: string, check: string): Finding {
+  const found = findings.find((finding) => finding.area === area && finding.check === check);
+  if (found === undefined) throw new Error(`no ${area} ${check} in ${JSON.stringify(findings, null, 2)}`);
+  return found;
+}
+
+async function tree(folder: string): Promise<string[]> {
+  return (await readdir(folder, { recursive: true })).toSorted();
+}

@@ -1,0 +1,401 @@
+/** What follows a delivery: a consumer that is told, slow, failing, killed, or faster than we are. */
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import { giveOrder } from "../../src/receipts/orders.ts";
+import { peekReceipts } from "../../src/receipts/reading.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { type HandoffTask, handoffOf, WEBHOOK_SECRET } from "../support/handoff.ts";
+import { makeFolder, startCommand } from "../support/program.ts";
+import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
+import { startRedis } from "../support/redis.ts";
+import { ROOT } from "../support/root.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+
+const SENDER = "anna@supplier.example";
+const CHILD = join(ROOT, "test/support/daemon-child.ts");
+
+/** Notes its id and transfer in a file. */
+const NOTE = 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"';
+
+describe("the command", () => {
+  test("is told what was delivered, and nothing else of our environment", async () => {
+    const { settings, folder } = await prepare(({ note }) => ({
+      command: [
+        process.execPath,
+        "-e",
+        "fs.writeFileSync(process.argv[1], JSON.stringify({ env: process.env, cwd: process.cwd() }))",
+        note,
+      ],
+    }));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.handed).toEqual(["t1: command done"]);
+    const { env, cwd } = JSON.parse(readFileSync(folder.note, "utf8"));
+    expect(cwd).toBe(settings.inbox);
+    expect(env).toEqual({
+      PATH: process.env["PATH"],
+      INLET_EVENT: "delivered",
+      INLET_ID: expect.stringMatching(/^[0-9a-f]{32}$/),
+      INLET_FOLDER: join(settings.inbox, MAILBOX, SENDER, "t1"),
+      INLET_MAILBOX: MAILBOX,
+      INLET_SENDER: SENDER,
+      INLET_TRACKING_ID: "t1",
+      INLET_TRANSFER_ID: expect.stringMatching(/./),
+      INLET_VERIFIED: "all",
+      INLET_DELIVERED_AT: expect.stringMatching(/^20.*Z$/),
+    });
+  });
+
+  test("that fails is run again until it succeeds, and holds back neither the delivery nor the webhook", async () => {
+    const receiver = await openReceiver(accept);
+    const { settings, folder } = await prepare(({ note, go }) => ({
+      command: ["sh", "-c", `${NOTE}; echo "not yet"; [ -e "$1" ] || exit 3`, note, go],
+      webhook: receiver.url,
+    }));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await expect.poll(() => receiver.calls.length).toBe(1);
+    await expect.poll(() => notes(folder.note).length).toBeGreaterThan(2);
+    expect(daemon.handed).toContain(
+      "t1: command failed: The command after the delivery failed: it ended with exit code 3 not yet",
+    );
+    await writeFile(folder.go, "");
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
+    expect(new Set(notes(folder.note)).size).toBe(1);
+    expect(receiver.calls).toHaveLength(1);
+    expect(existsSync(join(settings.inbox, MAILBOX, SENDER, "t1"))).toBe(true);
+  });
+
+  test("that is slow delays no other transfer", async () => {
+    const names = Array.from({ length: 8 }, (_, at) => `t${at}`);
+    const { settings, folder } = await prepare(
+      ({ note, go }) => ({
+        command: ["sh", "-c", `while ! [ -e "$1" ]; do sleep 0.05; done; ${NOTE}`, note, go],
+      }),
+      names,
+    );
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(8);
+    expect(daemon.handed).toEqual([]);
+    await writeFile(folder.go, "");
+    await expect.poll(() => daemon.handed.length).toBe(8);
+    expect(notes(folder.note).toSorted()).toHaveLength(8);
+  });
+
+  test("that takes too long is ended, with all that it started", async () => {
+    const { settings, folder } = await prepare(({ note }) => ({
+      // It does not care for SIGTERM, and neither does what it leaves behind.
+      command: ["sh", "-c", 'trap "" TERM; (while :; do sleep 1; done) & echo "$! $$" >> "$0"; wait', note],
+      commandTimeoutMs: 300,
+    }));
+    const daemon = startDaemon(settings, "run", 5_000, { giveUpMs: 0 });
+    await expect.poll(() => daemon.handed.length).toBe(1);
+    expect(daemon.handed[0]).toContain(
+      "t1: command given up: The command after the delivery failed: it took",
+    );
+    for (const pid of notes(folder.note).join(" ").split(" "))
+      await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test("is ended by a stop, and run again by the next start, for the same delivery", async () => {
+    const { settings, folder } = await prepare(({ note, go }) => ({
+      command: ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go],
+    }));
+    const first = startDaemon(settings);
+    await expect.poll(() => notes(folder.note).length).toBe(1);
+    await first.stop();
+    expect(first.handed).toEqual([]);
+    await writeFile(folder.go, "");
+    const second = startDaemon(settings);
+    await expect.poll(() => second.handed).toEqual(["t1: command done"]);
+    expect(notes(folder.note)).toHaveLength(2);
+    expect(new Set(notes(folder.note)).size).toBe(1);
+  });
+
+  test("that was given up is shown to people, and run again when they say so", async () => {
+    const { settings, folder } = await prepare(
+      ({ note, go }) => ({ command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go] }),
+      ["t1"],
+      { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, token: undefined } },
+    );
+    const daemon = startDaemon(settings, "run", 5_000, { giveUpMs: 0 });
+    await expect.poll(() => daemon.handed[0]).toContain("given up");
+    const attention = async () => {
+      const answer = await fetch(new URL("/api/status", await daemon.page));
+      return ((await answer.json()) as { attention: { reason: string; message: string }[] }).attention;
+    };
+    await expect
+      .poll(attention)
+      .toMatchObject([{ reason: "handoff", message: expect.stringContaining("inlet retry t1") }]);
+    await writeFile(folder.go, "");
+    await giveOrder(settings.work, { action: "retry", mailbox: MAILBOX, trackingId: "t1" });
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
+    await expect.poll(attention).toEqual([]);
+    const metrics = await (await fetch(new URL("/metrics", await daemon.page))).text();
+    expect(metrics).toContain('inlet_handoff_total{step="command",result="failed"} 1');
+    expect(metrics).toContain('inlet_handoff_total{step="command",result="ok"} 1');
+    await expect
+      .poll(async () => (await fetch(new URL("/metrics", await daemon.page))).text())
+      .toContain("inlet_uncollected 1");
+  });
+
+  test("is run before `once` ends, which says so where it fails", async () => {
+    const { settings, folder } = await prepare(({ note, go }) => ({
+      command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go],
+    }));
+    expect((await (await runOnce(settings)).outcome).unsettled).toBe(1);
+    expect(new Set(notes(folder.note)).size).toBe(1);
+    await writeFile(folder.go, "");
+    await expect.poll(async () => (await (await runOnce(settings)).outcome).unsettled).toBe(0);
+    expect(new Set(notes(folder.note)).size).toBe(1);
+  });
+});
+
+describe("the webhook", () => {
+  test("is signed, and called again with the same key until it is accepted", async () => {
+    const receiver = await openReceiver(
+      refuse(500),
+      refuse(302, { location: "/elsewhere" }),
+      refuse(429, { "retry-after": "0" }),
+      hang,
+      accept,
+    );
+    const { settings } = await prepare(() => ({ webhook: receiver.url, webhookTimeoutMs: 300 }));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: webhook done");
+    expect(daemon.handed.slice(0, -1).map((line) => line.replace(/.*deliver[^:]*: /, "").trim())).toEqual([
+      "it answered with status 500",
+      "it answered with status 302, and redirects are not followed",
+      "it answered with status 429",
+      "no answer within 0.3 s",
+    ]);
+    expect(daemon.handed.join()).not.toContain("in-the-query");
+    expect(new Set(receiver.calls.map(({ path }) => path))).toEqual(new Set(["/hook?token=in-the-query"]));
+    expect(new Set(receiver.calls.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
+    for (const { headers, body } of receiver.calls) {
+      const [, seconds, signature] =
+        /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["inlet-signature"])) ?? [];
+      expect(createHmac("sha256", WEBHOOK_SECRET).update(`${seconds}.${body}`).digest("hex")).toBe(signature);
+      expect(headers["content-type"]).toBe("application/json");
+      expect(JSON.parse(body)).toEqual({
+        version: 1,
+        event: "delivered",
+        id: headers["idempotency-key"],
+        mailbox: MAILBOX,
+        sender: SENDER,
+        trackingId: "t1",
+        transferId: expect.stringMatching(/./),
+        folder: `${MAILBOX}/${SENDER}/t1`,
+        deliveredAt: expect.stringMatching(/^20.*Z$/),
+        verified: "all",
+      });
+    }
+  });
+
+  test("survives a restart while nobody answers", async () => {
+    const receiver = await openReceiver(hang, accept);
+    const { settings } = await prepare(() => ({ webhook: receiver.url }));
+    const first = startDaemon(settings);
+    await expect.poll(() => receiver.calls.length).toBe(1);
+    await first.stop();
+    const second = startDaemon(settings);
+    await expect.poll(() => second.handed).toEqual(["t1: webhook done"]);
+    const [one, two] = receiver.calls.map(({ headers }) => headers["idempotency-key"]);
+    expect(one).toBe(two);
+  });
+});
+
+describe("a folder is collected", () => {
+  test("when it was moved away, which its receipt says, with the time", async () => {
+    const { settings } = await prepare(() => ({}));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await rename(join(settings.inbox, MAILBOX, SENDER, "t1"), join(settings.inbox, "..", "mine"));
+    await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
+    const receipt = await receiptOf(settings);
+    expect(receipt).toMatchObject({ state: "collected", at: { collected: expect.stringMatching(/^20/) } });
+    await expect.poll(() => readdir(join(settings.work, "handoff"))).toEqual([]);
+    expect(readFileSync(journalOf(settings), "utf8")).toContain('"state":"collected"');
+  });
+
+  test("when the acknowledgement is in it, which no file of a sender can be", async () => {
+    const { simulator, settings } = await prepare(() => ({ acknowledgement: "GOT-IT" }), []);
+    simulator.addTransfer(
+      transferPlan({ trackingId: "t1", files: [{ name: "GOT-IT", text: "by the sender" }] }),
+    );
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await expect.poll(() => readdirSync(join(settings.work, "handoff")).length).toBe(1);
+    const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
+    expect(existsSync(join(folder, "GOT-IT"))).toBe(false);
+    await writeFile(join(folder, "GOT-IT"), "");
+    await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged"]);
+    await expect.poll(async () => (await receiptOf(settings))?.state).toBe("collected");
+    expect(existsSync(folder)).toBe(true);
+  });
+
+  test("but not when the inbox itself is not there", async () => {
+    const { settings } = await prepare(() => ({}), ["t1"], { work: join(await makeFolder(), "work") });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const aside = `${settings.inbox}-aside`;
+    await rename(settings.inbox, aside);
+    await mkdir(settings.inbox);
+    // Two whole looks, seen by what they do with a file that is damaged.
+    await writeFile(join(settings.work, "handoff", "x~alone.json"), "{");
+    await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
+    await writeFile(join(settings.work, "handoff", "y~alone.json"), "{");
+    await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(2);
+    expect((await receiptOf(settings))?.state).toBe("delivered");
+    await rm(settings.inbox, { recursive: true });
+    await rename(aside, settings.inbox);
+    await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
+    await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
+  });
+
+  test("by somebody faster than we are, and the command is run all the same", async () => {
+    const names = Array.from({ length: 10 }, (_, at) => `t${at}`);
+    const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }), names);
+    const mine = join(settings.inbox, "..", "mine");
+    await mkdir(mine);
+    const taking = setInterval(() => takeAll(join(settings.inbox, MAILBOX, SENDER), mine), 1);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.handed.filter((line) => line.endsWith("taken"))).toHaveLength(10);
+    await expect.poll(() => daemon.handed.filter((line) => line.endsWith("command done"))).toHaveLength(10);
+    clearInterval(taking);
+    expect((await readdir(mine)).toSorted()).toEqual(names);
+    expect(notes(folder.note)).toHaveLength(10);
+    for (const trackingId of names) expect((await receiptOf(settings, trackingId))?.state).toBe("collected");
+    await expect.poll(() => readdir(join(settings.work, "handoff"))).toEqual([]);
+  });
+
+  test("once more, where it is delivered once more", async () => {
+    const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.handed).toEqual(["t1: command done"]);
+    const delivered = join(settings.inbox, MAILBOX, SENDER, "t1");
+    await rm(delivered, { recursive: true });
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+    await giveOrder(settings.work, { action: "redeliver", mailbox: MAILBOX, trackingId: "t1" });
+    await expect.poll(() => daemon.handed.length).toBe(3);
+    expect(daemon.handed.at(-1)).toBe("t1: command done");
+    expect(new Set(notes(folder.note)).size).toBe(2);
+    await rm(delivered, { recursive: true });
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+    await expect.poll(async () => (await receiptOf(settings))?.state).toBe("collected");
+  });
+});
+
+describe("a folder that nobody collects", () => {
+  test("is reported once, also over a restart, until somebody does", async () => {
+    const { settings } = await prepare(() => ({ expectWithinMs: 1 }));
+    const first = startDaemon(settings);
+    await expect.poll(() => first.handed).toEqual(["t1: uncollected"]);
+    await first.stop();
+    const second = startDaemon(settings);
+    await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
+    await expect.poll(() => second.handed).toEqual(["t1: taken"]);
+  });
+
+  test("is removed only where that is wanted, and only if it is still the one that was delivered", async () => {
+    const { settings } = await prepare(() => ({ expectWithinMs: 1 }), ["t1", "t2"]);
+    const first = startDaemon(settings);
+    await expect.poll(() => first.handed.toSorted()).toEqual(["t1: uncollected", "t2: uncollected"]);
+    await first.stop();
+    expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
+    // Somebody puts something of their own in its place.
+    const manifest = join(settings.inbox, MAILBOX, SENDER, "t2", "transfer.json");
+    await chmod(manifest, 0o600);
+    const text = await readFile(manifest, "utf8");
+    await writeFile(manifest, text.replace('"trackingId": "t2"', '"trackingId": "t3"'));
+    const handoff = handoffOf({ keep: { uncollectedMs: 1 } });
+    const second = startDaemon({ ...settings, handoff });
+    await expect.poll(() => second.handed).toEqual(["t1: removed after uncollected"]);
+    expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
+    expect(await receiptOf(settings)).toMatchObject({ state: "delivered", reason: "removed" });
+    await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
+    await second.stop();
+  });
+});
+
+test("a folder that was acknowledged is removed after its time, and no other", async () => {
+  const { settings } = await prepare(
+    () => ({ acknowledgement: "GOT-IT", keep: { collectedMs: 1 } }),
+    ["t1", "t2"],
+  );
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
+  await writeFile(join(settings.inbox, MAILBOX, SENDER, "t1", "GOT-IT"), "");
+  await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged", "t1: removed after collected"]);
+  expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
+  expect(await receiptOf(settings)).toMatchObject({ state: "collected", reason: "removed" });
+});
+
+test("of two daemons on Redis one takes over what the other was killed in, for the same delivery", async () => {
+  const [redis, folder] = [await startRedis(), await makeFolder()];
+  const [note, go] = [join(folder, "note"), join(folder, "go")];
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const { url, clientId } = simulator;
+  const command = ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go];
+  const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000, handoff: { command } };
+  const start = () => startCommand(process.execPath, [CHILD, JSON.stringify(task)]);
+  const first = start();
+  await expect.poll(() => notes(note).length).toBe(1);
+  const second = start();
+  const log: string[] = [];
+  second.stdout?.on("data", (chunk) => log.push(String(chunk)));
+  await expect.poll(() => log.join("")).toContain('"msg":"ready"');
+  first.kill("SIGKILL");
+  await once(first, "exit");
+  await expect.poll(() => notes(note).length).toBe(2);
+  expect(new Set(notes(note)).size).toBe(1);
+  await writeFile(go, "");
+  await expect.poll(() => log.join("")).toContain('"msg":"handed over"');
+  await rm(join(folder, "inbox", MAILBOX, SENDER, "t1"), { recursive: true });
+  await expect.poll(() => log.join("")).toContain('"msg":"collected"');
+  second.kill("SIGTERM");
+  expect(await once(second, "exit")).toEqual([0, null]);
+});
+
+/** A service with these transfers, and settings that hand them over in this way. */
+async function prepare(
+  task: (folder: { note: string; go: string }) => HandoffTask,
+  names: readonly string[] = ["t1"],
+  more: Partial<Settings> = {},
+) {
+  const transfers = names.map((trackingId) => transferPlan({ trackingId }));
+  const simulator = await openTestSimulator({ transfers });
+  const own = await makeFolder();
+  const folder = { note: join(own, "note"), go: join(own, "go") };
+  const handoff = handoffOf(task(folder));
+  const settings = await daemonSettings([mailboxSettings(simulator)], { handoff, ...more });
+  return { simulator, settings, folder };
+}
+
+function notes(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
+}
+
+function receiptOf({ work }: Settings, trackingId = "t1") {
+  return peekReceipts(work).find({ mailbox: MAILBOX, trackingId });
+}
+
+function journalOf({ work }: Settings): string {
+  const [name = ""] = readdirSync(join(work, "journal"));
+  return join(work, "journal", name);
+}
+
+function takeAll(from: string, to: string): void {
+  if (!existsSync(from)) return;
+  for (const name of readdirSync(from)) renameSync(join(from, name), join(to, name));
+}
+
+async function isAlive(pid: string): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return stat !== "" && !/\) Z /.test(stat);
+}

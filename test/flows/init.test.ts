@@ -1,0 +1,142 @@
+/** `inlet init`: a configuration from a few answers, tried out before it is written. */
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { callCommand } from "../support/command.ts";
+import { converse, makeFolder, runProgram } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+describe("with a person at the terminal", () => {
+  test("asks, tries out, shows no secret, keeps them in files of their own, and what it writes works", async () => {
+    const { simulator, folder, config, inbox } = await setUp();
+    const { exitCode, stdout } = await converse(
+      ["init", "--config", config, "--state", join(folder, "state")],
+      [
+        ["Address of the service", "ftp://transfer.example.com"],
+        ["is not the address of a service", "http://127.0.0.1:1"],
+        ["could not be reached", ""],
+        ["Address of the service", simulator.url],
+        ["Client id", "too short"],
+        ["This is no client id", simulator.clientId],
+        ["Mailbox", "not an address"],
+        ["is not an email address", MAILBOX],
+        [`${MAILBOX} is verified by the client id`, ""],
+        ["Inbox", "~/inbox"],
+        ["~ is not expanded", inbox],
+        ["Sender", "*@supplier.example"],
+        ["Password of transfers", PASSWORD],
+        ["once more", "something else"],
+        ["The two differ", PASSWORD],
+        ["once more", PASSWORD],
+        ["no more", ""],
+        ["Keep secrets in files", ""],
+        [`Write it to ${config}?`, ""],
+      ],
+    );
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Written: ${config}`)]);
+    for (const secret of [PASSWORD, simulator.clientId]) expect(stdout).not.toContain(secret);
+    const names = ["client-id", "inlet.yaml", "password-supplier.example"];
+    expect((await readdir(join(folder, "etc"))).toSorted()).toEqual(names);
+    for (const name of names) expect((await stat(join(folder, "etc", name))).mode & 0o777).toBe(0o600);
+    expect(await readFile(join(folder, "etc/password-supplier.example"), "utf8")).toBe(`${PASSWORD}\n`);
+    expect((await callCommand(["once", "--config", config], FREE)).outcome).toBe("fine");
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
+  });
+
+  test("writes nothing where the person says no, or ends it", async () => {
+    const { simulator, folder, config, inbox } = await setUp();
+    const given = ["--base-url", simulator.url, "--mailbox", MAILBOX, "--inbox", inbox];
+    const no = await converse(
+      ["init", "--config", config, ...given],
+      [
+        ["Client id", ""],
+        ["Sender", ""],
+        ["Keep secrets in files", "n"],
+        ["Write it to", "n"],
+      ],
+    );
+    expect(no).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Nothing was written.") });
+    expect(no.stdout).toContain('clientId: "[secret]"');
+    const ended = await converse(["init", "--config", config, ...given], [["Client id", "\u0003"]]);
+    expect(ended.exitCode).toBe(130);
+    expect(await readdir(folder)).toEqual([]);
+  });
+});
+
+describe("without one", () => {
+  test("makes a client id, says that somebody has to register it, and uses the same one the next time", async () => {
+    const { simulator, folder, config, inbox } = await setUp();
+    const args = ["init", "--yes", "--config", config, "--mailbox", MAILBOX, "--inbox", inbox];
+    const env = { INLET_SERVICE__BASEURL: simulator.url };
+    const first = await runProgram(args, { env });
+    expect(first.exitCode).toBe(3);
+    const clientIdFile = join(folder, "etc/client-id");
+    expect(first.stderr).toContain(`register the client id, which stands in ${clientIdFile}, for ${MAILBOX}`);
+    expect(first.stderr).toContain(`inlet verify-address ${MAILBOX} --config ${config}`);
+    const clientId = await readFile(clientIdFile, "utf8");
+    expect(first.stderr).not.toContain(clientId.trim());
+    await expect(callCommand(args, env)).rejects.toMatchObject({
+      code: "CONFIG_INVALID",
+      message: expect.stringContaining("is there already"),
+    });
+    const before = await readFile(config, "utf8");
+    const forced = await callCommand([...args, "--force", "--json", "--mailbox", "b@example.com"], env);
+    expect(JSON.parse(forced.stdout)).toEqual({
+      config,
+      backup: `${config}.bak`,
+      secrets: [],
+      unregistered: [MAILBOX, "b@example.com"],
+    });
+    expect(await readFile(`${config}.bak`, "utf8")).toBe(before);
+    expect(await readFile(clientIdFile, "utf8")).toBe(clientId);
+    expect(parse(await readFile(config, "utf8"))).toMatchObject({
+      service: { baseUrl: simulator.url, clientId: { file: clientIdFile } },
+      mailboxes: [{ email: MAILBOX }, { email: "b@example.com" }],
+    });
+  });
+
+  test("writes secrets into the file only where that was asked for, whatever characters they hold", async () => {
+    const { simulator, folder, config, inbox } = await setUp();
+    const odd = "007: # 'x' \"y\" {z} * & ! % @ ` ä";
+    await writeFile(join(folder, "odd"), `${odd}\n`);
+    const { exitCode, stderr } = await runProgram(
+      [
+        ...["init", "--yes", "--plain-secrets", "--config", config, "--base-url", simulator.url],
+        ...["--mailbox", MAILBOX, "--inbox", inbox, "--client-id-file", "-"],
+        ...["--password-file", `*@supplier.example=${join(folder, "odd")}`],
+      ],
+      { input: `${simulator.clientId}\n` },
+    );
+    expect(exitCode).toBe(0);
+    expect(stderr).not.toContain(simulator.clientId);
+    expect(parse(await readFile(config, "utf8"))).toMatchObject({
+      service: { clientId: simulator.clientId },
+      mailboxes: [{ passwords: [{ sender: "*@supplier.example", password: { file: join(folder, "odd") } }] }],
+    });
+    expect((await stat(config)).mode & 0o777).toBe(0o600);
+  });
+
+  test("names what is missing, and refuses what is wrong before anything is written", async () => {
+    const { simulator, folder, config, inbox } = await setUp();
+    const refuse = (...args: string[]) => expect(callCommand(["init", "--config", config, ...args])).rejects;
+    const url = ["--base-url", simulator.url];
+    const rest = ["--yes", "--mailbox", MAILBOX, "--inbox", inbox];
+    await refuse().toThrow("so give --base-url, --mailbox, --inbox, --yes too");
+    await refuse(...url, "--yes", "--inbox", inbox).toThrow("--yes asks nothing, so give --mailbox too");
+    await refuse(...url, ...rest, "--mailbox", "orders").toThrow('"orders" is not an email address');
+    await refuse(...url, ...rest, "--state", join(inbox, "state")).toThrow("is inside the inbox");
+    await refuse("--base-url", "http://127.0.0.1:1", ...rest).toMatchObject({ code: "SERVICE_UNREACHABLE" });
+    expect(await readdir(folder)).toEqual(["etc"]);
+    expect(await readdir(join(folder, "etc"))).toEqual([]);
+  });
+});
+
+const FREE = { INLET_LIMITS__MINFREESPACE: "1KiB", INLET_HTTP__LISTEN: "false" };
+
+async function setUp() {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const folder = await makeFolder();
+  return { simulator, folder, config: join(folder, "etc/inlet.yaml"), inbox: join(folder, "inbox") };
+}

@@ -1,0 +1,158 @@
+/** A change of the configuration takes effect while the daemon runs, and disturbs nothing that is in hand. */
+import { mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { makeFolder, startProgram } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+const OTHER = "other@example.com";
+
+describe("a change of the configuration", () => {
+  test("adds a mailbox, while a download of another one goes on", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 100 } });
+    const files = [{ name: "a.bin", generate: { bytes: 100_000 } }];
+    simulator.addTransfer(transferPlan({ trackingId: "slow", files }));
+    simulator.addTransfer(transferPlan({ trackingId: "theirs", to: [OTHER] }));
+    await write({});
+    start();
+    await expect.poll(() => simulator.totals().file).toBe(1);
+    await write({ mailboxes: [mailbox(MAILBOX), mailbox(OTHER)] });
+    await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["slow"]);
+    expect(logged()).toContain('"msg":"the configuration was reloaded"');
+    expect(simulator.totals().file).toBe(3);
+  });
+
+  test("removes and pauses mailboxes: they are not polled any more", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    await write({ mailboxes: [mailbox(MAILBOX), mailbox(OTHER)] });
+    start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(3);
+    await write({ mailboxes: [{ ...mailbox(MAILBOX), paused: true }] });
+    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    for (const [trackingId, to] of [
+      ["t1", MAILBOX],
+      ["t2", OTHER],
+    ] as const) {
+      simulator.addTransfer(transferPlan({ trackingId, to: [to] }));
+    }
+    await write({ mailboxes: [mailbox(MAILBOX)] });
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
+    expect(await deliveries(OTHER)).toEqual([]);
+  });
+
+  test("brings a password for a transfer that waits for one", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    simulator.addTransfer(transferPlan({ trackingId: "t1", password: "the-Right:1" }));
+    await write({ mailboxes: [{ ...mailbox(MAILBOX), passwords: [] }] });
+    start();
+    await expect.poll(() => logged()).toContain('"reason":"password"');
+    await write({
+      mailboxes: [{ ...mailbox(MAILBOX), passwords: [{ sender: "*", password: "the-Right:1" }] }],
+    });
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
+  });
+
+  test("that is not valid is refused with the reason, and the old one stays in force", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    await write({});
+    start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await write({ mailboxs: [] });
+    await expect.poll(() => logged()).toContain("the configuration was refused: the old one stays in force");
+    expect(logged()).toContain("mailboxs");
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
+  });
+
+  test("of what needs a restart is named, and the level of the log changes without one", async () => {
+    const { write, start, simulator, logged } = await setUp();
+    await write({});
+    start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await write({ limits: { minFreeSpace: "1KiB", transfers: 9 }, log: { level: "debug" } });
+    await expect.poll(() => logged()).toContain('"needsRestart":["limits.transfers"]');
+    await expect.poll(() => logged()).toContain('"msg":"polled"');
+  });
+
+  test("is noticed where Kubernetes exchanges the folder behind a link, and by SIGHUP", async () => {
+    const { folder, text, start, logged, simulator } = await setUp();
+    for (const [name, poll] of [
+      ["..v1", "200ms"],
+      ["..v2", "150ms"],
+    ] as const) {
+      await mkdir(join(folder, name));
+      await writeFile(
+        join(folder, name, "inlet.yaml"),
+        text({ mailboxes: [{ ...mailbox(MAILBOX), poll }] }),
+        {
+          mode: 0o600,
+        },
+      );
+    }
+    await symlink("..v1", join(folder, "..data"));
+    await symlink("..data/inlet.yaml", join(folder, "inlet.yaml"));
+    const daemon = start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await symlink("..v2", join(folder, "..new"));
+    await rename(join(folder, "..new"), join(folder, "..data"));
+    const reloads = () => logged().split("the configuration was reloaded").length - 1;
+    await expect.poll(reloads).toBe(1);
+    daemon.kill("SIGHUP");
+    await expect.poll(reloads).toBe(2);
+  });
+
+  test("is not what an editor's own files beside it are", async () => {
+    const { folder, write, start, logged, simulator } = await setUp();
+    await write({});
+    start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    for (const name of [".inlet.yaml.swp", "inlet.yaml~", "4913"]) await writeFile(join(folder, name), "x");
+    await write({});
+    await write({ log: { level: "info" } });
+    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    expect(logged().split("the configuration was reloaded")).toHaveLength(2);
+  });
+});
+
+function mailbox(email: string) {
+  return { email, poll: "200ms", passwords: [{ sender: "*", password: PASSWORD }] };
+}
+
+async function setUp() {
+  const simulator = await openTestSimulator({});
+  const folder = await makeFolder();
+  const config = join(folder, "inlet.yaml");
+  const base = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox: join(folder, "data/inbox"),
+    state: join(folder, "data/state"),
+    limits: { minFreeSpace: "1KiB" },
+    http: { listen: false },
+    mailboxes: [mailbox(MAILBOX)],
+  };
+  const text = (changes: object) => JSON.stringify({ ...base, ...changes }, null, 2);
+  let log = "";
+  return {
+    simulator,
+    folder,
+    text,
+    /** As editors do: a new file takes the place of the old one. */
+    async write(changes: object) {
+      await writeFile(`${config}.new`, text(changes), { mode: 0o600 });
+      await rename(`${config}.new`, config);
+    },
+    start() {
+      const daemon = startProgram(["run", "--config", config]);
+      daemon.stdout?.on("data", (chunk) => {
+        log += String(chunk);
+      });
+      return daemon;
+    },
+    logged: () => log,
+    deliveries: async (name: string) =>
+      (await readdir(join(folder, "data/inbox", name, "anna@supplier.example")).catch(() => [])).toSorted(),
+  };
+}

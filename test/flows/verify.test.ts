@@ -1,0 +1,58 @@
+/** `inlet verify` on folders that were really delivered. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { callCommand } from "../support/command.ts";
+import { type Installation, install } from "../support/installation.ts";
+import { makeFolder, runOnTerminal, runProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+test("finds a whole inbox as it was delivered, with its messages and the marker that the configuration names", async () => {
+  const { inbox, config } = await delivered({ handoff: { marker: "done" } });
+  const { exitCode, stdout, stderr } = await runProgram(["verify", inbox, "--config", config]);
+  expect(exitCode).toBe(0);
+  expect(stderr).toMatch(/^2 folders, 5 files, .*: all as they were delivered\.\n$/);
+  expect(
+    stdout
+      .trim()
+      .split("\n")
+      .every((line) => line.startsWith("ok\t")),
+  ).toBe(true);
+  expect((await callCommand(["verify", inbox])).outcome).toBe("attention");
+  expect((await callCommand(["verify", inbox, "--allow", "done"])).outcome).toBe("fine");
+});
+
+test("ends with 3 where something differs, and says what, to people and to programs", async () => {
+  const { inbox } = await delivered();
+  const folder = join(inbox, MAILBOX, "anna@supplier.example/t1");
+  await writeFile(join(folder, "a.txt"), "HELLO");
+  const lines = await runProgram(["verify", folder]);
+  expect(lines.exitCode).toBe(3);
+  expect(lines.stdout).toContain(`changed\t${join(folder, "a.txt")}\thas other content\n`);
+  const json = await callCommand(["verify", "--json", inbox]);
+  expect(json.outcome).toBe("attention");
+  const folders = JSON.parse(json.stdout) as { folder: string; status: string }[];
+  expect(folders.map(({ status }) => status).toSorted()).toEqual(["differs", "ok"]);
+  const terminal = await runOnTerminal(["verify", inbox]);
+  expect(terminal.stdout).toContain("changed: a.txt has other content");
+  expect(terminal.stdout).toContain("1 folder differs from what was delivered.");
+});
+
+test("refuses what cannot be verified, and says why", async () => {
+  const folder = await makeFolder();
+  await expect(callCommand(["verify", folder])).rejects.toThrow("holds no delivered folder");
+  const gone = await runProgram(["verify", "--json", join(folder, "gone")]);
+  expect(gone.exitCode).toBe(2);
+  expect(JSON.parse(gone.stderr).error.message).toContain("does not exist");
+});
+
+async function delivered(settings: Record<string, unknown> = {}): Promise<Installation> {
+  const transfers = [
+    transferPlan({ trackingId: "t1" }),
+    transferPlan({ trackingId: "t2", message: "Good morning\n" }),
+  ];
+  const installation = await install({ transfers }, settings);
+  expect((await callCommand(["once", "--config", installation.config])).outcome).toBe("fine");
+  return installation;
+}

@@ -1,0 +1,41 @@
+/** A command in this process, which starts much faster than one of its own. Exit codes are for those that do. */
+import { Writable } from "node:stream";
+import type { Context, Outcome } from "../../src/cli/context.ts";
+import { createProgram } from "../../src/cli/program.ts";
+
+export interface Called {
+  readonly outcome: Outcome;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Throws what the command throws. Nobody can be asked, and both outputs are pipes. */
+export async function callCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Called> {
+  const [stdout, stderr] = [new Gathering(), new Gathering()];
+  const context = {
+    env: { PATH: process.env["PATH"], ...env },
+    stdin: { isTTY: false },
+    stdout,
+    stderr,
+    stop: new AbortController().signal,
+  } as unknown as Context;
+  let outcome: Outcome = "fine";
+  const program = createProgram(async (work) => {
+    outcome = await work(context);
+  });
+  await program.parseAsync([...args], { from: "user" });
+  return { outcome, stdout: stdout.text, stderr: stderr.text };
+}
+
+class Gathering extends Writable {
+  readonly isTTY = false;
+  text = "";
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}

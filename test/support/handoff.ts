@@ -1,0 +1,48 @@
+/** How folders are handed over in tests, in this process or in another: this file needs no test runner. */
+import type { HandoffPatience } from "../../src/handoff/port.ts";
+import type { Handoff } from "../../src/model/mailbox.ts";
+import { plainSecret } from "./settings.ts";
+
+export const WEBHOOK_SECRET = "Quiet+River%17";
+
+/** Little of it, so that tests need not wait; nothing is given up. */
+export const HANDOFF_PATIENCE: HandoffPatience = {
+  retryMs: 20,
+  giveUpMs: 3_600_000,
+  lookMs: 20,
+  killMs: 300,
+};
+
+/** What can be written as JSON, for a task of another process. */
+export interface HandoffTask {
+  readonly command?: readonly [string, ...string[]];
+  readonly commandTimeoutMs?: number;
+  readonly webhook?: string;
+  readonly webhookTimeoutMs?: number;
+  readonly acknowledgement?: string;
+  readonly expectWithinMs?: number;
+  readonly keep?: { readonly collectedMs?: number; readonly uncollectedMs?: number };
+}
+
+export function handoffOf(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
+  const { command, webhook, keep = {} } = task;
+  const env = { PATH: process.env["PATH"] ?? "" };
+  return {
+    fileMode,
+    folderMode: 0o750,
+    marker,
+    command:
+      command === undefined ? undefined : { argv: command, env, timeoutMs: task.commandTimeoutMs ?? 60_000 },
+    webhook:
+      webhook === undefined
+        ? undefined
+        : {
+            url: new URL(webhook),
+            secret: plainSecret(WEBHOOK_SECRET),
+            timeoutMs: task.webhookTimeoutMs ?? 30_000,
+          },
+    acknowledgement: task.acknowledgement,
+    expectWithinMs: task.expectWithinMs,
+    keep: { collectedMs: keep.collectedMs, uncollectedMs: keep.uncollectedMs },
+  };
+}

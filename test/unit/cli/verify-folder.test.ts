@@ -1,0 +1,197 @@
+import { createHash } from "node:crypto";
+import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { checkFolder } from "../../../src/cli/verify/folder.ts";
+import { findDelivered } from "../../../src/cli/verify/walk.ts";
+import { makeFolder, runCommand } from "../../support/program.ts";
+import { SIGNAL } from "../../support/service.ts";
+
+const FILES = { "a.txt": "Hello", "Größe, 2.csv": "1;2\n" };
+
+describe("a delivered folder", () => {
+  test("is fine when every file is as it was, the message too, and what is allowed", async () => {
+    const folder = await deliver({ "message.eml": "Subject: x" });
+    await writeFile(join(folder, "done"), "");
+    expect(await check(folder, ["done"])).toEqual([
+      "ok",
+      { "a.txt": "ok", "Größe, 2.csv": "ok", "message.eml": "ok" },
+    ]);
+  });
+
+  test("tells changed content, another size, what is missing and what is extra apart", async () => {
+    const folder = await deliver({ "message.eml": "Subject: x" });
+    await writeFile(join(folder, "a.txt"), "Hallo");
+    await truncate(join(folder, "Größe, 2.csv"), 2);
+    await rm(join(folder, "message.eml"));
+    await writeFile(join(folder, "new.txt"), "new");
+    await writeFile(join(folder, "done"), "");
+    await mkdir(join(folder, "sub"));
+    expect(await check(folder)).toEqual([
+      "differs",
+      {
+        "a.txt": "changed: has other content",
+        "Größe, 2.csv": "changed: has 2 bytes instead of 4",
+        "message.eml": "missing",
+        "new.txt": "extra: is not in the manifest",
+        done: "extra: is not in the manifest; it is empty, as a marker is (see --allow)",
+        sub: "extra: is a folder",
+      },
+    ]);
+  });
+
+  test("is held against the sender's own checksum too", async () => {
+    const folder = await deliver();
+    await alter(folder, (manifest) => {
+      manifest.files[0].algorithm = "SHA-1";
+      manifest.files[0].checksum = createHash("sha1").update("Hello").digest("hex");
+      manifest.files[1].algorithm = "SHA-1";
+      manifest.files[1].checksum = "0".repeat(40);
+    });
+    expect(await check(folder)).toEqual([
+      "differs",
+      { "a.txt": "ok", "Größe, 2.csv": "changed: has other content" },
+    ]);
+  });
+
+  test("is not fine where its manifest and its sums say different things", async () => {
+    const folder = await deliver();
+    await alter(folder, (manifest) => {
+      manifest.files[0].sha256 = "0".repeat(64);
+    });
+    expect(await check(folder)).toMatchObject([
+      "differs",
+      { "a.txt": "changed: transfer.json and SHA256SUMS disagree on it", "Größe, 2.csv": "ok" },
+    ]);
+    const lacking = await deliver();
+    await alter(lacking, (manifest) => void manifest.files.pop());
+    expect(await check(lacking)).toMatchObject([
+      "differs",
+      { "Größe, 2.csv": "changed: transfer.json lacks it" },
+    ]);
+    const short = await deliver();
+    const [first = ""] = (await readFile(join(short, "SHA256SUMS"), "utf8")).split("\n");
+    await writeFile(join(short, "SHA256SUMS"), `${first}\n`);
+    expect(await check(short)).toMatchObject(["differs", { "Größe, 2.csv": "changed: SHA256SUMS lacks it" }]);
+  });
+
+  test.each(["../secret", "/etc/hostname", "..", ".", "", "sub/../../secret", "a\0b"])(
+    "whose manifest names %j is not read at all",
+    async (name) => {
+      const folder = await deliver();
+      await writeFile(join(folder, "..", "secret"), "secret");
+      await alter(folder, (manifest) => {
+        manifest.files[0].name = name;
+      });
+      const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+      expect([status, problem]).toEqual(["damaged", expect.stringContaining("is not a name in the folder")]);
+    },
+  );
+
+  test("whose sums name something elsewhere is not read at all", async () => {
+    const folder = await deliver();
+    await writeFile(join(folder, "SHA256SUMS"), `${"0".repeat(64)}  ../secret\n`);
+    const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+    expect([status, problem]).toEqual(["damaged", expect.stringContaining('names "../secret"')]);
+  });
+
+  test("does not lead elsewhere by links, nor hold anybody up with a pipe", async () => {
+    const folder = await deliver();
+    await writeFile(join(folder, "..", "outside"), "Hello");
+    await rm(join(folder, "a.txt"));
+    await symlink("../outside", join(folder, "a.txt"));
+    await rm(join(folder, "Größe, 2.csv"));
+    expect(await runCommand("mkfifo", [join(folder, "Größe, 2.csv")])).toMatchObject({ exitCode: 0 });
+    expect(await check(folder)).toEqual([
+      "differs",
+      { "a.txt": "changed: is a link", "Größe, 2.csv": "changed: is not a plain file" },
+    ]);
+    await rm(join(folder, "transfer.json"));
+    await symlink("/etc/passwd", join(folder, "transfer.json"));
+    expect(await checkFolder(folder, new Set(), failOnBytes, SIGNAL)).toMatchObject({
+      status: "damaged",
+      problem: "transfer.json is a link",
+    });
+  });
+
+  test.each([
+    ["transfer.json", "not json", "transfer.json is not JSON"],
+    ["transfer.json", '{"version":1,"files":[{"name":"x"}]}', "look at files.0.size"],
+    ["SHA256SUMS", "nonsense\n", "line 1 of SHA256SUMS is no sum with a name"],
+    ["SHA256SUMS", undefined, "SHA256SUMS is missing"],
+  ])("says what is wrong with a %s of %j", async (name, text, why) => {
+    const folder = await deliver();
+    await (text === undefined ? rm(join(folder, name)) : writeFile(join(folder, name), text));
+    const { status, problem } = await checkFolder(folder, new Set(), failOnBytes, SIGNAL);
+    expect([status, problem]).toEqual(["damaged", expect.stringContaining(why)]);
+  });
+});
+
+describe("a tree", () => {
+  test("gives every delivered folder, passes over what begins with a dot, and follows no link", async () => {
+    const tree = await makeFolder();
+    for (const name of ["m/s/t1", "m/s/t2", "t3", ".inlet/staging/t4"]) {
+      await mkdir(join(tree, name), { recursive: true });
+      await writeFile(join(tree, name, "transfer.json"), "{}");
+    }
+    await mkdir(join(tree, "empty"));
+    await symlink(join(tree, "m"), join(tree, "again"));
+    const found = await Array.fromAsync(findDelivered(tree, () => {}, SIGNAL));
+    expect(found.map((path) => path.slice(tree.length + 1)).toSorted()).toEqual(["m/s/t1", "m/s/t2", "t3"]);
+  });
+
+  test("reports a folder that cannot be read, and goes on", async () => {
+    const unreadable: string[] = [];
+    const gone = join(await makeFolder(), "gone");
+    const found = await Array.fromAsync(
+      findDelivered(gone, (folder, code) => void unreadable.push(`${folder} ${code}`), SIGNAL),
+    );
+    expect([found, unreadable]).toEqual([[], [`${gone} ENOENT`]]);
+  });
+});
+
+/** A folder as a delivery leaves it. */
+async function deliver(more: Record<string, string> = {}): Promise<string> {
+  const folder = join(await makeFolder(), "t1");
+  await mkdir(folder);
+  for (const [name, text] of Object.entries({ ...FILES, ...more })) await writeFile(join(folder, name), text);
+  const sums = Object.entries({ ...FILES, ...more }).map(([name, text]) => `${sha256(text)}  ${name}\n`);
+  const files = Object.entries(FILES).map(([name, text]) => ({
+    name,
+    originalName: name,
+    size: Buffer.byteLength(text),
+    checksum: sha256(text).toUpperCase(),
+    algorithm: "SHA-256",
+    sha256: sha256(text),
+    verified: true,
+  }));
+  await writeFile(join(folder, "SHA256SUMS"), sums.join(""));
+  await writeFile(join(folder, "transfer.json"), JSON.stringify({ version: 1, verified: "all", files }));
+  await chmod(folder, 0o750);
+  return folder;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test may do anything to it.
+async function alter(folder: string, change: (manifest: any) => void): Promise<void> {
+  const path = join(folder, "transfer.json");
+  const manifest = JSON.parse(await readFile(path, "utf8"));
+  change(manifest);
+  await writeFile(path, JSON.stringify(manifest));
+}
+
+async function check(
+  folder: string,
+  allowed: readonly string[] = [],
+): Promise<[string, Record<string, string>]> {
+  const { status, files } = await checkFolder(folder, new Set(allowed), () => {}, SIGNAL);
+  const told = files.map((file) => [file.name, file.detail ? `${file.status}: ${file.detail}` : file.status]);
+  return [status, Object.fromEntries(told)];
+}
+
+function failOnBytes(): never {
+  throw new Error("something was read");
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,71 @@
+/** What docs/handoff.md tells consumers is what they get: its examples are run, and its names are the program's. */
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { Secret } from "../../../src/base/secret.ts";
+import { environmentOf } from "../../../src/handoff/command.ts";
+import { makeEntry } from "../../../src/handoff/entry.ts";
+import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
+import { findProgram } from "../../support/debian.ts";
+import { handoffOf } from "../../support/handoff.ts";
+import { makeFolder, runCommand } from "../../support/program.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+import { ROOT } from "../../support/root.ts";
+
+const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
+const SECRET = "Quiet+River%17 ä";
+const entry = makeEntry(
+  makeReceipt({ sender: "änne@example.org", folder: "m/t1" }),
+  handoffOf({}),
+  Date.now(),
+);
+const body = formatBody(entry);
+const signature = signBody(new Secret(SECRET), body, Date.now());
+const old = signBody(new Secret(SECRET), body, Date.now() - 3_600_000);
+
+const CALLS = [
+  ["genuine", signature, body],
+  ["forged", signature, `${body} `],
+  ["forged", signature.replace(/.$/, (last) => (last === "0" ? "1" : "0")), body],
+  ["forged", signature.replace(/^t=\d/, "t=3"), body],
+  ["forged", old, body],
+  ["forged", "", body],
+] as const;
+
+describe("the signature is checked", () => {
+  test("in a shell", async () => {
+    const openssl = await findProgram("openssl", ["openssl"]);
+    const file = join(await makeFolder(), "body");
+    for (const [verdict, header, sent] of CALLS) {
+      await writeFile(file, sent);
+      const env = {
+        SIGNATURE: header,
+        SECRET,
+        BODY_FILE: file,
+        PATH: `${join(openssl.path, "..")}:${process.env["PATH"]}`,
+      };
+      const { stdout } = await runCommand("sh", ["-eu", "-c", example("sh")], { env });
+      expect([stdout.trim(), header]).toEqual([verdict, header]);
+    }
+  });
+
+  test("in Python", async () => {
+    const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
+    const code = `${example("python")}\nimport json, sys\nfor s, b in json.load(sys.stdin): print("genuine" if is_genuine(${JSON.stringify(SECRET)}, s, b.encode()) else "forged")`;
+    const input = JSON.stringify(CALLS.map(([, header, sent]) => [header, sent]));
+    const { stdout, stderr } = await runCommand(python.path, ["-c", code], { input });
+    expect([stdout.trim().split("\n"), stderr]).toEqual([CALLS.map(([verdict]) => verdict), ""]);
+  });
+});
+
+test("every variable of the command and every key of the webhook is explained", () => {
+  const variables = [...page.matchAll(/^\| `(INLET_\w+)` \|/gm)].map(([, name]) => name);
+  expect(variables.toSorted()).toEqual(Object.keys(environmentOf(entry, "/srv/inbox")).toSorted());
+  const shown = JSON.parse(/^\{"version"[^`]*\}$/m.exec(page)?.[0].replaceAll("\n", "") ?? "{}");
+  expect(Object.keys(shown)).toEqual(Object.keys(JSON.parse(body)));
+});
+
+function example(language: string): string {
+  return new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page)?.[1] ?? "";
+}

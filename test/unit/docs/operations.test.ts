@@ -1,0 +1,103 @@
+/** What docs/operations.md says of the log and of metrics is what the program does, and nothing is left out. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { TRANSITIONS } from "../../../src/model/receipt.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { Metrics } from "../../../src/observe/metrics.ts";
+import { findProgram } from "../../support/debian.ts";
+import { runCommand } from "../../support/program.ts";
+import { ROOT } from "../../support/root.ts";
+
+const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
+
+describe("docs/operations.md", () => {
+  test("explains every message of the log, at its level", () => {
+    const documented = rowsOf("The log").map(([level, message]) => `${level} ${message}`);
+    const logged = findLogged().map(({ levels, message }) => ({ levels, message }));
+    const missing = logged.filter(
+      ({ levels, message }) => !levels.some((level) => documented.includes(`${level} ${message}`)),
+    );
+    expect(missing).toEqual([]);
+    const messages = new Set(logged.map(({ message }) => message));
+    expect(rowsOf("The log").filter(([, message]) => !messages.has(message ?? ""))).toEqual([]);
+  });
+
+  test("explains every metric, by its kind", async () => {
+    const exported = await exportedMetrics();
+    expect(
+      rowsOf("Metrics")
+        .map(([name, kind]) => `${name} ${kind}`)
+        .toSorted(),
+    ).toEqual(exported.toSorted());
+  });
+
+  test("explains every state of a transfer", () => {
+    const states = new Set(rowsOf("States of a transfer").map(([state]) => state?.split("`")[0]));
+    expect([...states].toSorted()).toEqual(Object.keys(TRANSITIONS).toSorted());
+  });
+});
+
+describe("what ships for monitoring", () => {
+  test("has alerts that Prometheus accepts", async () => {
+    const promtool = await findProgram("promtool", ["prometheus"]);
+    const rules = join(ROOT, "config/prometheus-rules.yaml");
+    const { exitCode, stdout, stderr } = await runCommand(promtool.path, ["check", "rules", rules]);
+    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringContaining("7 rules found"), ""]);
+  });
+
+  test.each(["config/prometheus-rules.yaml", "config/grafana-dashboard.json"])(
+    "asks in %s only for metrics that there are",
+    async (file) => {
+      const names = (await exportedMetrics()).map((line) => line.split(" ")[0]);
+      const asked = readFileSync(join(ROOT, file), "utf8").match(/\b(inlet|process)_[a-z_]+/g) ?? [];
+      const unknown = asked.filter((name) => !names.includes(name.replace(/_(bucket|sum|count)$/, "")));
+      expect(unknown).toEqual([]);
+      expect(asked.length).toBeGreaterThan(5);
+    },
+  );
+});
+
+/** The cells of each row of the tables under a heading, without their backquotes. */
+function rowsOf(heading: string): string[][] {
+  const section = page.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
+  return section
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .slice(2)
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split("|")
+        .map((cell) => cell.trim().replace(/^`|`$/g, "")),
+    );
+}
+
+/** Calls of the log with a constant message, and the levels at which they may be told. */
+function findLogged(): { levels: string[]; message: string }[] {
+  const folder = join(ROOT, "src/cli");
+  const texts = readdirSync(folder)
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => readFileSync(join(folder, name), "utf8").replace(/\s+/g, " "));
+  const call = /\blog(?:\.(\w+)|\[([^\]]+)\])\((?:[^"]*?, ?)?"([^"]+)",? ?\)/g;
+  return texts.flatMap((text) =>
+    [...text.matchAll(call)].map(([, level, chosen = "", message = ""]) => ({
+      levels: level === undefined ? levelsIn(chosen) : [level],
+      message,
+    })),
+  );
+}
+
+function levelsIn(chosen: string): string[] {
+  const named = [...chosen.matchAll(/"(\w+)"/g)].map(([, level]) => level ?? "");
+  return named.length > 0 ? named : ["debug", "info", "warn", "error"];
+}
+
+async function exportedMetrics(): Promise<string[]> {
+  const facts = { program: "", host: "", pid: 0, queue: "embedded", role: "all", inbox: "" } as const;
+  const board = new Board(facts, [], systemClock);
+  const gauged = { status: () => board.read(), freeBytes: async () => 0, queueDepth: async () => 0 };
+  const text = await new Metrics([], "1", gauged, systemClock).text();
+  return [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, kind]) => `${name} ${kind}`);
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { Secret } from "../../../src/base/secret.ts";
+import { environmentOf } from "../../../src/handoff/command.ts";
+import { makeEntry, type StepState } from "../../../src/handoff/entry.ts";
+import { afterAttempt } from "../../../src/handoff/steps.ts";
+import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
+import { handoffOf } from "../../support/handoff.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+const NOW = Date.parse("2026-03-01T08:00:00.000Z");
+const PATIENCE = { retryMs: MINUTE_MS, giveUpMs: 3 * DAY_MS, lookMs: 1, killMs: 1 };
+const FIRST: StepState = { state: "pending", attempts: 0 };
+
+describe("an attempt", () => {
+  test("that succeeded ends the step", () => {
+    expect(afterAttempt(FIRST, undefined, NOW, 0.5, PATIENCE)).toEqual({ state: "done", attempts: 1 });
+  });
+
+  test("that failed is made again after pauses from a minute to an hour, for three days", () => {
+    const fault = new Fault("COMMAND_FAILED", { detail: "it ended with exit code 3" });
+    const pauses: number[] = [];
+    let [step, nowMs] = [FIRST, NOW];
+    for (; step.state === "pending"; nowMs = Date.parse(step.nextAt ?? step.since ?? "")) {
+      step = afterAttempt(step, fault, nowMs, 0.5, PATIENCE);
+      if (step.nextAt !== undefined) pauses.push((Date.parse(step.nextAt) - nowMs) / MINUTE_MS);
+    }
+    expect(pauses.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+    expect(step).toMatchObject({ state: "failed", since: new Date(NOW).toISOString() });
+    expect(step.error).toBe("The command after the delivery failed: it ended with exit code 3");
+    expect(pauses.reduce((sum, pause) => sum + pause, 0)).toBeGreaterThanOrEqual(3 * 24 * 60);
+    expect(pauses.length).toBe(step.attempts - 1);
+  });
+
+  test("is not made again before the receiver wants it", () => {
+    const fault = new Fault("WEBHOOK_FAILED", { retryAfterMs: 10 * MINUTE_MS });
+    const { nextAt = "" } = afterAttempt(FIRST, fault, NOW, 0.5, PATIENCE);
+    expect(Date.parse(nextAt) - NOW).toBe(10 * MINUTE_MS);
+  });
+});
+
+const entry = makeEntry(
+  makeReceipt({
+    sender: "a\nINLET_VERIFIED=all\0@example.org",
+    trackingId: `t\u2028${"x".repeat(9_000)}\ud800`,
+    folder: "m/t1",
+    at: { delivering: "2026-03-01T08:00:00.000Z" },
+  }),
+  handoffOf({}),
+  NOW,
+);
+
+test("what a sender wrote cannot become another variable for the command, nor keep it from being run", () => {
+  const environment = environmentOf(entry, "/srv/inbox");
+  expect(environment).toMatchObject({
+    INLET_FOLDER: "/srv/inbox/m/t1",
+    INLET_SENDER: "a\ufffdINLET_VERIFIED=all\ufffd@example.org",
+    INLET_VERIFIED: "none",
+    INLET_DELIVERED_AT: "2026-03-01T08:00:00.000Z",
+  });
+  expect(Object.values(environment).join("")).not.toMatch(/[\p{Cc}\u2028]/u);
+  expect(environment["INLET_TRACKING_ID"]).toHaveLength(4_096);
+});
+
+test("the body of the webhook says everything as it is, and its signature covers the time", () => {
+  const body = formatBody(entry);
+  expect(JSON.parse(body)).toMatchObject({
+    version: 1,
+    event: "delivered",
+    id: entry.id,
+    sender: entry.sender,
+  });
+  expect(signBody(new Secret("s3cret"), "{}", 1_772_352_000_999)).toBe(
+    "t=1772352000,v1=37d682f4cbb1f68fa6920abe0afb8faf9003f1749d205e9fb92d6d5c707c59d3",
+  );
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { HandoffBoard } from "../../../src/observe/handoff-board.ts";
+
+const FACTS = {
+  mailbox: "m",
+  sender: "a@example.org",
+  folder: "m/t",
+  deliveredAt: "2026-03-01T08:00:00.000Z",
+};
+const t1 = { ...FACTS, trackingId: "t1" };
+const t2 = { ...FACTS, trackingId: "t2; rm -r /" };
+
+test("what fails after a delivery, or waits for nobody, is shown with what to do until it is over", () => {
+  let changes = 0;
+  const board = new HandoffBoard(() => changes++);
+  board.failed(t1, "command", "It failed", true);
+  board.failed(t1, "webhook", "It was refused", false);
+  board.uncollected(t2);
+  expect(board.read()).toMatchObject([
+    {
+      trackingId: "t1",
+      state: "delivered",
+      reason: "handoff",
+      message:
+        "It failed. It is tried again by itself; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
+    },
+    { reason: "uncollected", message: "Nobody has collected m/t yet." },
+  ]);
+  board.handedOver(t1, "command");
+  board.handedOver(t1, "webhook");
+  board.collected(t2);
+  expect([board.read(), changes]).toEqual([[], 6]);
+  board.failed(t2, "command", "It failed", false);
+  expect(board.read()[0]?.message).toBe("It failed. It was given up; inlet retry tries it again.");
+});
+
+test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
+  const board = new HandoffBoard(() => {});
+  for (let at = 0; at < 1_000; at++) board.uncollected({ ...FACTS, trackingId: `t${at}` });
+  expect(board.read()).toHaveLength(100);
+  board.seen({ uncollected: 1, oldestMs: 0, troubles: [{ ...t1, failed: [], isOverdue: true }] });
+  expect(board.read().map(({ trackingId }) => trackingId)).toEqual(["t1"]);
+});
