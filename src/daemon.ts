@@ -26,7 +26,7 @@ import { openExpected } from "./mailbox/expected.ts";
 import { pollMailbox } from "./mailbox/poll.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { clearLeftOvers, learnUnfinished, listQuarantined } from "./mailbox/unfinished.ts";
-import { DONE } from "./model/job.ts";
+import { DONE, POLLS_AT_ONCE } from "./model/job.ts";
 import { openPasswords } from "./passwords/open.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
@@ -54,8 +54,6 @@ export interface DaemonOutcome {
   /** How many transfers are not finished, are quarantined, or could not even be taken up. */
   readonly unsettled: number;
 }
-
-const POLLS_AT_ONCE = 8;
 
 /** Another process may discover a transfer and be gone before anybody else has heard of it. */
 const LEARN_EVERY_MS = 10 * 60_000;

@@ -40,6 +40,7 @@ export function openDaemonHandoffs(
   return openHandoffs({
     ...rest,
     work,
+    isAlone,
     owner: isAlone ? ALONE : members.self,
     isGone: async (owner) => isAlone || members.isGone(owner),
     random: Math.random,

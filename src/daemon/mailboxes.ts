@@ -10,13 +10,11 @@ import { findLink } from "../mailbox/links.ts";
 import { findState } from "../mailbox/reconcile.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
+import { POLLS_AT_ONCE } from "../model/job.ts";
 import { createBandwidth } from "../service/bandwidth.ts";
 import { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { DaemonWatch } from "./watching.ts";
-
-/** Beside those for downloads. */
-const POLL_CONNECTIONS = 4;
 
 export interface Mailboxes {
   /** By name. Changes with the settings; whoever works on a transfer keeps what was true when it began. */
@@ -35,7 +33,8 @@ export async function openMailboxes(
   const folder = join(settings.state, "tokens");
   const { limits } = settings;
   const bandwidth = createBandwidth(limits.bandwidth ?? [], clock);
-  const connections = limits.transfers * limits.filesPerTransfer + POLL_CONNECTIONS;
+  // Polls never wait for downloads, nor downloads for polls.
+  const connections = limits.transfers * limits.filesPerTransfer + POLLS_AT_ONCE;
   const services = new Map<string, ServicePort>();
   const states = new Map<string, MailboxState>();
 

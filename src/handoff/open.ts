@@ -69,7 +69,7 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async open(): Promise<void> {
-    await this.#outbox.open(this.#tools.clock.now());
+    await this.#outbox.open(this.#tools.isAlone, this.#tools.clock.now());
   }
 
   async note(receipt: Receipt, isResumed: boolean): Promise<void> {

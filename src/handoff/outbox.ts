@@ -26,19 +26,24 @@ export interface Found {
 
 export class Outbox {
   readonly #folder: string;
+  /** For what has no name yet. */
+  readonly #newFolder: string;
   readonly #owner: string;
   readonly #turns = new Turns();
   readonly #onDamaged: (path: string) => void;
 
   constructor(folder: string, owner: string, onDamaged: (path: string) => void) {
     this.#folder = folder;
+    this.#newFolder = join(folder, "new");
     this.#owner = owner;
     this.#onDamaged = onDamaged;
   }
 
-  async open(nowMs: number): Promise<void> {
-    await makeFolderDurably(this.#folder, 0o700);
-    await clearTemporaries(this.#folder, nowMs);
+  /** `isAlone`: nobody else works on this inbox, so that what a crash left can be cleared. */
+  async open(isAlone: boolean, nowMs: number): Promise<void> {
+    if (isAlone) await rm(this.#newFolder, { recursive: true, force: true });
+    await makeFolderDurably(this.#newFolder, 0o700);
+    await clearTemporaries(this.#newFolder, nowMs);
   }
 
   /** Nobody else in this process reads and writes this one meanwhile. */
@@ -78,7 +83,7 @@ export class Outbox {
   }
 
   async write(name: string, entry: Entry): Promise<void> {
-    await replaceDurably(this.#pathOf(name, this.#owner), formatEntry(entry), 0o600);
+    await replaceDurably(this.#pathOf(name, this.#owner), formatEntry(entry), 0o600, this.#newFolder);
   }
 
   /** Not forced to the disk: one that is back after a power cut is found to be over. */

@@ -7,6 +7,8 @@ import type { HandoffPatience, HandoffWatch, TransferKey } from "./port.ts";
 export interface HandoffTools {
   /** The work folder. */
   readonly work: string;
+  /** Nobody else works on this inbox. */
+  readonly isAlone: boolean;
   /** Who we are among those who share the inbox. */
   readonly owner: string;
   /** Whether that one will never write again. */

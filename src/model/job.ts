@@ -11,6 +11,9 @@ export interface CollectJob {
   readonly vanished: boolean;
 }
 
+/** How many polls a process has under way: a service with thousands of mailboxes is not asked about all of them at once. */
+export const POLLS_AT_ONCE = 16;
+
 export interface PollSchedule {
   readonly mailbox: string;
   readonly everyMs: number;

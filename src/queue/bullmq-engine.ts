@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
 import type { Outage } from "../base/outage.ts";
-import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
+import { type CollectJob, type Next, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
 import { Places } from "./bullmq-places.ts";
 import { Schedules } from "./bullmq-schedules.ts";
@@ -28,13 +28,14 @@ export interface BullQueue extends JobQueue {
   readonly facts: RedisFacts;
 }
 
-const POLLS_AT_ONCE = 16;
 /** What BullMQ notes of events is for nobody here: as little as it allows. */
 const EVENTS_KEPT = 100;
 /** Priorities are numbers up to 2²¹: tens of minutes since this day last until 2065. */
 const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
 /** BullMQ waits for Redis when it closes: not for ever. */
 const CLOSE_TIMEOUT_MS = 3_000;
+/** A place that is kept for other mailboxes fetches jobs no faster than that. */
+const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
@@ -180,6 +181,8 @@ export class BullEngine implements BullQueue {
     const { id = "", data } = job;
     this.#places.lose([id]);
     if (!this.#places.hasRoomFor(data.mailbox, this.#mailboxes.size)) {
+      // Without this pause the place would spin: put one off, fetch the next.
+      await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
       return this.#delay(job, this.#places.putOff(), token);
     }
     const run = this.#places.take(id, data.mailbox);

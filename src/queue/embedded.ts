@@ -4,7 +4,7 @@
  * A collect job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but no
  * mailbox may take every place while another has something to do: one that stalls never delays the rest.
  */
-import type { CollectJob, PollSchedule } from "../model/job.ts";
+import { type CollectJob, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
 export interface EmbeddedOptions {
@@ -21,11 +21,20 @@ export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
   return new EmbeddedQueue(options);
 }
 
+interface WaitingPoll {
+  readonly mailbox: string;
+  readonly everyMs: number;
+  readonly isFirst: boolean;
+}
+
 class EmbeddedQueue implements JobQueue {
   readonly #options: EmbeddedOptions;
   readonly #stopping = new AbortController();
   /** By mailbox, each in the order of expiry, the last first: what expires first is taken from the end. */
   readonly #queues = new Map<string, CollectJob[]>();
+  /** Those whose time has come, and how many of them are under way. */
+  readonly #pollLine: WaitingPoll[] = [];
+  #polling = 0;
   /** The keys of all that is queued. */
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
@@ -55,7 +64,7 @@ class EmbeddedQueue implements JobQueue {
       this.#polls.delete(mailbox);
     }
     for (const { mailbox, everyMs } of polls) {
-      if (!this.#polls.has(mailbox)) this.#poll(mailbox, everyMs);
+      if (!this.#polls.has(mailbox)) this.#poll(mailbox, everyMs, true);
     }
   }
 
@@ -98,15 +107,35 @@ class EmbeddedQueue implements JobQueue {
     clearTimeout(grace);
   }
 
-  #poll(mailbox: string, everyMs: number): void {
+  #poll(mailbox: string, everyMs: number, isFirst: boolean): void {
     this.#polls.set(mailbox, { everyMs, timer: undefined });
-    this.#track(async () => {
+    this.#pollLine.push({ mailbox, everyMs, isFirst });
+    this.#fillPolls();
+  }
+
+  #fillPolls(): void {
+    while (this.#polling < POLLS_AT_ONCE) {
+      const next = this.#pollLine.shift();
+      if (next === undefined) return;
+      // What is not scheduled any more, or otherwise, has no turn.
+      if (this.#polls.get(next.mailbox)?.everyMs === next.everyMs) this.#track(() => this.#runPoll(next));
+    }
+  }
+
+  /** After the first time each takes a moment of its own in the interval, so that they do not come back as a crowd. */
+  async #runPoll({ mailbox, everyMs, isFirst }: WaitingPoll): Promise<void> {
+    this.#polling++;
+    try {
       await this.#handlers?.poll(mailbox, this.#stopping.signal);
-      const poll = this.#polls.get(mailbox);
-      if (poll?.everyMs !== everyMs) return;
-      const shift = (this.#options.random() * 2 - 1) * JITTER;
-      poll.timer = setTimeout(() => this.#poll(mailbox, everyMs), everyMs * (1 + shift));
-    });
+    } finally {
+      this.#polling--;
+      this.#fillPolls();
+    }
+    const poll = this.#polls.get(mailbox);
+    if (poll?.everyMs !== everyMs) return;
+    const { random } = this.#options;
+    const share = isFirst ? JITTER + (1 - JITTER) * random() : 1 + (random() * 2 - 1) * JITTER;
+    poll.timer = setTimeout(() => this.#poll(mailbox, everyMs, false), everyMs * share);
   }
 
   /** Gives free places to the jobs whose turn it is. */

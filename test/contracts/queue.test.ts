@@ -1,6 +1,6 @@
 /** What every engine must do with jobs. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type CollectJob, DONE, type Next } from "../../src/model/job.ts";
+import { type CollectJob, DONE, type Next, POLLS_AT_ONCE } from "../../src/model/job.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openTestQueue } from "../support/queue.ts";
@@ -115,6 +115,32 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const before = polls.filter((name) => name === "often").length;
     await expect.poll(() => polls.filter((name) => name === "other").length).toBeGreaterThan(5);
     expect(polls.filter((name) => name === "often").length - before).toBeLessThanOrEqual(1);
+  });
+
+  test("I6 no contagion: has only some polls under way, however many mailboxes there are", async () => {
+    const waiting: (() => void)[] = [];
+    const polled = new Set<string>();
+    let [now, most] = [0, 0];
+    const queue = await create(1);
+    onTestFinished(() => queue.close(0));
+    await queue.start({
+      async poll(mailbox) {
+        most = Math.max(most, ++now);
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        now--;
+        polled.add(mailbox);
+      },
+      collect: async () => DONE,
+    });
+    const names = Array.from({ length: 3 * POLLS_AT_ONCE }, (_, at) => `m${at}`);
+    await queue.schedule(names.map((mailbox) => ({ mailbox, everyMs: 3_600_000 })));
+    await expect
+      .poll(() => {
+        for (const release of waiting.splice(0)) release();
+        return polled.size;
+      })
+      .toBe(names.length);
+    expect(most).toBeLessThanOrEqual(POLLS_AT_ONCE);
   });
 
   test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {

@@ -219,7 +219,7 @@ describe("a folder is collected", () => {
     await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
     const receipt = await receiptOf(settings);
     expect(receipt).toMatchObject({ state: "collected", at: { collected: expect.stringMatching(/^20/) } });
-    await expect.poll(() => readdir(join(settings.work, "handoff"))).toEqual([]);
+    await expect.poll(() => handoffsOf(settings)).toEqual([]);
     expect(readFileSync(journalOf(settings), "utf8")).toContain('"state":"collected"');
   });
 
@@ -230,7 +230,7 @@ describe("a folder is collected", () => {
     );
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await expect.poll(() => readdirSync(join(settings.work, "handoff")).length).toBe(1);
+    await expect.poll(() => handoffsOf(settings).length).toBe(1);
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
     expect(existsSync(join(folder, "GOT-IT"))).toBe(false);
     await writeFile(join(folder, "GOT-IT"), "");
@@ -271,7 +271,7 @@ describe("a folder is collected", () => {
     expect((await readdir(mine)).toSorted()).toEqual(names);
     expect(notes(folder.note)).toHaveLength(10);
     for (const trackingId of names) expect((await receiptOf(settings, trackingId))?.state).toBe("collected");
-    await expect.poll(() => readdir(join(settings.work, "handoff"))).toEqual([]);
+    await expect.poll(() => handoffsOf(settings)).toEqual([]);
   });
 
   test("once more, where it is delivered once more", async () => {
@@ -383,6 +383,10 @@ function notes(path: string): string[] {
 
 function receiptOf({ work }: Settings, trackingId = "t1") {
   return peekReceipts(work).find({ mailbox: MAILBOX, trackingId });
+}
+
+function handoffsOf({ work }: Settings): string[] {
+  return readdirSync(join(work, "handoff")).filter((name) => name.endsWith(".json"));
 }
 
 function journalOf({ work }: Settings): string {

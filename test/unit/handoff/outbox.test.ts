@@ -1,4 +1,4 @@
-import { readdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { makeEntry } from "../../../src/handoff/entry.ts";
@@ -18,7 +18,7 @@ describe("hand-offs of one that is gone", () => {
       names.map(async (name) => Promise.all([one.takeOver(name, "gone"), two.takeOver(name, "gone")])),
     );
     expect(taken.map((both) => both.filter(Boolean).length)).toEqual(names.map(() => 1));
-    expect(await readdir(folderIn(work))).toHaveLength(50);
+    expect(await Array.fromAsync(one.list())).toHaveLength(50);
   });
 
   test("give way to a later delivery of the same transfer, and take the place of an earlier one", async () => {
@@ -63,7 +63,7 @@ async function prepare() {
   const damaged: string[] = [];
   const outboxOf = async (owner: string) => {
     const outbox = new Outbox(folderIn(work), owner, (path) => damaged.push(path));
-    await outbox.open(0);
+    await outbox.open(false, 0);
     return outbox;
   };
   return { work, outboxOf, damaged };

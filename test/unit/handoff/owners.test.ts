@@ -17,25 +17,25 @@ const RECEIPT = makeReceipt({
 });
 
 test("a delivery that is resumed has the hand-off that was noted before, whoever noted it; a new one has its own", async () => {
-  const { work, open } = await prepare();
+  const { open, files } = await prepare();
   const [one, two] = [await open("one"), await open("two")];
   await one.note(RECEIPT, false);
   await one.note(RECEIPT, true);
   await two.note({ ...RECEIPT, fence: 2 }, true);
-  expect(await readdir(folderIn(work))).toEqual(["t1~one.json"]);
+  expect(await files()).toEqual(["t1~one.json"]);
   await two.note({ ...RECEIPT, at: { delivering: "2026-03-02T08:00:00.000Z" } }, true);
-  expect((await readdir(folderIn(work))).toSorted()).toEqual(["t1~one.json", "t1~two.json"]);
+  expect(await files()).toEqual(["t1~one.json", "t1~two.json"]);
 });
 
 test("an order to try again is left for the owner, unless that one is gone", async () => {
-  const { work, open, gone } = await prepare();
+  const { open, gone, files } = await prepare();
   const [one, two] = [await open("one"), await open("two")];
   await one.note(RECEIPT, false);
   expect(await two.retry(RECEIPT)).toBe(false);
   expect(await one.retry(RECEIPT)).toBe(true);
   gone.add("one");
   expect(await two.retry(RECEIPT)).toBe(true);
-  expect(await readdir(folderIn(work))).toEqual(["t1~two.json"]);
+  expect(await files()).toEqual(["t1~two.json"]);
   expect(await two.retry({ ...RECEIPT, trackingId: "unheard" })).toBe(true);
 });
 
@@ -45,6 +45,7 @@ async function prepare() {
   const open = async (owner: string): Promise<OpenHandoffs> => {
     const handoffs = await openHandoffs({
       work,
+      isAlone: false,
       owner,
       isGone: async (other) => gone.has(other),
       // One that does nothing more than be there: no receipt says that it was delivered.
@@ -64,5 +65,7 @@ async function prepare() {
     onTestFinished(() => handoffs.close());
     return handoffs;
   };
-  return { work, open, gone };
+  const files = async () =>
+    (await readdir(folderIn(work))).filter((name) => name.endsWith(".json")).toSorted();
+  return { open, gone, files };
 }
