@@ -116,8 +116,8 @@ async function demandFolder(folder: string): Promise<void> {
 /** Who only verifies need not be able to read the configuration, unless it was named. */
 async function markerOf({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
   try {
-    const { marker } = await loadHandoff({ env, path });
-    return marker === undefined ? [] : [marker];
+    const { marker, acknowledgement } = await loadHandoff({ env, path });
+    return [marker, acknowledgement].filter((name) => name !== undefined);
   } catch (error) {
     if (path !== undefined) throw error;
     return [];

@@ -17,7 +17,8 @@ const LABELS: Readonly<Record<Action, string>> = {
 
 export function renderForms(transfer: TransferStatus, proof: string): Html {
   const { state, reason } = transfer;
-  if (state === "gone") return html``;
+  if (state === "gone" || reason === "uncollected") return html``;
+  if (reason === "handoff") return html`<div class="actions">${renderAction("retry", transfer, proof)}</div>`;
   const actions: Action[] = state === "quarantined" ? ["retry", "release", "discard"] : ["retry", "discard"];
   return html`<div class="actions">${reason === "password" ? renderPassword(transfer, proof) : undefined}${actions.map(
     (action) => renderAction(action, transfer, proof),

@@ -83,6 +83,8 @@ export function timeOf(iso: string, nowMs: number): Html {
 function reasonOf({ state, reason }: TransferStatus): string {
   if (reason === "password") return "Needs a password";
   if (state === "quarantined") return "In quarantine";
+  if (reason === "handoff") return "Delivered, and nobody could be told";
+  if (reason === "uncollected") return "Delivered, and nobody has collected it";
   if (state === "gone") return "Gone before it was delivered";
   if (reason === "locked") return "Locked by the service";
   if (reason === "disk") return "Waits for room on the disk";
@@ -93,6 +95,7 @@ function reasonOf({ state, reason }: TransferStatus): string {
 /** The command that helps. */
 function helpFor({ state, reason, trackingId }: TransferStatus): Html | undefined {
   if (reason === "password") return command(`inlet password ${quote(trackingId)}`);
+  if (reason === "handoff") return command(`inlet retry ${quote(trackingId)}`);
   if (state === "quarantined") {
     return html`${command(`inlet retry ${quote(trackingId)}`)}${command(`inlet release ${quote(trackingId)}`)}${command(`inlet discard ${quote(trackingId)}`)}`;
   }

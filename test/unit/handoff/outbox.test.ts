@@ -9,7 +9,7 @@ import { makeReceipt } from "../../support/receipt.ts";
 
 describe("hand-offs of one that is gone", () => {
   test("are taken over by one of several that try at the same time", async () => {
-    const { work, outboxOf } = await prepare();
+    const { outboxOf } = await prepare();
     const gone = await outboxOf("gone");
     const names = Array.from({ length: 50 }, (_, at) => `t${at}.d`);
     for (const name of names) await gone.write(name, entryOf("2026-03-01T08:00:00.000Z"));
