@@ -138,7 +138,8 @@ async function findSecrets(settings: Settings, told: readonly string[]): Promise
   const places: [string, string][] = told.map((text) => ["told", text]);
   for (const entry of entries.filter((it) => it.isFile())) {
     const path = join(entry.parentPath, entry.name);
-    places.push([path, `${path}\n${await readFile(path, "utf8")}`]);
+    // Another daemon of the same inbox may take it away meanwhile.
+    places.push([path, `${path}\n${await readFile(path, "utf8").catch(() => "")}`]);
   }
   return places.filter(([, text]) => secrets.some((secret) => text.includes(secret))).map(([place]) => place);
 }
