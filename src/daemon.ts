@@ -12,12 +12,12 @@ import { Scope } from "./base/scope.ts";
 import { collectTransfer } from "./collect/collect.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
-import { type Desk, openDesk } from "./daemon/desk.ts";
+import { createDesk, type Desk } from "./daemon/desk.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
 import { openMailboxes, sourceOf } from "./daemon/mailboxes.ts";
 import { startObeying } from "./daemon/orders.ts";
 import { needsRestart } from "./daemon/reload.ts";
-import { type DaemonWatch, tellBoth } from "./daemon/watching.ts";
+import type { DaemonWatch } from "./daemon/watching.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import { lockInbox } from "./inbox/lock.ts";
 import { joinMembers } from "./inbox/members.ts";
@@ -66,8 +66,8 @@ const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_0
 /** Where there is no room even to begin, `run` waits for it. */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
   const { stop, mode, clock = systemClock, patience = PATIENCE } = options;
-  const desk: { current?: Desk | undefined } = {};
-  const watch = tellBoth(options.watch, () => desk.current?.watch);
+  const desk = mode === "run" ? await createDesk(settings, clock) : undefined;
+  const watch = desk?.overhear(options.watch) ?? options.watch;
   const diskFull = new Outage(clock, {
     began: (fault) => watch.diskFull(fault),
     ended: (lastedMs) => watch.diskHasRoom(lastedMs),
@@ -91,7 +91,7 @@ async function live(
   settings: Settings,
   options: DaemonOptions,
   diskFull: Outage,
-  desk: { current?: Desk | undefined },
+  desk: Desk | undefined,
 ): Promise<DaemonOutcome> {
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
@@ -116,13 +116,11 @@ async function live(
     watch,
     stop,
   );
-  if (options.mode === "run") desk.current = await openDesk(settings, inbox, scope, clock, watch, stop);
+  await desk?.open(inbox, scope, watch, stop);
   await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
   const expectedTools = { folder: join(settings.work, "expected"), receipts, clock, watch };
   let expected = await openExpected(expectedTools, settings.mailboxes);
   scope.use(undefined, () => expected.close());
-  for (const { mailbox, rule, dueMs } of expected.overdue())
-    desk.current?.watch.missed?.(mailbox, rule, dueMs);
   if (isShared) {
     const learn = () => learnUnfinished(receipts, mailboxes, () => {}).catch(() => {});
     scope.use(setInterval(learn, LEARN_EVERY_MS), (timer) => clearInterval(timer));
@@ -136,13 +134,20 @@ async function live(
     opened.close(options.graceMs),
   );
 
-  await desk.current?.attach(queue, async () => [
+  const listUnfinished = async () => [
     ...(await learnUnfinished(receipts, mailboxes, () => {})),
     ...(await listQuarantined(inbox, receipts)),
-  ]);
+  ];
+  await desk?.attach(queue, scope, listUnfinished, expected.overdue());
 
   diskFull.isPast(START);
-  const heard = tellBoth(watch, () => ({ discovered: (receipt) => expected.discovered(receipt) }));
+  const heard: PollTools["watch"] = {
+    ...watch,
+    discovered(receipt) {
+      watch.discovered(receipt);
+      expected.discovered(receipt);
+    },
+  };
   const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull };
   let collect: CollectTools = {
     inbox,
@@ -165,7 +170,7 @@ async function live(
     const isGood = await pollMailbox(poll, state, signal);
     if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
-    desk.current?.polled(state, isGood, (clock.now() - beganMs) / 1000);
+    desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
   };
   await queue.start({
     poll: pollByName,
@@ -188,7 +193,7 @@ async function live(
 
   const orders = { receipts, inbox, passwords, queue, handoffs, clock, watch };
   const { obey } = scope.use(await startObeying(orders, mailboxes, settings.work), (it) => it.close());
-  desk.current?.obeyWith(obey);
+  desk?.obeyWith(obey);
   await obey();
 
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
@@ -210,7 +215,7 @@ async function live(
       await expected.close();
       expected = await openExpected(expectedTools, next.mailboxes);
       collect = { ...collect, limits: next.limits, handoff: next.handoff };
-      desk.current?.mailboxesChanged(next.mailboxes);
+      desk?.mailboxesChanged(next.mailboxes);
       await schedule(next);
       watch.reloaded(next.mailboxes.length, needsRestart(settings, next));
     });

@@ -1,10 +1,21 @@
-/** What root makes in a folder of somebody else's has to be readable for that one: the daemon may run as another user. */
-import { chown, stat } from "node:fs/promises";
+/** What root does in a folder that is somebody else's. */
+import { stat } from "node:fs/promises";
 
-/** Gives a file to the owner of a folder. Does nothing for anybody but root, who alone can give files away. */
-export async function handOver(path: string, folder: string): Promise<void> {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = await stat(folder);
-  // Some file systems know no owners: then whoever may read the folder may read what is in it.
-  if (uid !== 0) await chown(path, uid, gid).catch(() => {});
+/**
+ * Root does the work as the one to whom the folder belongs: the daemon, which has to be able to read what is made there.
+ * Nor can a link that somebody else has put there lead root astray then. Anybody else just does it.
+ */
+export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
+  const owner = await stat(folder).catch(() => undefined);
+  const group = process.getegid?.();
+  if (process.geteuid?.() !== 0 || group === undefined || owner === undefined || owner.uid === 0)
+    return work();
+  process.setegid?.(owner.gid);
+  process.seteuid?.(owner.uid);
+  try {
+    return await work();
+  } finally {
+    process.seteuid?.(0);
+    process.setegid?.(group);
+  }
 }

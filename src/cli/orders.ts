@@ -1,6 +1,7 @@
 /** `retry`, `release`, `discard` and `redeliver`: what an operator wants done with one transfer. */
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
+import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
 import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
@@ -76,7 +77,8 @@ async function order(
     say(context, "Nothing was changed.");
     return "fine";
   }
-  const given = await giveOrder(settings.work, { action, mailbox: receipt.mailbox, trackingId });
+  const wanted = { action, mailbox: receipt.mailbox, trackingId };
+  const given = await asOwnerOf(settings.work, () => giveOrder(settings.work, wanted));
   const isTaken = await untilTaken(given, settings.work, context.stop);
   const after = await peekReceipts(settings.work).find(receipt);
   if (options.json) printJson(context, after);

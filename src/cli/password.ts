@@ -1,6 +1,7 @@
 /** `password`: supplies the password of a transfer that waits for one. */
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
+import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
 import { isFinal } from "../model/receipt.ts";
 import { dropPassword } from "../passwords/candidates.ts";
@@ -48,7 +49,7 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
       ? await askHidden(context, `Password of ${trackingId}: `)
       : await readSecret(context, passwordFile ?? "-");
   if (password === undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: "no password was given" });
-  const dropped = await dropPassword(settings.state, trackingId, password);
+  const dropped = await asOwnerOf(settings.state, () => dropPassword(settings.state, trackingId, password));
   if (dropped === undefined) {
     throw new Fault("ORDER_IMPOSSIBLE", {
       detail: "its tracking-id cannot be the name of a file: use a rule",

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import { keepClientId } from "../config/client-id.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/find-mailbox.ts";
@@ -16,7 +17,6 @@ import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { asOwnerOf } from "./state-owner.ts";
 
 interface VerifyAddressOptions {
   readonly config?: string;

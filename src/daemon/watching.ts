@@ -30,17 +30,3 @@ export type DaemonWatch = CollectTools["watch"] &
     pageFailed(address: string, reason: string): void;
     ready(): void;
   };
-
-type Tell = (...facts: never[]) => void;
-
-/** The second one, where there is one at that moment, hears what it wants to hear of what the first one does. */
-export function tellBoth(first: DaemonWatch, second: () => Partial<DaemonWatch> | undefined): DaemonWatch {
-  const both = Object.entries(first).map(([name, tell]: [string, Tell]): [string, Tell] => [
-    name,
-    (...facts) => {
-      tell(...facts);
-      (second()?.[name as keyof DaemonWatch] as Tell | undefined)?.(...facts);
-    },
-  ]);
-  return Object.fromEntries(both) as unknown as DaemonWatch;
-}

@@ -25,8 +25,9 @@ const DAY = 86_400;
 /** What is measured when somebody asks. */
 export interface Gauged {
   status(): Status;
-  freeBytes(): Promise<number>;
-  /** How many jobs wait for a place; `undefined` where it cannot be told now. */
+  /** Each is `undefined` where it cannot be told now. */
+  freeBytes(): Promise<number | undefined>;
+  /** How many jobs wait for a place. */
   queueDepth(): Promise<number | undefined>;
 }
 
@@ -183,14 +184,14 @@ export class Metrics {
   }
 
   #gaugeSurroundings({ freeBytes, queueDepth }: Gauged): void {
-    this.#gauge("inlet_free_bytes", "Free bytes on the inbox's disk.", [], async (gauge) =>
-      gauge.set(await freeBytes()),
-    );
-    this.#gauge("inlet_queue_depth", "Jobs that wait for a place.", [], async (gauge) => {
-      const depth = await queueDepth();
-      if (depth === undefined) gauge.reset();
-      else gauge.set(depth);
-    });
+    const each = (name: string, help: string, read: () => Promise<number | undefined>) =>
+      this.#gauge(name, help, [], async (gauge) => {
+        const value = await read();
+        if (value === undefined) gauge.reset();
+        else gauge.set(value);
+      });
+    each("inlet_free_bytes", "Free bytes on the inbox's disk.", freeBytes);
+    each("inlet_queue_depth", "Jobs that wait for a place.", queueDepth);
   }
 
   /** The usual names. What Prometheus's library would measure beside them wakes an idle process a hundred times a second. */

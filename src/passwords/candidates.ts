@@ -4,7 +4,6 @@ import { constants } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import { handOver } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
@@ -96,9 +95,7 @@ export async function dropPassword(
   const path = dropPath(folder, trackingId);
   if (path === undefined) return undefined;
   await makeFolderDurably(folder, 0o700);
-  await handOver(folder, state);
   await replaceDurably(path, password.reveal(), 0o600, folder);
-  await handOver(path, state);
   return path;
 }
 

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { watch as watchFolder } from "chokidar";
 import * as v from "valibot";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import { handOver } from "../base/ownership.ts";
 import { ACTIONS, type Order } from "../model/order.ts";
 import { nameOf } from "./places.ts";
 
@@ -24,9 +23,7 @@ export async function giveOrder(work: string, order: Order): Promise<string> {
   const folder = folderOf(work);
   await makeFolderDurably(folder, 0o700);
   const path = join(folder, `${nameOf(order)}.json`);
-  await handOver(folder, work);
   await replaceDurably(path, `${JSON.stringify(order)}\n`, 0o600);
-  await handOver(path, work);
   return path;
 }
 

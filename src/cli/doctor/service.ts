@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
 import { makeFolderDurably } from "../../base/durable.ts";
 import { asFault, Fault } from "../../base/faults.ts";
+import { asOwnerOf } from "../../base/ownership.ts";
 import { runInParallel } from "../../base/parallel.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { Scope } from "../../base/scope.ts";
@@ -17,7 +18,6 @@ import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import { throwawayClientId } from "../api/session.ts";
 import { openClient } from "../client.ts";
-import { asOwnerOf } from "../state-owner.ts";
 import { Findings } from "./findings.ts";
 
 const AREA = "service";

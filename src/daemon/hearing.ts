@@ -1,0 +1,97 @@
+/** What the board and the figures hear of what the daemon tells. */
+import type { Board } from "../observe/board.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { DaemonWatch } from "./watching.ts";
+
+/** The same watch, overheard. */
+export function overhear(watch: DaemonWatch, board: Board, metrics: Metrics): DaemonWatch {
+  return {
+    ...watch,
+    ...overhearTransfers(watch, board, metrics),
+    ...overhearHandoffs(watch, board, metrics),
+    polled(mailbox, listed, discovered) {
+      watch.polled(mailbox, listed, discovered);
+      board.polled(mailbox, listed);
+    },
+    pollFailed(mailbox, fault, first) {
+      watch.pollFailed(mailbox, fault, first);
+      board.pollFailed(mailbox, fault);
+    },
+    diskFull(fault) {
+      watch.diskFull(fault);
+      board.troubleBegan("disk", fault);
+    },
+    diskHasRoom(pausedForMs) {
+      watch.diskHasRoom(pausedForMs);
+      board.troubleEnded("disk");
+    },
+    queueLost(fault) {
+      watch.queueLost(fault);
+      board.troubleBegan("queue", fault);
+    },
+    queueBack(lostForMs) {
+      watch.queueBack(lostForMs);
+      board.troubleEnded("queue");
+    },
+    missed(mailbox, rule, dueMs) {
+      watch.missed(mailbox, rule, dueMs);
+      board.missed(mailbox, rule.described, dueMs);
+    },
+    arrived(mailbox, rule, dueMs) {
+      watch.arrived(mailbox, rule, dueMs);
+      board.arrived(mailbox, rule.described);
+    },
+  };
+}
+
+function overhearTransfers(watch: DaemonWatch, board: Board, metrics: Metrics) {
+  return {
+    discovered(receipt) {
+      watch.discovered(receipt);
+      board.discovered(receipt);
+      metrics.discovered(receipt);
+    },
+    stateChanged(receipt, fault) {
+      watch.stateChanged(receipt, fault);
+      board.stateChanged(receipt);
+      metrics.stateChanged(receipt);
+    },
+    progressed(receipt, doneBytes, totalBytes, receivedBytes) {
+      watch.progressed(receipt, doneBytes, totalBytes, receivedBytes);
+      board.progressed(receipt, doneBytes, totalBytes, receivedBytes);
+      metrics.received(receivedBytes);
+    },
+    lost(receipt) {
+      watch.lost(receipt);
+      board.lost(receipt);
+    },
+  } satisfies Partial<DaemonWatch>;
+}
+
+function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metrics) {
+  return {
+    handedOver(delivered, step) {
+      watch.handedOver(delivered, step);
+      handoffs.handedOver(delivered, step);
+      metrics.handoffs.tried(step, "ok");
+    },
+    handoffFailed(delivered, step, fault, failure) {
+      watch.handoffFailed(delivered, step, fault, failure);
+      handoffs.failed(delivered, step, fault.message, failure.willRetry);
+      metrics.handoffs.tried(step, "failed");
+    },
+    uncollected(delivered, sinceMs) {
+      watch.uncollected(delivered, sinceMs);
+      handoffs.uncollected(delivered);
+    },
+    collected(delivered, how) {
+      watch.collected(delivered, how);
+      handoffs.collected(delivered);
+    },
+    handoffsSeen(summary) {
+      watch.handoffsSeen(summary);
+      handoffs.seen(summary);
+      metrics.handoffs.seen(summary);
+    },
+  } satisfies Partial<DaemonWatch>;
+}
