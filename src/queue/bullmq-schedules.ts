@@ -8,6 +8,7 @@ import type { PollSchedule } from "../model/job.ts";
 
 /** Schedulers are written in groups of so many. */
 const AT_ONCE = 100;
+const LEAST_MOMENT = 0.1;
 /** How often it is looked whether Redis still knows them: it may have been flushed, or lost them in a restart. */
 const CHECK_EVERY_MS = 10_000;
 
@@ -51,7 +52,8 @@ export class Schedules {
   /** Its moment may be far away: the first poll is not left to the scheduler. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
     const template = { name: "poll", data: { mailbox } };
-    await this.#queue.upsertJobScheduler(id, { every: everyMs, offset: offsetOf(id, everyMs) }, template);
+    const startDate = Date.now() + momentOf(id) * everyMs;
+    await this.#queue.upsertJobScheduler(id, { every: everyMs, startDate }, template);
     await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
   }
 }
@@ -61,7 +63,7 @@ function idOf(mailbox: string): string {
   return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
 }
 
-/** At least 1: with 0 the scheduler would choose. */
-function offsetOf(id: string, everyMs: number): number {
-  return 1 + (Number.parseInt(id.slice(0, 8), 16) % Math.max(everyMs - 1, 1));
+/** When its turn comes after the first poll, as a share of the interval: spread evenly, and not at once again. */
+function momentOf(id: string): number {
+  return LEAST_MOMENT + (1 - LEAST_MOMENT) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
 }

@@ -109,7 +109,7 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
     });
     simulator.addFault({ on: "file", file: "large.bin", does: { kind: "stall", afterBytes: 1_500_000 } });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const daemon = startDaemon(settings, "run", 0);
+    const daemon = startDaemon(settings, { graceMs: 0 });
     const staged = async () => {
       const staging = join(settings.work, "staging");
       const names = await readdir(staging, { recursive: true }).catch(() => []);
@@ -161,10 +161,10 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     });
     simulator.addFault({ ...fault, times: "always" } as FaultPlan);
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    const { changes } = await runOnce(settings);
+    // Else, on a slow machine, its pause may be over before the run is.
+    const { changes } = await runOnce(settings, { retryMs: 60_000 });
     expect(changes.at(-1)).toMatchObject({ state, reason, message: expect.stringMatching(/\w{20}|\. /) });
-    // On a slow machine its pause may be over before the run is.
-    expect(simulator.totals().file).toBeLessThanOrEqual(8 * (changes.at(-1)?.attempts ?? 0));
+    expect(simulator.totals().file).toBeLessThanOrEqual(8);
     expect(await readTree(settings.inbox)).toEqual({});
   });
 

@@ -93,7 +93,7 @@ describe("the command", () => {
       command: ["sh", "-c", 'trap "" TERM; (while :; do sleep 1; done) & echo "$! $$" >> "$0"; wait', note],
       commandTimeoutMs: 300,
     }));
-    const daemon = startDaemon(settings, "run", 5_000, { giveUpMs: 0 });
+    const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handed.length).toBe(1);
     expect(daemon.handed[0]).toContain(
       "t1: command given up: The command after the delivery failed: it took",
@@ -123,7 +123,7 @@ describe("the command", () => {
       ["t1"],
       { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, token: undefined } },
     );
-    const daemon = startDaemon(settings, "run", 5_000, { giveUpMs: 0 });
+    const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handed[0]).toContain("given up");
     const attention = async () => {
       const answer = await fetch(new URL("/api/status", await daemon.page));

@@ -1,11 +1,12 @@
 /** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
-import { makeFolder, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, PASSWORD } from "../support/settings.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
+import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 
@@ -129,25 +130,8 @@ function run(config: string): void {
 }
 
 async function setUp(scenario: Scenario) {
-  const simulator = await openTestSimulator(scenario);
-  const folder = await makeFolder();
-  const config = join(folder, "inlet.yaml");
-  const settings = {
-    service: { baseUrl: simulator.url, clientId: simulator.clientId },
-    inbox: join(folder, "inbox"),
-    state: join(folder, "state"),
-    limits: { minFreeSpace: "1KiB" },
-    http: { listen: false },
-    mailboxes: [
-      {
-        email: MAILBOX,
-        poll: "200ms",
-        passwordAttempts: 4,
-        passwords: [{ sender: "*", password: PASSWORD }],
-      },
-    ],
-  };
-  await writeFile(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
+  const mailboxes = [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
+  const { simulator, folder, config } = await install(scenario, { mailboxes });
   return {
     simulator,
     folder,

@@ -1,21 +1,14 @@
 /** The ways to a Redis that a configuration can name, each to real servers and by the program itself. */
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startDaemon } from "../support/daemon.ts";
+import { install } from "../support/installation.ts";
 import { makeFolder, runProgram } from "../support/program.ts";
 import { startCluster, startRedis, startSentinel } from "../support/redis.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import {
-  MAILBOX,
-  mailboxSettings,
-  PASSWORD,
-  plainSecret,
-  redisQueue,
-  settingsIn,
-} from "../support/settings.ts";
+import { mailboxSettings, plainSecret, redisQueue, settingsIn } from "../support/settings.ts";
 import { CA, FOLDER as TLS } from "../support/tls.ts";
 
 const SECRET = "p@ss/w%rd#1";
@@ -144,18 +137,7 @@ async function startSecureRedis() {
 }
 
 /** Runs the program once, for one transfer. */
-async function runWith(queue: object) {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-  const folder = await makeFolder();
-  const config = join(folder, "inlet.yaml");
-  const settings = {
-    service: { baseUrl: simulator.url, clientId: simulator.clientId },
-    inbox: join(folder, "inbox"),
-    state: join(folder, "state"),
-    limits: { minFreeSpace: "1KiB" },
-    mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: PASSWORD }] }],
-    ...queue,
-  };
-  await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
+async function runWith(queue: Readonly<Record<string, unknown>>) {
+  const { config } = await install(undefined, queue);
   return { ...(await runProgram(["once", "--config", config])), config };
 }

@@ -1,10 +1,11 @@
 /** A change of the configuration takes effect while the daemon runs, and disturbs nothing that is in hand. */
-import { mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { makeFolder, startProgram } from "../support/program.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, PASSWORD } from "../support/settings.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
+import { startProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 const OTHER = "other@example.com";
 
@@ -18,7 +19,7 @@ describe("a change of the configuration", () => {
     await write({});
     start();
     await expect.poll(() => simulator.totals().file).toBe(1);
-    await write({ mailboxes: [mailbox(MAILBOX), mailbox(OTHER)] });
+    await write({ mailboxes: [mailboxKeys(MAILBOX), mailboxKeys(OTHER)] });
     await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["slow"]);
     expect(logged()).toContain('"msg":"the configuration was reloaded"');
@@ -27,10 +28,10 @@ describe("a change of the configuration", () => {
 
   test("removes and pauses mailboxes: they are not polled any more", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
-    await write({ mailboxes: [mailbox(MAILBOX), mailbox(OTHER)] });
+    await write({ mailboxes: [mailboxKeys(MAILBOX), mailboxKeys(OTHER)] });
     start();
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(3);
-    await write({ mailboxes: [{ ...mailbox(MAILBOX), paused: true }] });
+    await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }] });
     await expect.poll(() => logged()).toContain("the configuration was reloaded");
     for (const [trackingId, to] of [
       ["t1", MAILBOX],
@@ -38,7 +39,7 @@ describe("a change of the configuration", () => {
     ] as const) {
       simulator.addTransfer(transferPlan({ trackingId, to: [to] }));
     }
-    await write({ mailboxes: [mailbox(MAILBOX)] });
+    await write({ mailboxes: [mailboxKeys(MAILBOX)] });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
     expect(await deliveries(OTHER)).toEqual([]);
   });
@@ -46,11 +47,11 @@ describe("a change of the configuration", () => {
   test("brings a password for a transfer that waits for one", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     simulator.addTransfer(transferPlan({ trackingId: "t1", password: "the-Right:1" }));
-    await write({ mailboxes: [{ ...mailbox(MAILBOX), passwords: [] }] });
+    await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [] }] });
     start();
     await expect.poll(() => logged()).toContain('"reason":"password"');
     await write({
-      mailboxes: [{ ...mailbox(MAILBOX), passwords: [{ sender: "*", password: "the-Right:1" }] }],
+      mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ sender: "*", password: "the-Right:1" }] }],
     });
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
@@ -83,15 +84,11 @@ describe("a change of the configuration", () => {
       ["..v1", "200ms"],
       ["..v2", "150ms"],
     ] as const) {
+      const mailboxes = [{ ...mailboxKeys(MAILBOX), poll }];
       await mkdir(join(folder, name));
-      await writeFile(
-        join(folder, name, "inlet.yaml"),
-        text({ mailboxes: [{ ...mailbox(MAILBOX), poll }] }),
-        {
-          mode: 0o600,
-        },
-      );
+      await writeFile(join(folder, name, "inlet.yaml"), text({ mailboxes }), { mode: 0o600 });
     }
+    await rm(join(folder, "inlet.yaml"));
     await symlink("..v1", join(folder, "..data"));
     await symlink("..data/inlet.yaml", join(folder, "inlet.yaml"));
     const daemon = start();
@@ -117,33 +114,14 @@ describe("a change of the configuration", () => {
   });
 });
 
-function mailbox(email: string) {
-  return { email, poll: "200ms", passwords: [{ sender: "*", password: PASSWORD }] };
-}
-
 async function setUp() {
-  const simulator = await openTestSimulator({});
-  const folder = await makeFolder();
-  const config = join(folder, "inlet.yaml");
-  const base = {
-    service: { baseUrl: simulator.url, clientId: simulator.clientId },
-    inbox: join(folder, "data/inbox"),
-    state: join(folder, "data/state"),
-    limits: { minFreeSpace: "1KiB" },
-    http: { listen: false },
-    mailboxes: [mailbox(MAILBOX)],
-  };
-  const text = (changes: object) => JSON.stringify({ ...base, ...changes }, null, 2);
+  const { simulator, folder, config, inbox, text, rewrite } = await install({});
   let log = "";
   return {
     simulator,
     folder,
     text,
-    /** As editors do: a new file takes the place of the old one. */
-    async write(changes: object) {
-      await writeFile(`${config}.new`, text(changes), { mode: 0o600 });
-      await rename(`${config}.new`, config);
-    },
+    write: rewrite,
     start() {
       const daemon = startProgram(["run", "--config", config]);
       daemon.stdout?.on("data", (chunk) => {
@@ -153,6 +131,6 @@ async function setUp() {
     },
     logged: () => log,
     deliveries: async (name: string) =>
-      (await readdir(join(folder, "data/inbox", name, "anna@supplier.example")).catch(() => [])).toSorted(),
+      (await readdir(join(inbox, name, "anna@supplier.example")).catch(() => [])).toSorted(),
   };
 }

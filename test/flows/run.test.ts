@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../src/simulator/scenario.ts";
-import { makeFolder, runProgram, startProgram } from "../support/program.ts";
-import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { install } from "../support/installation.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet once", () => {
   test("delivers what can be delivered, says so, and ends with 0", async () => {
-    const { config, inbox } = await setUp();
+    const { config, inbox } = await install();
     const { exitCode, stdout, stderr } = await runProgram(["once", "--config", config]);
     expect([exitCode, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("1 delivered, 0 waiting, 0 quarantined, 0 gone.");
@@ -19,25 +19,25 @@ describe("inlet once", () => {
   });
 
   test("ends with 3 as long as something needs attention, with 4 where the service cannot be reached", async () => {
-    const { config } = await setUp({
+    const { config } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
     for (let round = 0; round < 2; round++) {
       expect((await runProgram(["once", "--config", config])).exitCode).toBe(3);
     }
-    const unreachable = await setUp({});
+    const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
   });
 
   test("tells programs what became of each transfer", async () => {
-    const { config } = await setUp();
+    const { config } = await install();
     const { stdout } = await runProgram(["once", "--config", config, "--json"]);
     expect(JSON.parse(stdout)).toMatchObject([{ mailbox: MAILBOX, trackingId: "t1", state: "delivered" }]);
   });
 
   test("needs no file where the environment says everything", async () => {
-    const { simulator, folder } = await setUp();
+    const { simulator, folder } = await install();
     const env = {
       INLET_CONFIG: "/dev/null",
       INLET_SERVICE__BASEURL: simulator.url,
@@ -52,7 +52,7 @@ describe("inlet once", () => {
   });
 
   test("says what is wrong with the configuration, and changes nothing", async () => {
-    const { config, folder } = await setUp();
+    const { config, folder } = await install();
     await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
     expect(exitCode).toBe(2);
@@ -63,7 +63,7 @@ describe("inlet once", () => {
 });
 
 test.each(["run", "once"])("%s says which log levels there are", async (command) => {
-  const { config } = await setUp();
+  const { config } = await install();
   const { exitCode, stderr } = await runProgram([command, "--config", config, "--log-level", "silly"]);
   expect(exitCode).toBe(2);
   expect(stderr).toContain("Allowed choices are debug, info, warn, error");
@@ -71,7 +71,7 @@ test.each(["run", "once"])("%s says which log levels there are", async (command)
 
 describe("inlet run", () => {
   test("delivers what arrives, logs JSON without secrets on a pipe, and ends with 0 on SIGTERM", async () => {
-    const { config, inbox, simulator } = await setUp();
+    const { config, inbox, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
     const log: string[] = [];
     daemon.stdout?.on("data", (chunk) => log.push(String(chunk)));
@@ -90,7 +90,7 @@ describe("inlet run", () => {
   });
 
   test("holds its inbox alone: a second one says who does, and ends with 2", async () => {
-    const { config, simulator } = await setUp();
+    const { config, simulator } = await install();
     const first = startProgram(["run", "--config", config]);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const second = await runProgram(["run", "--config", config]);
@@ -99,7 +99,7 @@ describe("inlet run", () => {
   });
 
   test("parks what runs when it is stopped, and a second signal ends it at once; nothing is lost", async () => {
-    const { config, simulator, inbox } = await setUp({
+    const { config, simulator, inbox } = await install({
       transfers: [
         transferPlan({ trackingId: "t1", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),
       ],
@@ -117,19 +117,3 @@ describe("inlet run", () => {
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
   });
 });
-
-async function setUp(scenario: Scenario = { transfers: [transferPlan({ trackingId: "t1" })] }) {
-  const simulator = await openTestSimulator(scenario);
-  const folder = await makeFolder();
-  const config = join(folder, "inlet.yaml");
-  const inbox = join(folder, "inbox");
-  const settings = {
-    service: { baseUrl: simulator.url, clientId: simulator.clientId },
-    inbox,
-    state: join(folder, "state"),
-    limits: { minFreeSpace: "1KiB" },
-    mailboxes: [{ email: MAILBOX, poll: "200ms", passwords: [{ sender: "*", password: PASSWORD }] }],
-  };
-  await writeFile(config, JSON.stringify(settings, null, 2), { mode: 0o600 });
-  return { simulator, folder, config, inbox };
-}

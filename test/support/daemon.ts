@@ -39,12 +39,18 @@ export async function daemonSettings(
   return settingsIn(await makeFolder(), mailboxes, { ...settings, queue });
 }
 
+interface TestOptions {
+  readonly mode?: "run" | "once";
+  readonly graceMs?: number;
+  /** After a first failure. */
+  readonly retryMs?: number;
+  readonly handoff?: Partial<HandoffPatience>;
+}
+
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
 export function startDaemon(
   settings: Settings,
-  mode: "run" | "once" = "run",
-  graceMs = 5_000,
-  handoff: Partial<HandoffPatience> = {},
+  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {} }: TestOptions = {},
 ): TestDaemon {
   const stop = new AbortController();
   const changes: Receipt[] = [];
@@ -79,7 +85,7 @@ export function startDaemon(
   });
   const eye = openConsumersEye(settings.inbox);
   const patience = {
-    retryMs: 50,
+    retryMs,
     diskMs: 50,
     lockedMs: 200,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
@@ -111,8 +117,8 @@ export function startDaemon(
 }
 
 /** Runs it once, to the end. */
-export async function runOnce(settings: Settings): Promise<TestDaemon> {
-  const daemon = startDaemon(settings, "once");
+export async function runOnce(settings: Settings, options: TestOptions = {}): Promise<TestDaemon> {
+  const daemon = startDaemon(settings, { ...options, mode: "once" });
   await daemon.outcome;
   return daemon;
 }

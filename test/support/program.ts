@@ -65,10 +65,11 @@ export async function converse(
 }
 
 function startOnTerminal(args: readonly string[], options: RunOptions): ChildProcess {
-  const command = [process.execPath, LAUNCHER, ...args]
+  // Without a shell between, which would have a say in the exit code.
+  const words = [process.execPath, LAUNCHER, ...args]
     .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
     .join(" ");
-  return startCommand("script", ["-qec", command, "/dev/null"], options);
+  return startCommand("script", ["-qec", `exec ${words}`, "/dev/null"], options);
 }
 
 /** npm as this machine has set it up: its registry, cache and certificates come from the environment. */
