@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
-import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
+import { AT_ONCE, PLANS } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { isOnRedis } from "../support/engine.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
@@ -188,7 +188,7 @@ function heardBy(step: string, told: readonly string[]): string[] {
 }
 
 function runChild(task: object) {
-  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT, env: CACHED_START });
+  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT });
 }
 
 /** Moves every folder that appears out of the inbox; one that appears twice makes it fail. */

@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { AT_ONCE, CACHED_START, PLANS } from "../support/crashes.ts";
+import { AT_ONCE, PLANS } from "../support/crashes.ts";
 import { findProgram } from "../support/debian.ts";
 import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driver.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
@@ -126,9 +126,11 @@ async function openPowerSwitch(
     const task: PowerTask = { ...service, folder, programs, cuts };
     // With its first process everything in there ends, and with the last one its mounts do.
     const alone = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
-    const env = { ...unshare.env, ...CACHED_START };
     const args = [...alone, process.execPath, DRIVER, JSON.stringify(task)];
-    const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, { cwd: ROOT, env });
+    const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, {
+      cwd: ROOT,
+      env: unshare.env,
+    });
     if (exitCode !== 0 || stderr !== "") {
       throw new Error(`no power cut (it takes root with CAP_SYS_ADMIN, loop devices and ext4): ${stderr}`);
     }

@@ -55,7 +55,7 @@ export interface DiskDaemon {
 export async function startDiskDaemon(): Promise<DiskDaemon> {
   const child = startCommand(process.execPath, [CHILD], {
     cwd: ROOT,
-    env: { UV_THREADPOOL_SIZE: "1", NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compiled") },
+    env: { UV_THREADPOOL_SIZE: "1" },
   });
   const { stdin, stdout, stderr, pid } = child;
   if (stdin === null || stdout === null || stderr === null || pid === undefined) throw new Error("no pipes");

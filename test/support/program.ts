@@ -10,6 +10,9 @@ import { ROOT } from "./root.ts";
 
 export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
 
+/** Hundreds of processes start from the same source: what Node made of it is kept, which halves their start. */
+const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
+
 export interface Finished {
   readonly exitCode: number | null;
   readonly stdout: string;
@@ -115,7 +118,7 @@ export function startCommand(
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(command, args, {
     cwd: cwd ?? tmpdir(),
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   onTestFinished(async () => {
