@@ -142,9 +142,9 @@ async function withTemporary(
     await syncFolder(dirname(target));
     durableStep("name synced");
   } catch (error) {
+    // Where even that fails, what went wrong first is what has to be told.
+    await rm(temporary, { force: true }).catch(() => {});
     throw faultOfDisk(error, target);
-  } finally {
-    await rm(temporary, { force: true });
   }
 }
 

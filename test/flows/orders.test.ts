@@ -1,13 +1,14 @@
 /** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
-import { readdir, readFile, rm } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
+const NOBODY = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 
 describe("inlet password", () => {
@@ -124,6 +125,45 @@ test("what cannot be done is refused with the reason, and changes nothing", asyn
   }
   expect(await deliveries()).toEqual(["t1"]);
 }, 90_000);
+
+describe("root, beside a daemon of another user,", () => {
+  test("does what it is told as that user, and no link leads it astray", async () => {
+    expect(process.getuid?.(), "this test takes root").toBe(0);
+    const { config, folder, inlet, deliveries } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    await runProgram(["once", "--config", config]);
+    const [state, work] = [join(folder, "state"), join(folder, "inbox/.inlet")];
+    await chmod(folder, 0o755);
+    for (const tree of [state, join(folder, "inbox")]) await runCommand("chown", ["-R", `${NOBODY}`, tree]);
+
+    expect((await inlet("password", "t1", { input: "the-Right:1\n" })).exitCode).toBe(0);
+    expect((await inlet("retry", "t1")).exitCode).toBe(0);
+    const [order] = await readdir(join(work, "orders"));
+    for (const written of [join(state, "passwords/t1"), join(work, "orders", order ?? "")]) {
+      expect((await stat(written)).uid).toBe(NOBODY);
+    }
+
+    const roots = join(folder, "roots");
+    await mkdir(roots, { mode: 0o700 });
+    for (const place of [join(state, "passwords"), join(work, "orders")]) {
+      await rename(place, `${place}.away`);
+      await symlink(roots, place);
+    }
+    for (const action of ["password", "retry"]) {
+      const { exitCode, stderr } = await inlet(action, "t1", { input: "other-Pass:2\n" });
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining("could not be written")]);
+    }
+    expect(await readdir(roots)).toEqual([]);
+
+    for (const place of [join(state, "passwords"), join(work, "orders")]) {
+      await rm(place);
+      await rename(`${place}.away`, place);
+    }
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    expect(await deliveries()).toEqual(["t1"]);
+  }, 90_000);
+});
 
 function run(config: string): void {
   startProgram(["run", "--config", config]).stdout?.resume();

@@ -1,28 +1,20 @@
 /** The completion script for bash. It needs nothing beside bash itself. */
-import type { Table, Value, Word } from "./table.ts";
+import { type Dialect, formatFunctions, quote } from "./functions.ts";
+import type { Table } from "./table.ts";
 
-export function formatBash({ commands, options, values, arguments: args }: Table): string {
+const DIALECT: Dialect = {
+  formatWords: (words) => words.map(({ name }) => name).join(" "),
+  formatValue: (value) => (value.kind === "choices" ? `choices ${value.choices.join(" ")}` : value.kind),
+  answer: (content) => `echo ${quote(content)}`,
+};
+
+export function formatBash(table: Table): string {
   return `# Completion of inlet for bash. To have it in every shell:
 #   inlet completion bash > /etc/bash_completion.d/inlet
 # or, for one user, in ~/.bashrc:
 #   source <(inlet completion bash)
 
-_inlet_commands() {
-${formatCase("$1", commands, formatWords)}
-}
-
-_inlet_options() {
-${formatCase("$1", options, formatWords)}
-}
-
-# What follows an option: choices and which, file, folder, or other. Nothing where it takes no value.
-_inlet_value() {
-${formatCase("$1 $2", values, formatValue)}
-}
-
-_inlet_argument() {
-${formatCase("$1", args, formatValue)}
-}
+${formatFunctions(table, DIALECT)}
 
 _inlet() {
   local path='' expected='' word at
@@ -64,25 +56,4 @@ _inlet() {
 
 complete -F _inlet inlet
 `;
-}
-
-function formatWords(words: readonly Word[]): string {
-  return words.map(({ name }) => name).join(" ");
-}
-
-function formatValue(value: Value): string {
-  return value.kind === "choices" ? `choices ${value.choices.join(" ")}` : value.kind;
-}
-
-function formatCase<Content>(
-  subject: string,
-  rows: readonly (readonly [key: string, content: Content])[],
-  format: (content: Content) => string,
-): string {
-  const lines = rows.map(([key, content]) => `    ${quote(key)}) echo ${quote(format(content))} ;;`);
-  return `  case "${subject}" in\n${lines.join("\n")}\n  esac`;
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,29 +1,24 @@
 /** The completion script for zsh, with a description beside each word. */
-import type { Table, Value, Word } from "./table.ts";
+import { type Dialect, formatFunctions, quote } from "./functions.ts";
+import type { Table } from "./table.ts";
 
-export function formatZsh({ commands, options, values, arguments: args }: Table): string {
+const DIALECT: Dialect = {
+  /** A colon parts a word from its description, so one in the word is escaped. */
+  formatWords: (words) =>
+    words.map(({ name, summary }) => quote(`${name.replaceAll(":", "\\:")}:${summary}`)).join(" "),
+  formatValue: (value) =>
+    value.kind === "choices" ? ["choices", ...value.choices].map(quote).join(" ") : value.kind,
+  answer: (content) => `found=(${content})`,
+};
+
+export function formatZsh(table: Table): string {
   return `#compdef inlet
 # Completion of inlet for zsh. Write it to a file _inlet in a folder of $fpath:
 #   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
 # or, for one user, in ~/.zshrc, after compinit:
 #   source <(inlet completion zsh)
 
-_inlet_commands() {
-${formatCase("$1", commands, formatWords)}
-}
-
-_inlet_options() {
-${formatCase("$1", options, formatWords)}
-}
-
-# What follows an option: choices and which, file, folder, or other. Nothing where it takes no value.
-_inlet_value() {
-${formatCase("$1 $2", values, formatValue)}
-}
-
-_inlet_argument() {
-${formatCase("$1", args, formatValue)}
-}
+${formatFunctions(table, DIALECT)}
 
 _inlet() {
   # Each of the above leaves what it found here.
@@ -77,26 +72,4 @@ _inlet() {
 
 if [[ \${funcstack[1]:-} == _inlet ]]; then _inlet "$@"; else compdef _inlet inlet; fi
 `;
-}
-
-/** A colon parts a word from its description, so one in the word is escaped. */
-function formatWords(words: readonly Word[]): string {
-  return words.map(({ name, summary }) => quote(`${name.replaceAll(":", "\\:")}:${summary}`)).join(" ");
-}
-
-function formatValue(value: Value): string {
-  return value.kind === "choices" ? ["choices", ...value.choices].map(quote).join(" ") : value.kind;
-}
-
-function formatCase<Content>(
-  subject: string,
-  rows: readonly (readonly [key: string, content: Content])[],
-  format: (content: Content) => string,
-): string {
-  const lines = rows.map(([key, content]) => `    ${quote(key)}) found=(${format(content)}) ;;`);
-  return `  case "${subject}" in\n${lines.join("\n")}\n  esac`;
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
