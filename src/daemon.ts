@@ -185,7 +185,7 @@ async function live(
         const known = undelivered.get(trackingId);
         if (known === undefined) continue;
         // Where the queue cannot be reached, the next poll finds the password.
-        queue.hurry(jobOf(receipts, name, trackingId, known.expiresMs)).catch(() => {});
+        queue.hurry(jobOf(receipts, name, trackingId, known.expiresMs, "wanted")).catch(() => {});
       }
     }),
     (watcher) => watcher.close(),

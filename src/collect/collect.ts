@@ -32,9 +32,11 @@ export async function collectTransfer(
   // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
   const found = await tools.receipts.find(job).catch(() => undefined);
   if (found === undefined || isFinal(found)) return DONE;
-  const begins = found.state !== "delivering" && !job.vanished;
+  const begins = found.state !== "delivering" && job.occasion !== "vanished";
   const quietMs = quietForMs(source.mailbox.quiet, job.expiresMs, tools.clock.now());
-  if (begins && quietMs !== undefined) return { kind: "again", afterMs: quietMs };
+  // What a person wants now is not put off.
+  if (begins && job.occasion !== "wanted" && quietMs !== undefined)
+    return { kind: "again", afterMs: quietMs };
   // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
   if (begins && !(await tools.inbox.hasRoom(job.key)))
     return { kind: "again", afterMs: tools.patience.diskMs };
@@ -49,8 +51,8 @@ export async function collectTransfer(
 }
 
 /** Delivering is taken up where it was; one that vanished is asked after before anything else. */
-function begin(receipt: Receipt, { vanished }: CollectJob, nowMs: number): Receipt {
-  if (vanished || receipt.state === "delivering") return receipt;
+function begin(receipt: Receipt, { occasion }: CollectJob, nowMs: number): Receipt {
+  if (occasion === "vanished" || receipt.state === "delivering") return receipt;
   return entered(receipt, "collecting", nowMs, { attempts: receipt.attempts + 1 });
 }
 
@@ -65,7 +67,7 @@ async function work(
   if (claimed.state === "collecting") tools.watch.stateChanged(claimed);
   const stage = await tools.inbox.stage(job.key, claimed.fence, claimed.state === "delivering");
   try {
-    await collect(tools, { ...source, stage }, record, job.vanished, signal);
+    await collect(tools, { ...source, stage }, record, job.occasion === "vanished", signal);
     hasRoom(tools, record);
     return DONE;
   } catch (error) {

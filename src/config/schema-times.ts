@@ -48,7 +48,7 @@ export const QUIET = {
   items: WINDOW,
   minItems: 1,
   description:
-    "When no download is begun. What runs goes on, and the mailbox is still looked at. A transfer that expires before the quiet hours end, or within six hours after, is collected all the same.",
+    "When no download is begun. What runs goes on, and the mailbox is still looked at. A transfer that expires before the quiet hours end, or within six hours after, is collected all the same, and so is one for which a person gives an order or a password.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {

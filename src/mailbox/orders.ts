@@ -67,7 +67,7 @@ async function beginAgain(
   const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
   state.undelivered.set(order.trackingId, { expiresMs });
   state.settled.delete(order.trackingId);
-  const job = jobOf(tools.receipts, order.mailbox, order.trackingId, expiresMs);
+  const job = jobOf(tools.receipts, order.mailbox, order.trackingId, expiresMs, "wanted");
   if (!isFinal(receipt)) return tools.queue.hurry(job);
   const again = startAgain(receipt, order.action === "release");
   if (await tools.receipts.create(again, receipt)) tools.watch.stateChanged(again);
@@ -98,7 +98,7 @@ async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt)
   if (previous === undefined) return;
   // It was delivered in the meantime, or nearly: whoever has the job now finds out.
   if (previous.state === "delivering")
-    return tools.queue.hurry(jobOf(receipts, receipt.mailbox, receipt.trackingId, 0));
+    return tools.queue.hurry(jobOf(receipts, receipt.mailbox, receipt.trackingId, 0, "wanted"));
   const now = new Date(clock.now()).toISOString();
   const message = "An operator discarded it.";
   const gone = { ...previous, state: "gone", reason: DISCARDED, message, until: undefined } as const;

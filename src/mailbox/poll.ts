@@ -127,7 +127,7 @@ async function takeUp(
   }
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.undelivered.set(trackingId, { expiresMs });
-  const job = jobOf(receipts, name, trackingId, expiresMs);
+  const job = jobOf(receipts, name, trackingId, expiresMs, "listed");
   if (known === undefined || known.state === "gone") {
     const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId);
     const isNew = await receipts.create(receipt, known);

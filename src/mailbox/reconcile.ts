@@ -28,7 +28,7 @@ export async function reconcile(
     const polls = (state.missing.get(trackingId) ?? 0) + 1;
     state.missing.set(trackingId, polls);
     if (polls < POLLS_UNTIL_VANISHED) continue;
-    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs, true));
+    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs, "vanished"));
   }
 }
 

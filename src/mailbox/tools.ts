@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
-import type { CollectJob } from "../model/job.ts";
+import type { CollectJob, Occasion } from "../model/job.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
@@ -36,7 +36,7 @@ export function jobOf(
   mailbox: string,
   trackingId: string,
   expiresMs: number,
-  vanished = false,
+  occasion: Occasion,
 ): CollectJob {
-  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs, vanished };
+  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs, occasion };
 }

@@ -7,9 +7,14 @@ export interface CollectJob {
   readonly trackingId: string;
   /** When the transfer expires, in milliseconds; what expires first goes first. */
   readonly expiresMs: number;
-  /** Polls do not list it any more: the service is to be asked what became of it. */
-  readonly vanished: boolean;
+  readonly occasion: Occasion;
 }
+
+/**
+ * Why there is a job: polls list the transfer; or they do not any more, and the service is to be asked what became of
+ * it; or a person wants it now, by an order or a password.
+ */
+export type Occasion = "listed" | "vanished" | "wanted";
 
 /** How many polls a process has under way: a service with thousands of mailboxes is not asked about all of them at once. */
 export const POLLS_AT_ONCE = 16;

@@ -172,7 +172,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
 
 function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
   const expiresMs = NOW_MS + expiresInHours * HOUR_MS;
-  return { key, mailbox, trackingId: key, expiresMs, vanished: false };
+  return { key, mailbox, trackingId: key, expiresMs, occasion: "listed" };
 }
 
 /** An engine whose jobs run until they are released, one by one. */

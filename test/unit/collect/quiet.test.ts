@@ -72,7 +72,14 @@ async function turn(
     },
   } as unknown as CollectTools;
   const source = { mailbox: { name: "m", quiet }, health: { shaky: false } } as unknown as Source;
-  const whole = { key: "k", mailbox: "m", trackingId: "t1", expiresMs: FAR_MS, vanished: false, ...job };
+  const whole = {
+    key: "k",
+    mailbox: "m",
+    trackingId: "t1",
+    expiresMs: FAR_MS,
+    occasion: "listed",
+    ...job,
+  } as const;
   return { next: await collectTransfer(tools, source, whole, signal), asked };
 }
 
@@ -91,7 +98,11 @@ describe("collecting in quiet hours", () => {
   });
 
   test("asks what became of a transfer that vanished", async () => {
-    expect((await turn(at("12:00"), {}, { vanished: true })).asked).toEqual(["claim"]);
+    expect((await turn(at("12:00"), {}, { occasion: "vanished" })).asked).toEqual(["claim"]);
+  });
+
+  test("takes what a person wants now", async () => {
+    expect((await turn(at("12:00"), {}, { occasion: "wanted" })).asked).toEqual(["room", "claim"]);
   });
 
   test("takes what expires before they end", async () => {
