@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import { describeDaemon, readDeliveries } from "../daemon/facts.ts";
+import { peekHandoffs } from "../handoff/summary.ts";
 import { listQuarantined } from "../mailbox/unfinished.ts";
 import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
@@ -15,5 +16,6 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts);
   board.learn([...(await receipts.unfinished()), ...kept]);
   board.recall(await readDeliveries(work));
+  board.handoffs.seen(await peekHandoffs(work, settings.handoff));
   return board.read();
 }

@@ -5,20 +5,20 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { asFault, type Fault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
-import { type HandoffTrouble, STEPS } from "../model/handoff.ts";
+import { STEPS } from "../model/handoff.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { deliveredOf, dueSteps, type Entry, failedSteps, idOf, makeEntry, openSteps } from "./entry.ts";
+import { dueSteps, type Entry, failedSteps, idOf, makeEntry, openSteps } from "./entry.ts";
 import { lookAt } from "./look.ts";
 import { folderIn, Outbox } from "./outbox.ts";
 import type { Handoffs, TransferKey } from "./port.ts";
 import { Steps } from "./steps.ts";
+import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
 /** Looking takes at most one part in so many of the time: two per cent of a processor. */
 const SHARE = 50;
 /** Where looks are slow because the disk is far away, not because they are many. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
-const MOST_TROUBLES = 100;
 /** Of those that fail, so many are counted; and so many damaged files are told of once. */
 const MOST_REMEMBERED = 10_000;
 
@@ -154,7 +154,7 @@ class FileHandoffs implements OpenHandoffs {
     if (this.#stop.signal.aborted) return;
     const { owner: self, isGone, watch } = this.#tools;
     const gone = new Map<string, boolean>([[self, true]]);
-    const summary = new Summary(this.#tools);
+    const summary = new Summary(this.#tools.handoff());
     let isWell = true;
     const fails = (error: unknown) => {
       isWell = this.#isStuck(error) ? false : isWell;
@@ -214,29 +214,5 @@ class FileHandoffs implements OpenHandoffs {
     if (this.#damaged.has(path) || this.#damaged.size >= MOST_REMEMBERED) return;
     this.#damaged.add(path);
     this.#tools.watch.receiptDamaged(path, "this is no hand-off, or one of a newer version");
-  }
-}
-
-/** Grows while all of them are looked over, and stays small. */
-class Summary {
-  readonly #tools: HandoffTools;
-  readonly troubles: HandoffTrouble[] = [];
-  uncollected = 0;
-  oldestMs: number | undefined;
-
-  constructor(tools: HandoffTools) {
-    this.#tools = tools;
-  }
-
-  add(entry: Entry | undefined): void {
-    if (entry === undefined) return;
-    if (entry.collectedAt === undefined) {
-      this.uncollected++;
-      this.oldestMs = Math.min(this.oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(entry.deliveredAt));
-    }
-    const failed = failedSteps(entry, this.#tools.handoff());
-    const isOverdue = entry.reported && entry.collectedAt === undefined;
-    if ((failed.length === 0 && !isOverdue) || this.troubles.length >= MOST_TROUBLES) return;
-    this.troubles.push({ ...deliveredOf(entry), failed, isOverdue });
   }
 }

@@ -13,3 +13,11 @@ export interface Order {
   readonly mailbox: string;
   readonly trackingId: string;
 }
+
+/** What to type in a shell: whatever is not plain goes into single quotes. */
+export function commandFor(action: Action | "password", trackingId: string): string {
+  const word = /^[\w.@][\w.@-]*$/.test(trackingId)
+    ? trackingId
+    : `-- '${trackingId.replaceAll("'", "'\\''")}'`;
+  return `inlet ${action} ${word}`;
+}

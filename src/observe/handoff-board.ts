@@ -1,5 +1,6 @@
 /** What is wrong with transfers after their delivery: a command or webhook that fails, a folder that nobody collects. */
 import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
+import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
 
 /** More than so many nobody looks at. */
@@ -55,7 +56,7 @@ export class HandoffBoard {
 }
 
 function show({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOverdue }: HandoffTrouble) {
-  const retry = /^[\w.@-]+$/.test(trackingId) ? `inlet retry ${trackingId}` : "inlet retry";
+  const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
     willRetry
       ? `${message}. It is tried again by itself; ${retry} tries it at once.`

@@ -1,5 +1,6 @@
 /** The parts of the status page that list transfers. */
 import { formatBytes, formatSeconds, formatWhen } from "../base/phrases.ts";
+import { commandFor } from "../model/order.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderForms } from "./page-forms.ts";
@@ -94,19 +95,9 @@ function reasonOf({ state, reason }: TransferStatus): string {
 
 /** The command that helps. */
 function helpFor({ state, reason, trackingId }: TransferStatus): Html | undefined {
-  if (reason === "password") return command(`inlet password ${quote(trackingId)}`);
-  if (reason === "handoff") return command(`inlet retry ${quote(trackingId)}`);
-  if (state === "quarantined") {
-    return html`${command(`inlet retry ${quote(trackingId)}`)}${command(`inlet release ${quote(trackingId)}`)}${command(`inlet discard ${quote(trackingId)}`)}`;
-  }
-  return undefined;
-}
-
-function command(text: string): Html {
-  return html`<p><code>${text}</code></p>`;
-}
-
-/** For a shell: whatever is not plain goes into single quotes. */
-function quote(text: string): string {
-  return /^[\w.@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  const commands = (...actions: Parameters<typeof commandFor>[0][]) =>
+    html`${actions.map((action) => html`<p><code>${commandFor(action, trackingId)}</code></p>`)}`;
+  if (reason === "password") return commands("password");
+  if (reason === "handoff") return commands("retry");
+  return state === "quarantined" ? commands("retry", "release", "discard") : undefined;
 }

@@ -33,8 +33,6 @@ export interface Candidates {
   forgetOthers(
     unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
   ): Promise<void>;
-  /** Where to put a password for it, for people. */
-  dropPlace(trackingId: string): string;
   isDropped(trackingId: string): Promise<boolean>;
 }
 
@@ -69,7 +67,6 @@ export async function openCandidates(state: string, nowMs: number): Promise<Cand
       await replaceDurably(keptPath(mailbox, query.trackingId), candidate.password.reveal(), 0o600);
       await takeDropped(query, candidate);
     },
-    dropPlace: (trackingId) => dropPath(dropFolder, trackingId) ?? "a rule of the mailbox",
     refused: takeDropped,
     settled: (mailbox, trackingId) => rm(keptPath(mailbox, trackingId), { force: true }),
     async forgetOthers(unsettled) {

@@ -2,6 +2,7 @@
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
+import { commandFor } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
 import { accept, giveBack, mayTry, type Permission, refuse, spend } from "./guard.ts";
@@ -61,8 +62,7 @@ export async function prove<Value>(
       await candidates.refused(query, candidate);
     }
   }
-  const place = candidates.dropPlace(query.trackingId);
-  return { kind: "waiting", message: explain(receipt, obstacle, mailbox.passwordAttempts, place), receipt };
+  return { kind: "waiting", message: explain(receipt, obstacle, mailbox.passwordAttempts), receipt };
 }
 
 /** Returns where the password was refused and the next may be tried; throws everything else. */
@@ -81,14 +81,15 @@ async function afterFailure(
   throw error;
 }
 
-function explain(receipt: Receipt, obstacle: Permission, budget: number, place: string): string {
-  const { refusedPasswords } = receipt;
-  if (refusedPasswords === 0) return `No password is known for it: write it into ${place}, or add a rule.`;
+function explain(receipt: Receipt, obstacle: Permission, budget: number): string {
+  const { refusedPasswords, trackingId } = receipt;
+  const supply = commandFor("password", trackingId);
+  if (refusedPasswords === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
   const refused = describeSpent(receipt);
   if (obstacle === "exhausted" || refusedPasswords >= budget) {
     return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
   }
-  return `${refused}: ask the sender for the right one and write it into ${place}.`;
+  return `${refused}: ask the sender for the right one and supply it with ${supply}.`;
 }
 
 /** What was refused, and what nobody knows the answer to: the connection, the disk or the power failed. */

@@ -16,7 +16,7 @@ describe("inlet status", () => {
     await expect.poll(async () => (await read()).recent).toMatchObject([{ trackingId: "t1" }]);
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
     expect(exitCode).toBe(3);
-    expect(stdout).toContain("2 transfers need you");
+    expect(stdout).toContain("3 transfers need you");
     expect(stdout).toContain(`process ${daemon.pid}, `);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toMatch(/✓ orders@example\.com: polled .* 3 active transfers/);
@@ -47,6 +47,7 @@ describe("inlet status", () => {
     expect(exitCode).toBe(3);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toContain("wrong from anna@supplier.example: quarantined");
+    expect(stdout).toMatch(/t1 from anna@supplier.example: .*\n.*The command after the delivery failed/);
     const health = await runProgram(["status", "--config", config, "--health"]);
     expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
   });
@@ -59,5 +60,6 @@ async function setUp() {
     transferPlan({ trackingId: "closed", password: "unknown-Pass:9" }),
     transferPlan({ trackingId: "wrong", files: wrong }),
   ];
-  return install({ transfers }, { http: { listen: `127.0.0.1:${await freePort()}` } });
+  const keys = { http: { listen: `127.0.0.1:${await freePort()}` }, handoff: { command: ["false"] } };
+  return install({ transfers }, keys);
 }

@@ -31,7 +31,9 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
   board.collected(t2);
   expect([board.read(), changes]).toEqual([[], 6]);
   board.failed(t2, "command", "It failed", false);
-  expect(board.read()[0]?.message).toBe("It failed. It was given up; inlet retry tries it again.");
+  expect(board.read()[0]?.message).toBe(
+    "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
+  );
 });
 
 test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
