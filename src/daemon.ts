@@ -1,10 +1,9 @@
 /** The whole life of the daemon: open in order, work, wait, close in reverse. Only this file and the commands construct. */
 import { readdir } from "node:fs/promises";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
-import { clearTemporaries, faultOfDisk, makeFolderDurably } from "./base/durable.ts";
+import { faultOfDisk } from "./base/durable.ts";
 import { asFault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { runInParallel } from "./base/parallel.ts";
@@ -14,24 +13,23 @@ import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
+import { workOn } from "./daemon/hearing.ts";
 import { openMailboxes, sourceOf } from "./daemon/mailboxes.ts";
 import { startObeying } from "./daemon/orders.ts";
+import { openPremises } from "./daemon/premises.ts";
 import { needsRestart } from "./daemon/reload.ts";
 import type { DaemonWatch } from "./daemon/watching.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
-import { lockInbox } from "./inbox/lock.ts";
-import { joinMembers } from "./inbox/members.ts";
-import { openInbox } from "./inbox/open.ts";
+import type { Host } from "./host/systemd.ts";
 import { openExpected } from "./mailbox/expected.ts";
 import { pollMailbox } from "./mailbox/poll.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { clearLeftOvers, learnUnfinished, listQuarantined } from "./mailbox/unfinished.ts";
 import { DONE, POLLS_AT_ONCE } from "./model/job.ts";
-import { openPasswords } from "./passwords/open.ts";
+import type { Pulse } from "./observe/pulse.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
-import { openReceipts } from "./receipts/files.ts";
 
 export type { DaemonWatch } from "./daemon/watching.ts";
 
@@ -44,6 +42,8 @@ export interface DaemonOptions {
   readonly watch: DaemonWatch;
   readonly clock?: Clock;
   readonly patience?: Patience & { readonly handoff?: Partial<HandoffPatience> };
+  /** Who supervises the process, and wants to know how it is. */
+  readonly host?: Host | undefined;
   /** Tells of new settings: what of them can be applied while it runs is. */
   readonly follow?: (apply: (next: Settings) => Promise<void>) => Promise<{ close(): Promise<void> }>;
 }
@@ -68,6 +68,8 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   const { stop, mode, clock = systemClock, patience = PATIENCE } = options;
   const desk = mode === "run" ? await createDesk(settings, clock) : undefined;
   const watch = desk?.overhear(options.watch) ?? options.watch;
+  await using scope = new Scope();
+  if (desk !== undefined) scope.use(options.host?.attend(desk.vitals), (it) => it?.close());
   const diskFull = new Outage(clock, {
     began: (fault) => watch.diskFull(fault),
     ended: (lastedMs) => watch.diskHasRoom(lastedMs),
@@ -96,19 +98,7 @@ async function live(
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
-  for (const folder of [settings.inbox, settings.work, settings.state, join(settings.state, "tokens")]) {
-    await makeFolderDurably(folder, folder === settings.inbox ? settings.handoff.folderMode : 0o700);
-  }
-  for (const folder of [settings.state, join(settings.state, "tokens")]) {
-    await clearTemporaries(folder, clock.now());
-  }
-  const kind = isShared ? "shared" : "alone";
-  scope.use(await lockInbox(settings.work, kind, clock.now()), (lock) => lock.release());
-  const members = scope.use(await joinMembers(settings.work), (joined) => joined.leave());
-  const nowMs = clock.now();
-  const receipts = await openReceipts(settings.work, { alone: !isShared, host: hostname(), nowMs });
-  const inbox = await openInbox(settings.inbox, settings.work, settings.limits.minFreeBytes, members);
-  const passwords = await openPasswords(settings.state, nowMs);
+  const { members, receipts, inbox, passwords } = await openPremises(settings, scope, clock.now());
   const { states: mailboxes, apply: applyMailboxes } = await openMailboxes(
     settings,
     scope,
@@ -162,6 +152,7 @@ async function live(
     diskFull,
     watch,
   };
+  const during: Pulse["during"] = (what, work) => desk?.pulse.during(what, work) ?? work();
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(name);
@@ -173,10 +164,11 @@ async function live(
     desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
   };
   await queue.start({
-    poll: pollByName,
+    poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
     async collect(job, signal) {
       const state = mailboxes.get(job.mailbox);
-      return state === undefined ? DONE : collectTransfer(collect, sourceOf(state), job, signal);
+      if (state === undefined) return DONE;
+      return during(workOn(job), () => collectTransfer(collect, sourceOf(state), job, signal));
     },
   });
   scope.use(

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { followSettings } from "../config/watch.ts";
 import { type DaemonOptions, runDaemon } from "../daemon.ts";
+import { type Host, openHost } from "../host/systemd.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import {
   addDaemonOptions,
@@ -10,7 +11,7 @@ import {
   type Prepared,
   prepareDaemon,
 } from "./starting.ts";
-import { tellLog } from "./telling.ts";
+import { tellHost, tellLog } from "./telling.ts";
 
 const USUAL_LEVEL = "info";
 
@@ -30,8 +31,9 @@ async function serve(context: Context, options: DaemonCommandOptions): Promise<O
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
   const watch = tellLog(log);
-  const follow = followWith(context, prepared, watch);
-  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, follow });
+  const host = openHost(context.env, tellHost(log));
+  const follow = followWith(context, prepared, watch, host);
+  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
   log.info("stopped");
   return "fine";
 }
@@ -40,6 +42,7 @@ function followWith(
   context: Context,
   { settings, log, load, levelOf }: Prepared,
   watch: DaemonOptions["watch"],
+  host: Host | undefined,
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
   return async (apply) => {
@@ -50,7 +53,7 @@ function followWith(
       },
       refused: (fault) => watch.reloadRefused(fault),
     });
-    context.onReload(() => void followed.reload());
+    context.onReload(() => void (host?.reloading(() => followed.reload()) ?? followed.reload()));
     return followed;
   };
 }

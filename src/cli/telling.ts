@@ -1,6 +1,7 @@
 /** What the daemon tells in its log: one line per change of state, one per outage, however long it lasts. */
 import type { Fault } from "../base/faults.ts";
 import type { DaemonWatch } from "../daemon.ts";
+import type { HostWatch } from "../host/systemd.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
 import type { Log } from "../observe/log.ts";
 import { tellHandoff } from "./telling-handoff.ts";
@@ -57,6 +58,15 @@ export function tellLog(log: Log): DaemonWatch {
     },
     lost: (receipt) => log.info(factsOf(receipt), "another worker has taken it over"),
     stateChanged: (receipt, fault) => tellState(log, told, receipt, fault),
+  };
+}
+
+/** Of who supervises the process. */
+export function tellHost(log: Log): HostWatch {
+  return {
+    hostDeaf: (reason) => log.error({ reason }, "systemd cannot be told how the service is"),
+    workStuck: (work) =>
+      log.error({ work }, "work shows no sign of life: the watchdog of systemd is no longer fed"),
   };
 }
 

@@ -13,14 +13,16 @@ import { peekReceipts } from "../receipts/reading.ts";
 
 /** `undefined` where the page is for reading only. */
 export async function openActions(
-  { http, work, state, mailboxes }: Settings,
+  { http, work, state }: Settings,
+  /** Which mailboxes there are now. */
+  mailboxes: () => readonly string[],
   clock: Clock,
   stop: AbortSignal,
   obey: () => Promise<void>,
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
   const { find } = peekReceipts(work);
-  const isOurs = (mailbox: string) => mailboxes.some(({ name }) => name === mailbox);
+  const isOurs = (mailbox: string) => mailboxes().includes(mailbox);
   return {
     sessions: new Sessions({ token: await http.token?.read(stop), clock }),
     async order(order) {

@@ -1,13 +1,16 @@
-/** What operators see of a running daemon: the board that hears everything, and the page that shows it. */
+/** What is seen of a running daemon: the board that hears everything, and the page that shows it. */
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { readVersion } from "../base/version.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Vitals } from "../host/systemd.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { Receipt } from "../model/receipt.ts";
+import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
+import { Pulse } from "../observe/pulse.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { openActions } from "./desk-actions.ts";
 import { describeDaemon, readDeliveries, readPast } from "./facts.ts";
@@ -18,9 +21,13 @@ import type { DaemonWatch } from "./watching.ts";
 const LOOK_EVERY_MS = 30_000;
 
 export interface Desk {
+  /** For whoever supervises the process. */
+  readonly vitals: Vitals;
+  /** Hears of what runs. */
+  readonly pulse: Pulse;
   /** The same watch, overheard by the page. */
   overhear(watch: DaemonWatch): DaemonWatch;
-  /** Serves the page from now on, until the scope is left. */
+  /** Serves the page from now on, where there is to be one, until the scope is left. */
   open(inbox: Inbox, scope: Scope, watch: DaemonWatch, stop: AbortSignal): Promise<void>;
   /** A poll is over, and took so long. */
   polled(state: MailboxState, isGood: boolean, seconds: number): void;
@@ -37,49 +44,69 @@ export interface Desk {
   obeyWith(obey: () => Promise<void>): void;
 }
 
-/** `undefined` where there is to be no page. Its code is loaded only where there is one. */
-export async function createDesk(settings: Settings, clock: Clock): Promise<Desk | undefined> {
+export async function createDesk(settings: Settings, clock: Clock): Promise<Desk> {
   const { http, work } = settings;
-  if (http === undefined) return undefined;
-  const [{ createHttp }, { startListening }, { Metrics }] = await Promise.all([
-    import("../observe/http.ts"),
-    import("../observe/listen.ts"),
-    import("../observe/metrics.ts"),
-  ]);
   const board = new Board(describeDaemon(settings), settings.mailboxes, clock);
+  const pulse = new Pulse();
+  let isStarted = false;
+  let onStarted = () => {};
   let inbox: Inbox | undefined;
   let queue: JobQueue | undefined;
   let obey = () => Promise.resolve();
-  const metrics = new Metrics(
-    settings.mailboxes.map(({ name }) => name),
-    readVersion(),
-    {
-      status: () => board.read(),
-      freeBytes: async () => inbox?.freeBytes(),
-      queueDepth: async () => queue?.depth(),
-    },
-    clock,
-  );
+  let mailboxNames = settings.mailboxes.map(({ name }) => name);
+  const page = http === undefined ? undefined : await loadPage();
+  const figures = {
+    status: () => board.read(),
+    freeBytes: async () => inbox?.freeBytes(),
+    queueDepth: async () => queue?.depth(),
+  };
+  const metrics = page && new page.Metrics(mailboxNames, readVersion(), figures, clock);
   return {
-    overhear: (watch) => overhear(watch, board, metrics),
+    pulse,
+    vitals: {
+      status: () => board.read(),
+      isReady: () => isStarted && isAttempted(board.read()),
+      stuck: () => pulse.stuck(),
+      onChange(listener) {
+        onStarted = listener;
+        return board.onChange(listener);
+      },
+    },
+    overhear: (watch) => ({
+      ...overhear(watch, board, pulse, metrics),
+      ready() {
+        isStarted = true;
+        watch.ready();
+        onStarted();
+      },
+    }),
     async open(opened, scope, watch, stop) {
       inbox = opened;
-      const server = createHttp({
+      if (http === undefined || page === undefined) return;
+      const server = page.createHttp({
         board,
-        metrics: () => metrics.text(),
+        metrics: async () => (await metrics?.text()) ?? "",
         history: (search) => readPast(work, search === "" ? {} : { search }),
-        actions: await openActions(settings, clock, stop, () => obey()),
+        actions: await openActions(
+          settings,
+          () => mailboxNames,
+          clock,
+          stop,
+          () => obey(),
+        ),
         hosts: http.hosts,
+        stuck: () => pulse.stuck(),
       });
-      scope.use(startListening(server, http.listen, watch), (close) => close());
+      scope.use(page.startListening(server, http.listen, watch), (close) => close());
     },
     polled(state, isGood, seconds) {
       board.tokenValidUntil(state.mailbox.name, state.tokens.validUntilMs);
-      metrics.polled(state.mailbox.name, isGood ? "ok" : "failed", seconds);
+      metrics?.polled(state.mailbox.name, isGood ? "ok" : "failed", seconds);
     },
     mailboxesChanged(mailboxes) {
+      mailboxNames = mailboxes.map(({ name }) => name);
       board.setMailboxes(mailboxes);
-      metrics.setMailboxes(mailboxes.map(({ name }) => name));
+      metrics?.setMailboxes(mailboxNames);
     },
     obeyWith(given) {
       obey = given;
@@ -97,4 +124,22 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       scope.use(timer, clearInterval);
     },
   };
+}
+
+/** Where several share the work, another process may do the polls. */
+function isAttempted({ daemon, mailboxes }: Status): boolean {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return (
+    daemon.queue === "redis" || active.length === 0 || active.some(({ lastPoll }) => lastPoll !== undefined)
+  );
+}
+
+/** Its code is loaded only where there is one. */
+async function loadPage() {
+  const [{ createHttp }, { startListening }, { Metrics }] = await Promise.all([
+    import("../observe/http.ts"),
+    import("../observe/listen.ts"),
+    import("../observe/metrics.ts"),
+  ]);
+  return { createHttp, startListening, Metrics };
 }

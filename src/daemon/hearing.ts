@@ -1,13 +1,30 @@
 /** What the board and the figures hear of what the daemon tells. */
 import type { Board } from "../observe/board.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { Pulse } from "../observe/pulse.ts";
 import type { DaemonWatch } from "./watching.ts";
 
-/** The same watch, overheard. */
-export function overhear(watch: DaemonWatch, board: Board, metrics: Metrics): DaemonWatch {
+/** What the pulse knows the collecting of a transfer by. */
+export function workOn({
+  mailbox,
+  trackingId,
+}: {
+  readonly mailbox: string;
+  readonly trackingId: string;
+}): string {
+  return `the collecting of ${trackingId} for ${mailbox}`;
+}
+
+/** The same watch, overheard; `metrics` where there is a page that shows them. */
+export function overhear(
+  watch: DaemonWatch,
+  board: Board,
+  pulse: Pulse,
+  metrics: Metrics | undefined,
+): DaemonWatch {
   return {
     ...watch,
-    ...overhearTransfers(watch, board, metrics),
+    ...overhearTransfers(watch, board, pulse, metrics),
     ...overhearHandoffs(watch, board, metrics),
     polled(mailbox, listed, discovered) {
       watch.polled(mailbox, listed, discovered);
@@ -44,22 +61,24 @@ export function overhear(watch: DaemonWatch, board: Board, metrics: Metrics): Da
   };
 }
 
-function overhearTransfers(watch: DaemonWatch, board: Board, metrics: Metrics) {
+function overhearTransfers(watch: DaemonWatch, board: Board, pulse: Pulse, metrics: Metrics | undefined) {
   return {
     discovered(receipt) {
       watch.discovered(receipt);
       board.discovered(receipt);
-      metrics.discovered(receipt);
+      metrics?.discovered(receipt);
     },
     stateChanged(receipt, fault) {
       watch.stateChanged(receipt, fault);
       board.stateChanged(receipt);
-      metrics.stateChanged(receipt);
+      pulse.beat(workOn(receipt));
+      metrics?.stateChanged(receipt);
     },
     progressed(receipt, doneBytes, totalBytes, receivedBytes) {
       watch.progressed(receipt, doneBytes, totalBytes, receivedBytes);
       board.progressed(receipt, doneBytes, totalBytes, receivedBytes);
-      metrics.received(receivedBytes);
+      pulse.beat(workOn(receipt));
+      metrics?.received(receivedBytes);
     },
     lost(receipt) {
       watch.lost(receipt);
@@ -68,17 +87,17 @@ function overhearTransfers(watch: DaemonWatch, board: Board, metrics: Metrics) {
   } satisfies Partial<DaemonWatch>;
 }
 
-function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metrics) {
+function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metrics | undefined) {
   return {
     handedOver(delivered, step) {
       watch.handedOver(delivered, step);
       handoffs.handedOver(delivered, step);
-      metrics.handoffs.tried(step, "ok");
+      metrics?.handoffs.tried(step, "ok");
     },
     handoffFailed(delivered, step, fault, failure) {
       watch.handoffFailed(delivered, step, fault, failure);
       handoffs.failed(delivered, step, fault.message, failure.willRetry);
-      metrics.handoffs.tried(step, "failed");
+      metrics?.handoffs.tried(step, "failed");
     },
     uncollected(delivered, sinceMs) {
       watch.uncollected(delivered, sinceMs);
@@ -91,7 +110,7 @@ function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metr
     handoffsSeen(summary) {
       watch.handoffsSeen(summary);
       handoffs.seen(summary);
-      metrics.handoffs.seen(summary);
+      metrics?.handoffs.seen(summary);
     },
   } satisfies Partial<DaemonWatch>;
 }

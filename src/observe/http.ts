@@ -22,6 +22,8 @@ export interface Desk {
   readonly actions: Actions | undefined;
   /** Names by which this page may be called, beside addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
+  /** What does not get on any more, or `undefined`. */
+  stuck(): string | undefined;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
@@ -132,7 +134,13 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
         if (!events.add(response, render)) refuse(response, 503, "Too many are listening.");
       },
     ],
-    ["/healthz", (_request, response) => sendJson(response, 200, { alive: true })],
+    [
+      "/healthz",
+      (_request, response) => {
+        const stuck = desk.stuck();
+        sendJson(response, stuck === undefined ? 200 : 503, { alive: stuck === undefined, stuck });
+      },
+    ],
     [
       "/readyz",
       (_request, response) => {

@@ -1,0 +1,48 @@
+/**
+ * Tells systemd how the service is. Its socket takes datagrams, which Node cannot send: systemd's own `systemd-notify`
+ * speaks for us, and waits until systemd has heard it. The unit allows that by `NotifyAccess=all`.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { describeStartFailure } from "../base/process-group.ts";
+
+const PROGRAM = "systemd-notify";
+const MOST_MS = 10_000;
+
+export interface Notifier {
+  /** Assignments such as `READY=1`, told in the order in which they are given. Resolves when they were heard. */
+  tell(...assignments: readonly string[]): Promise<void>;
+}
+
+/** `failed` hears once why systemd cannot be told. */
+export function createNotifier(
+  socket: string,
+  path: string | undefined,
+  failed: (reason: string) => void,
+): Notifier {
+  const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
+  let last = Promise.resolve();
+  let isTold = false;
+  const speak = async (assignments: readonly string[]) => {
+    try {
+      await run(assignments, env);
+    } catch (error) {
+      if (!isTold) failed(error instanceof Error ? error.message : String(error));
+      isTold = true;
+    }
+  };
+  return {
+    tell(...assignments) {
+      last = last.then(() => speak(assignments));
+      return last;
+    },
+  };
+}
+
+async function run(assignments: readonly string[], env: Readonly<Record<string, string>>): Promise<void> {
+  const child = spawn(PROGRAM, [...assignments], { env, stdio: "ignore", timeout: MOST_MS });
+  const [code, signal] = await once(child, "exit").catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${PROGRAM} ${describeStartFailure(error)}`);
+  });
+  if (code !== 0) throw new Error(`${PROGRAM} ended with ${code ?? signal}`);
+}

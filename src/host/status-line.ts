@@ -1,0 +1,38 @@
+/** How things stand, in the one line that `systemctl status` shows. */
+import { formatBytes, formatCount } from "../base/phrases.ts";
+import type { Status } from "../model/status.ts";
+
+const LONGEST = 300;
+
+export function describeInOneLine(status: Status): string {
+  const { troubles, attention, mailboxes, recent } = status;
+  const [trouble] = troubles;
+  const active = mailboxes.filter(({ paused }) => !paused).length;
+  const parts = [
+    trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
+    troubles.length > 1 ? `${formatCount(troubles.length - 1, "more trouble", "more troubles")}` : undefined,
+    attention.length > 0
+      ? `${formatCount(attention.length, "transfer needs", "transfers need")} a person`
+      : undefined,
+    describeWork(status),
+    `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
+    recent[0] === undefined ? undefined : `last delivery ${recent[0].at}`,
+  ];
+  const line = parts
+    .filter((part) => part !== undefined)
+    .join("; ")
+    .replaceAll(/\p{Cc}+/gu, " ");
+  return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line;
+}
+
+function describeWork({ inHand, queued }: Status): string | undefined {
+  if (inHand.length === 0) {
+    return queued.length > 0
+      ? `${formatCount(queued.length, "transfer waits", "transfers wait")} for a turn`
+      : undefined;
+  }
+  const done = inHand.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
+  const total = inHand.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
+  const share = total === 0 ? "" : `, ${formatBytes(done)} of ${formatBytes(total)}`;
+  return `${formatCount(inHand.length, "transfer", "transfers")} in hand${share}`;
+}

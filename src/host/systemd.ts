@@ -1,0 +1,131 @@
+/**
+ * The daemon as a service of systemd: it is ready when a first poll was tried, says in one line how things stand, and
+ * feeds the watchdog only as long as what runs gets on.
+ */
+import { stat } from "node:fs/promises";
+import type { Status } from "../model/status.ts";
+import { createNotifier, type Notifier } from "./notify.ts";
+import { describeInOneLine } from "./status-line.ts";
+
+export interface Vitals {
+  status(): Status;
+  /** A first poll was tried, or this process does none. */
+  isReady(): boolean;
+  /** What does not get on any more, or `undefined`. */
+  stuck(): string | undefined;
+  /** Called after every change, very often. Returns what ends it. */
+  onChange(listener: () => void): () => void;
+}
+
+export interface HostWatch {
+  /** Systemd cannot be told anything; told once. */
+  hostDeaf(reason: string): void;
+  /** Nothing feeds the watchdog any more, because of this. Told once. */
+  workStuck(what: string): void;
+}
+
+export interface Host {
+  /** Until it is closed, systemd is told how things stand. */
+  attend(vitals: Vitals): { close(): Promise<void> };
+  /** Says that settings are read again, and when that is over. */
+  reloading(work: () => Promise<void>): Promise<void>;
+}
+
+/** The variables that systemd sets. */
+export interface HostEnvironment {
+  readonly NOTIFY_SOCKET?: string | undefined;
+  readonly WATCHDOG_USEC?: string | undefined;
+  readonly WATCHDOG_PID?: string | undefined;
+  readonly PATH?: string | undefined;
+}
+
+/** Often enough for whoever looks, and seldom enough to cost nothing. */
+const STATUS_EVERY_MS = 5_000;
+const UNTIL_READY_MS = 100;
+/** While it starts: a queue or a disk may be waited for, however long that takes. */
+const EXTEND_EVERY_MS = 20_000;
+const EXTEND_BY_US = 60_000_000;
+/** So many times within what the watchdog allows. */
+const FEEDS = 3;
+
+/** `undefined` where nobody wants to be told. */
+export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefined {
+  const { NOTIFY_SOCKET: socket, PATH: path } = env;
+  if (socket === undefined || socket === "") return undefined;
+  const notifier = createNotifier(socket, path, (reason) => watch.hostDeaf(reason));
+  return {
+    attend: (vitals) => attend(notifier, vitals, watchdogMs(env), watch),
+    async reloading(work) {
+      const microseconds = process.hrtime.bigint() / 1000n;
+      await notifier.tell("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
+      try {
+        await work();
+      } finally {
+        await notifier.tell("READY=1");
+      }
+    },
+  };
+}
+
+function attend(notifier: Notifier, vitals: Vitals, watchdog: number | undefined, watch: HostWatch) {
+  let isReady = false;
+  let said = "";
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  const show = () => {
+    timer = undefined;
+    const line = describeInOneLine(vitals.status());
+    const becomesReady = !isReady && vitals.isReady();
+    if (line === said && !becomesReady) return;
+    isReady ||= becomesReady;
+    said = line;
+    void notifier.tell(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
+  };
+  const showSoon = () => {
+    if (isClosed) return;
+    timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : UNTIL_READY_MS);
+  };
+  const unhear = vitals.onChange(showSoon);
+  const extending = setInterval(() => {
+    if (isReady) clearInterval(extending);
+    else void notifier.tell(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
+  }, EXTEND_EVERY_MS);
+  const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, watch);
+  showSoon();
+  return {
+    async close() {
+      isClosed = true;
+      unhear();
+      clearTimeout(timer);
+      clearInterval(extending);
+      clearInterval(feeding);
+      await notifier.tell("STOPPING=1", "STATUS=Stopping: what runs ends or is parked.");
+    },
+  };
+}
+
+/**
+ * That this timer runs shows that the event loop does, and a file that is looked at that the threads do that work on
+ * files; the rest is said by the work itself.
+ */
+function feed(notifier: Notifier, vitals: Vitals, everyMs: number, watch: HostWatch): NodeJS.Timeout {
+  let isTold = false;
+  const once = async () => {
+    const stuck = vitals.stuck();
+    if (stuck === undefined) {
+      await stat("/");
+      return notifier.tell("WATCHDOG=1");
+    }
+    if (!isTold) watch.workStuck(stuck);
+    isTold = true;
+  };
+  return setInterval(() => void once().catch(() => {}), everyMs);
+}
+
+/** Only where it is this very process that is watched. */
+function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: HostEnvironment): number | undefined {
+  if (pid !== undefined && pid !== String(process.pid)) return undefined;
+  const wanted = Number(microseconds);
+  return Number.isFinite(wanted) && wanted > 0 ? wanted / 1000 : undefined;
+}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/faults.ts";
+import { describeInOneLine } from "../../../src/host/status-line.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+
+describe("the line of systemctl status", () => {
+  test("says how many mailboxes are polled where all is well", () => {
+    expect(describeInOneLine(makeBoard().read())).toBe("2 mailboxes are polled");
+  });
+
+  test("begins with what is wrong, and with what needs a person", () => {
+    const board = makeBoard();
+    board.pollFailed("m1", new Fault("SERVICE_UNREACHABLE", { detail: "nobody\nanswers" }));
+    board.troubleBegan("disk", new Fault("DISK_FULL", { detail: "/srv" }));
+    board.discovered(makeReceipt({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }));
+    const line = describeInOneLine(board.read());
+    expect(line).toMatch(/^disk: .*; 1 more trouble; 1 transfer needs a person; 2 mailboxes are polled$/);
+  });
+
+  test("says how far the work in hand is", () => {
+    const board = makeBoard();
+    const receipt = makeReceipt({ state: "collecting" });
+    board.stateChanged(receipt);
+    board.progressed(receipt, 500_000, 2_000_000, 500_000);
+    expect(describeInOneLine(board.read())).toContain("1 transfer in hand, 488 KiB of 1.9 MiB; ");
+  });
+
+  test("is one line, whatever is in it", () => {
+    const board = makeBoard();
+    board.pollFailed("m1", new Fault("SERVICE_UNREACHABLE", { detail: `a\nREADY=1\n${"b".repeat(1_000)}` }));
+    const line = describeInOneLine(board.read());
+    expect(line).not.toMatch(/\n/);
+    expect(line.length).toBeLessThanOrEqual(300);
+  });
+});
+
+function makeBoard(): Board {
+  const facts = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
+  const mailboxes = ["m1", "m2", "m3"].map((name) => ({
+    name,
+    email: `${name}@example.org`,
+    pollMs: 60_000,
+    paused: name === "m3",
+  }));
+  return new Board(facts, mailboxes, systemClock);
+}
