@@ -7,11 +7,24 @@
  */
 import { randomBytes } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
-import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rm, unlink } from "node:fs/promises";
+import {
+  chmod,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  unlink,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Fault } from "./faults.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
+const SET_GROUP = 0o2000;
 const ABANDONED_MS = 60 * 60_000;
 
 const steps = channel("inlet:durable-step");
@@ -76,6 +89,18 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
     throw faultOfDisk(error, path);
   }
   durableStep("folder made");
+}
+
+/**
+ * A folder in one whose group new files take over (`chmod g+s`) stays such a folder, where that is allowed: otherwise
+ * only some of its files would be for the group.
+ */
+export async function setFolderMode(path: string, mode: number): Promise<void> {
+  const inherited = (await stat(path)).mode & SET_GROUP;
+  await chmod(path, mode | inherited).catch((error: NodeJS.ErrnoException) => {
+    if (inherited === 0 || error.code !== "EPERM") throw error;
+    return chmod(path, mode);
+  });
 }
 
 /** Also its mode, which may well forbid us to write it afterwards. */

@@ -4,7 +4,7 @@
  */
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk } from "../base/durable.ts";
+import { faultOfDisk, setFolderMode } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { type CollectJob, DONE, type Next } from "../model/job.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
@@ -152,8 +152,8 @@ async function fetchContent(
  */
 async function prepareContent({ content, files, way }: Plan): Promise<number> {
   try {
-    await mkdir(content, { recursive: true, mode: 0o700 });
-    await chmod(content, 0o700);
+    const isNew = (await mkdir(content, { recursive: true, mode: 0o700 })) !== undefined;
+    if (!isNew) await setFolderMode(content, 0o700);
     const wanted = new Map(files.map((file) => [file.name, file.bytes]));
     let here = 0;
     for (const name of await readdir(content)) {

@@ -1,5 +1,5 @@
 /** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { chmod, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   durableStep,
@@ -7,6 +7,7 @@ import {
   faultOfDisk,
   makeFolderDurably,
   renameDurably,
+  setFolderMode,
   syncFile,
   syncFolder,
 } from "../base/durable.ts";
@@ -36,7 +37,7 @@ export async function finishContent(
     await runInParallel(SYNCS_AT_ONCE, await readdir(plan.content), (name) =>
       syncFile(join(plan.content, name), handoff.fileMode),
     );
-    await chmod(plan.content, handoff.folderMode);
+    await setFolderMode(plan.content, handoff.folderMode);
     await syncFolders(plan.content);
     durableStep("content synced");
   } catch (error) {

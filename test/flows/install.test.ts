@@ -2,6 +2,7 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { installPackage } from "../support/package.ts";
 import { LAUNCHER, makeFolder, runCommand, runNpm, runProgram } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 
@@ -56,20 +57,7 @@ describe("in a checkout", () => {
 describe("as a package", () => {
   test("it installs from its tarball and runs on plain Node, compiled, without the sources", async () => {
     const folder = await makeFolder();
-    const packed = await runNpm(["pack", "--pack-destination", folder], ROOT);
-    expect(packed).toMatchObject({ exitCode: 0 });
-    const [tarball = ""] = await readdir(folder);
-    const prefix = join(folder, "prefix");
-    const install = [
-      "install",
-      "--global",
-      "--prefix",
-      prefix,
-      "--no-audit",
-      "--no-fund",
-      join(folder, tarball),
-    ];
-    expect(await runNpm(install, folder)).toMatchObject({ exitCode: 0 });
+    const prefix = await installPackage(folder);
     const home = join(prefix, "lib/node_modules/inletd");
     expect((await readdir(home)).toSorted()).not.toContain("src");
     const env = { TMPDIR: folder, PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };

@@ -1,6 +1,6 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
 
-import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { TransferPlan } from "../../src/simulator/scenario.ts";
@@ -8,6 +8,9 @@ import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemo
 import { runCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+
+/** Any group that is not the one of this process. */
+const GROUP = 60;
 
 describe("I1 whole or nothing: a transfer becomes a folder", () => {
   test("with its files, the manifest, and sums that sha256sum accepts", async () => {
@@ -107,6 +110,26 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)?.folder).toMatch(/^20\d\d\/supplier\.example\/[^/]*t1[^/]*$/);
     expect(Object.keys(await readTree(settings.inbox)).some((path) => path.endsWith("/READY"))).toBe(true);
+  });
+
+  test.each(["files", "zip"] as const)("for the group that the inbox hands on, by %s", async (fetch) => {
+    expect(process.getuid?.(), "another group takes root").toBe(0);
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", message: "Hello" })],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { fetch })]);
+    await mkdir(settings.inbox);
+    await chown(settings.inbox, 0, GROUP);
+    await chmod(settings.inbox, 0o2770);
+    await runOnce(settings);
+    const delivered = await readdir(join(settings.inbox, MAILBOX), { recursive: true, withFileTypes: true });
+    const groups = delivered.map(async ({ parentPath, name }) => [
+      name,
+      (await stat(join(parentPath, name))).gid,
+    ]);
+    const all = await Promise.all(groups);
+    expect(all).toEqual(all.map(([name]) => [name, GROUP]));
+    expect(all.map(([name]) => name)).toContain("message.eml");
   });
 
   test("beside what is already there, never over it", async () => {

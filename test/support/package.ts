@@ -1,0 +1,16 @@
+/** The package as users get it: packed from this checkout, and installed below a folder. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { runNpm } from "./program.ts";
+import { ROOT } from "./root.ts";
+
+/** Into `folder`, which holds nothing else yet. Returns the prefix, below which `bin/inlet` stands. */
+export async function installPackage(folder: string): Promise<string> {
+  expect(await runNpm(["pack", "--pack-destination", folder], ROOT)).toMatchObject({ exitCode: 0 });
+  const [tarball = ""] = await readdir(folder);
+  const prefix = join(folder, "prefix");
+  const install = ["install", "--global", "--prefix", prefix, "--no-audit", "--no-fund"];
+  expect(await runNpm([...install, join(folder, tarball)], folder)).toMatchObject({ exitCode: 0 });
+  return prefix;
+}

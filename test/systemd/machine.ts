@@ -1,0 +1,99 @@
+/**
+ * A machine of its own with a real systemd: this system's files below an overlay, booted in namespaces. Nothing that
+ * happens in it is left behind. It has a loopback network only. Takes root, overlayfs and systemd-nspawn.
+ */
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { installProgram } from "../support/debian.ts";
+import { type Finished, makeFolder, runCommand, startCommand } from "../support/program.ts";
+
+/** SIGRTMIN+4 asks systemd to power off. */
+const POWER_OFF = 38;
+
+const TARGET = `[Unit]
+Requires=basic.target
+After=basic.target
+AllowIsolate=yes
+`;
+
+/** nspawn hides /tmp: what the machine gets stands below its own root. */
+const BOOT = `set -e
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+: > "$1/root/etc/fstab"
+: > "$1/root/etc/machine-id"
+cp -a "$1/files/." "$1/root/"
+exec systemd-nspawn -q -D "$1/root" --register=no --keep-unit --private-network --link-journal=no \\
+  --console=read-only --boot systemd.unit=test.target systemd.show_status=0`;
+
+export interface Machine {
+  /** Runs a program in it, as root; a failure is thrown with what it said. */
+  run(...command: readonly string[]): Promise<string>;
+  /** The same where it may fail. */
+  attempt(...command: readonly string[]): Promise<Finished>;
+  /** A script for bash, of which every line must succeed. */
+  sh(script: string): Promise<string>;
+  /** Writes a file in it. */
+  write(path: string, text: string): Promise<void>;
+}
+
+/** `files`: folders of this system, by where the machine shall have a copy of them. */
+export async function bootMachine(files: Readonly<Record<string, string>>): Promise<Machine> {
+  expect(process.getuid?.(), "booting a systemd takes root").toBe(0);
+  await installProgram("systemd-nspawn", "systemd-container");
+  const folder = await makeFolder();
+  const units = join(folder, "files/etc/systemd/system");
+  for (const name of ["upper", "work", "root", "files"]) await mkdir(join(folder, name), { mode: 0o755 });
+  await mkdir(units, { recursive: true });
+  await writeFile(join(units, "test.target"), TARGET);
+  for (const [target, source] of Object.entries(files)) {
+    const place = join(folder, "files", target);
+    await mkdir(join(place, ".."), { recursive: true });
+    await runCommand("cp", ["-a", source, place]);
+  }
+  const args = ["--mount", "--propagation", "private", "bash", "-c", BOOT, "boot", folder];
+  const nspawn = startCommand("unshare", args, {});
+  let said = "";
+  for (const stream of [nspawn.stdout, nspawn.stderr]) stream?.on("data", (chunk) => (said += chunk));
+  const leader = await findLeader(nspawn.pid ?? 0, () => said);
+  onTestFinished(async () => {
+    if (nspawn.exitCode !== null) return;
+    const gone = once(nspawn, "exit");
+    process.kill(leader, POWER_OFF);
+    await gone;
+  });
+  const attempt = (...command: readonly string[]) =>
+    runCommand("nsenter", ["-t", String(leader), "-m", "-u", "-i", "-n", "-p", "-C", "--", ...command], {
+      cwd: "/",
+    });
+  const run = async (...command: readonly string[]) => {
+    const { exitCode, stdout, stderr } = await attempt(...command);
+    if (exitCode !== 0) throw new Error(`${command.join(" ")} ended with ${exitCode}: ${stderr}${stdout}`);
+    return stdout;
+  };
+  await expect
+    .poll(async () => (await attempt("systemctl", "is-active", "test.target")).stdout.trim())
+    .toBe("active");
+  return {
+    run,
+    attempt,
+    sh: (script) => run("bash", "-euo", "pipefail", "-c", script),
+    async write(path, text) {
+      await run("bash", "-euc", 'mkdir -p "$(dirname "$1")"; printf %s "$2" > "$1"', "write", path, text);
+    },
+  };
+}
+
+/** The machine's first process: the child of nspawn. */
+async function findLeader(nspawn: number, said: () => string): Promise<number> {
+  const find = async () => {
+    const children = await readFile(`/proc/${nspawn}/task/${nspawn}/children`, "utf8").catch(() => "");
+    const [child] = children.trim().split(" ").filter(Boolean);
+    if (child === undefined) return 0;
+    const name = await readFile(`/proc/${child}/comm`, "utf8").catch(() => "");
+    return name.trim() === "systemd" ? Number(child) : 0;
+  };
+  await expect.poll(find, { message: `no machine: ${said()}` }).toBeGreaterThan(0);
+  return find();
+}

@@ -1,0 +1,273 @@
+/** The units in systemd/, installed as docs/install.md says, under a systemd that enforces every line of them. */
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { installPackage } from "../support/package.ts";
+import { runCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
+import { MAILBOX } from "../support/settings.ts";
+import { bootMachine, type Machine } from "./machine.ts";
+
+const CLIENT_ID = "c".repeat(60);
+const PASSWORD = "Sunny+Harbour%42";
+const SENDER = "anna@supplier.example";
+const INBOX = `/srv/inbox/${MAILBOX}/${SENDER}`;
+const SERVICE = "http://127.0.0.1:8470";
+
+const folder = await mkdtemp(join(tmpdir(), "inlet-package-"));
+let prefix: Promise<string> | undefined;
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe("inlet.service", () => {
+  test("is ready after a first poll, delivers, says how it stands, and stops in time", async () => {
+    const machine = await bootInlet();
+    await machine.run("systemctl", "start", "inlet");
+    expect(await property(machine, "ActiveState")).toBe("active");
+    expect(await asked(machine, "received")).toBeGreaterThan(0);
+    await waitFor(machine, "t1");
+    expect(await machine.run("ls", `${INBOX}/t1`)).toContain("a.txt");
+    await expect
+      .poll(() => property(machine, "StatusText"))
+      .toMatch(/^1 mailbox is polled; last delivery \d{4}-/);
+
+    await machine.run("systemctl", "stop", "inlet");
+    expect(await property(machine, "Result")).toBe("success");
+    expect(await logOf(machine)).toMatch(/"msg":"stopping".*"msg":"stopped"/s);
+  });
+
+  test("has its secrets as credentials only, and writes nowhere else", async () => {
+    const machine = await bootInlet();
+    await machine.sh("chgrp games /srv/inbox; chmod 2770 /srv/inbox; touch /marker");
+    await machine.run("systemctl", "start", "inlet");
+    await waitFor(machine, "t1");
+    const pid = await property(machine, "MainPID");
+    const owner = await machine.run("stat", "-c", "%U %G", `${INBOX}/t1/a.txt`);
+    expect(owner.trim()).toBe("inlet games");
+    const written = await machine.sh(
+      "find / -xdev -newer /marker -type f -user inlet -not -path '/proc/*' -not -path '/sys/*' | sed -E 's#^(/[^/]+/[^/]+/?[^/]*).*#\\1#' | sort -u",
+    );
+    for (const path of written.trim().split("\n")) expect(path).toMatch(/^\/(srv\/inbox|var\/lib\/inlet)/);
+    const seen = await machine.sh(`cat /proc/${pid}/environ /proc/${pid}/cmdline | tr '\\0' '\\n'`);
+    expect(`${seen}${await logOf(machine)}`).not.toContain(PASSWORD);
+    expect((await asInlet(machine, pid, "cat", "/etc/inlet/secrets/supplier")).exitCode).not.toBe(0);
+    for (const place of ["/etc/inlet/x", "/opt/inlet/x", "/usr/x", "/root/x", "/var/lib/x"]) {
+      expect((await asInlet(machine, pid, "touch", place)).exitCode, place).not.toBe(0);
+    }
+    expect((await asInlet(machine, pid, "touch", "/srv/inbox/x")).exitCode).toBe(0);
+  });
+
+  test("reads the configuration again when told to, and refuses a wrong one without a word to the transfers", async () => {
+    const machine = await bootInlet();
+    await machine.run("systemctl", "start", "inlet");
+    await waitFor(machine, "t1");
+    await machine.write("/etc/inlet/inlet.yaml", settings().replace("2s", "3s"));
+    await machine.run("systemctl", "reload", "inlet");
+    await expect.poll(() => logOf(machine)).toContain("the configuration was reloaded");
+    await machine.write("/etc/inlet/inlet.yaml", "inbox: [");
+    await machine.run("systemctl", "reload", "inlet");
+    await expect.poll(() => logOf(machine)).toContain("the configuration was refused");
+    expect(await property(machine, "ActiveState")).toBe("active");
+    await addTransfer(machine, "t2");
+    await waitFor(machine, "t2");
+  });
+
+  test("is started again after kill -9, and delivers nothing twice", async () => {
+    const machine = await bootInlet();
+    await machine.run("systemctl", "start", "inlet");
+    await waitFor(machine, "t1");
+    await addFault(machine, {
+      on: "file",
+      file: "large.bin",
+      does: { kind: "drip", bytes: 100_000, pauseMs: 100 },
+    });
+    await addTransfer(machine, "t2", [{ name: "large.bin", generate: { bytes: 3_000_000 } }]);
+    await expect.poll(() => asked(machine, "file")).toBeGreaterThan(1);
+    const before = await property(machine, "MainPID");
+    await machine.run("kill", "-9", before);
+    await expect.poll(() => property(machine, "MainPID")).not.toBe("0");
+    await expect.poll(() => property(machine, "ActiveState")).toBe("active");
+    expect(await property(machine, "MainPID")).not.toBe(before);
+    await waitFor(machine, "t2");
+    expect((await machine.run("ls", INBOX)).trim().split("\n")).toEqual(["t1", "t2"]);
+    expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+  });
+
+  test("is started again by the watchdog when its event loop is blocked", async () => {
+    const machine = await bootInlet("[Service]\nWatchdogSec=3s\n");
+    await machine.run("systemctl", "start", "inlet");
+    await waitFor(machine, "t1");
+    const before = await property(machine, "MainPID");
+    // Longer than the watchdog allows: it is fed.
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    expect(await property(machine, "MainPID")).toBe(before);
+    await machine.run("kill", "-USR1", before);
+    await expect.poll(() => machine.attempt("node", "-e", BLOCK).then(({ exitCode }) => exitCode)).toBe(0);
+    await expect.poll(() => property(machine, "NRestarts")).toBe("1");
+    await expect.poll(() => property(machine, "ActiveState")).toBe("active");
+    await addTransfer(machine, "t2");
+    await waitFor(machine, "t2");
+    expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+  });
+
+  test("is not started again and again with a wrong configuration, and says what is wrong with it", async () => {
+    const machine = await bootInlet();
+    await machine.write("/etc/inlet/inlet.yaml", settings().replace("mailboxes", "mailboxs"));
+    expect((await machine.attempt("systemctl", "start", "inlet")).exitCode).not.toBe(0);
+    expect(await property(machine, "ExecMainStatus")).toBe("2");
+    expect(await property(machine, "NRestarts")).toBe("0");
+    expect(await logOf(machine)).toContain("mailboxs");
+  });
+});
+
+test("inlet-once.timer runs a round from time to time", async () => {
+  const machine = await bootInlet();
+  const soon =
+    "[Timer]\nOnCalendar=\nOnActiveSec=1s\nOnUnitInactiveSec=2s\nAccuracySec=100ms\nRandomizedDelaySec=0\n";
+  await machine.write("/etc/systemd/system/inlet-once.timer.d/soon.conf", soon);
+  await machine.run("systemctl", "daemon-reload");
+  await machine.sh(blockOf("systemd-once"));
+  await waitFor(machine, "t1");
+  await addTransfer(machine, "t2");
+  await waitFor(machine, "t2");
+  await expect.poll(() => property(machine, "Result", "inlet-once")).toBe("success");
+  expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+});
+
+describe("the units", () => {
+  test("are valid", async () => {
+    const machine = await bootInlet();
+    const units = ["inlet.service", "inlet-once.service", "inlet-once.timer"];
+    const said = await machine.run(
+      "systemd-analyze",
+      "verify",
+      "--recursive-errors=no",
+      "--man=no",
+      ...units,
+    );
+    expect(said).toBe("");
+  });
+
+  test.each(["inlet.service", "inlet-once.service"])("leave little open: %s", async (unit) => {
+    const args = ["security", "--offline=true", "--threshold=15", join(ROOT, "systemd", unit)];
+    expect((await runCommand("systemd-analyze", args)).stdout).toMatch(
+      /Overall exposure level .*: [01]\.[0-9] /,
+    );
+    expect((await runCommand("systemd-analyze", args)).exitCode).toBe(0);
+  });
+
+  test("allow a single round what they allow the daemon", () => {
+    const allowed = (unit: string) => {
+      const text = readFileSync(join(ROOT, "systemd", unit), "utf8");
+      return text.slice(text.indexOf("\nUser=")).split("\n[Install]")[0]?.trim();
+    };
+    expect(allowed("inlet-once.service")).toBe(allowed("inlet.service"));
+  });
+});
+
+/** Blocks the event loop of a process that was asked by SIGUSR1 to be inspected. */
+const BLOCK = `
+  const [{ webSocketDebuggerUrl }] = await (await fetch("http://127.0.0.1:9229/json")).json();
+  const socket = new WebSocket(webSocketDebuggerUrl);
+  socket.onopen = () => {
+    socket.send(JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "for (;;);" } }));
+    setTimeout(() => process.exit(0), 200);
+  };`;
+
+/** Once for all tests: it takes longer than a boot. */
+function installed(): Promise<string> {
+  prefix ??= installPackage(folder);
+  return prefix;
+}
+
+/** A machine on which Inlet is installed and configured, beside a simulated service with one transfer. */
+async function bootInlet(dropIn = ""): Promise<Machine> {
+  const machine = await bootMachine({
+    "opt/inlet": await installed(),
+    "usr/local/bin/node": process.execPath,
+  });
+  await machine.sh(blocksOf("systemd").slice(0, 2).join("\n"));
+  await machine.write("/etc/inlet/inlet.yaml", settings());
+  await machine.sh("chgrp inlet /etc/inlet/inlet.yaml; chmod 640 /etc/inlet/inlet.yaml");
+  if (dropIn !== "") await machine.write("/etc/systemd/system/inlet.service.d/test.conf", dropIn);
+  await machine.write("/srv/scenario.json", JSON.stringify({ clientId: CLIENT_ID, transfers: [plan("t1")] }));
+  const simulate = "exec /opt/inlet/bin/inlet simulate --port 8470 --quiet --scenario /srv/scenario.json";
+  await machine.run("systemd-run", "--unit=simulator", "bash", "-c", simulate);
+  await machine.run("systemctl", "daemon-reload");
+  await expect
+    .poll(() => machine.attempt("node", "-e", `await fetch("${SERVICE}/control")`).then((it) => it.exitCode))
+    .toBe(0);
+  return machine;
+}
+
+function settings(): string {
+  return `service: { baseUrl: "${SERVICE}", clientId: ${CLIENT_ID} }
+inbox: /srv/inbox
+limits: { minFreeSpace: 1KiB }
+mailboxes:
+  - email: ${MAILBOX}
+    poll: 2s
+    passwords: [{ sender: "*", password: { credential: secret_supplier } }]
+`;
+}
+
+function plan(trackingId: string, files: readonly object[] = [{ name: "a.txt", text: "Hello" }]) {
+  return { trackingId, from: SENDER, to: [MAILBOX], password: PASSWORD, files };
+}
+
+async function control(machine: Machine, path: string, body?: object): Promise<unknown> {
+  const post =
+    body === undefined ? "" : `, { method: "POST", body: ${JSON.stringify(JSON.stringify(body))} }`;
+  const script = `const it = await fetch("${SERVICE}/control/${path}"${post}); if (!it.ok) throw new Error(await it.text()); console.log(await it.text());`;
+  return JSON.parse(await machine.run("node", "-e", script));
+}
+
+const addTransfer = (machine: Machine, trackingId: string, files?: readonly object[]) =>
+  control(machine, "transfers", plan(trackingId, files));
+const addFault = (machine: Machine, fault: object) => control(machine, "faults", fault);
+
+/** How often it was asked for this. */
+async function asked(machine: Machine, operation: string): Promise<number> {
+  const { totals } = (await control(machine, "requests")) as { totals: Record<string, number> };
+  return totals[operation] ?? 0;
+}
+
+async function property(machine: Machine, name: string, unit = "inlet"): Promise<string> {
+  return (await machine.run("systemctl", "show", "--value", "-p", name, unit)).trim();
+}
+
+function logOf(machine: Machine): Promise<string> {
+  return machine.run("journalctl", "-u", "inlet", "-o", "cat");
+}
+
+async function deliveries(machine: Machine): Promise<string[]> {
+  const lines = (await machine.sh("cat /srv/inbox/.inlet/journal/*")).trim().split("\n");
+  const all = lines.map((line) => JSON.parse(line) as { trackingId: string; state: string });
+  return all.filter(({ state }) => state === "delivered").map(({ trackingId }) => trackingId);
+}
+
+async function waitFor(machine: Machine, trackingId: string): Promise<void> {
+  await expect
+    .poll(() => machine.attempt("test", "-d", `${INBOX}/${trackingId}`).then(({ exitCode }) => exitCode))
+    .toBe(0);
+}
+
+/** In the sandbox of the service, as its user. */
+function asInlet(machine: Machine, pid: string, ...command: readonly string[]) {
+  const user = ["setpriv", "--reuid=inlet", "--regid=inlet", "--clear-groups", "--"];
+  return machine.attempt("nsenter", "-t", pid, "-m", "--", ...user, ...command);
+}
+
+/** What docs/install.md says to type. */
+function blocksOf(name: string): string[] {
+  const page = readFileSync(join(ROOT, "docs/install.md"), "utf8");
+  const marked = new RegExp(`<!-- run: ${name} -->\\n\`\`\`sh\\n([\\s\\S]*?)\`\`\``, "g");
+  return [...page.matchAll(marked)].map(([, script]) => script ?? "");
+}
+
+function blockOf(name: string): string {
+  const [block = ""] = blocksOf(name);
+  return block;
+}
