@@ -1,17 +1,39 @@
-# Inlet in a container: compiled code and production dependencies on the official Node image, without root.
-FROM node:24-bookworm-slim AS build
+# Inlet in a container: compiled code and production dependencies, without root, on a read-only file system.
+# It needs a configuration at /etc/inlet/inlet.yaml (or everything in the environment), and two volumes.
+
+# The exact Node that it is tested with. To pin its bytes too, build with --build-arg NODE_IMAGE=node@sha256:…
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
+# No package's own script is run: none is needed.
 RUN npm ci --ignore-scripts
-COPY . .
-RUN npm run build && npm ci --ignore-scripts --omit=dev
+COPY tsconfig.json ./
+COPY src ./src
+COPY bin ./bin
+RUN npm run build && npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts && mkdir empty
 
-FROM node:24-bookworm-slim
-LABEL org.opencontainers.image.title="Inlet" org.opencontainers.image.licenses="MIT"
-WORKDIR /opt/inlet
-COPY --from=build /build/package.json ./
-COPY --from=build /build/bin ./bin
-COPY --from=build /build/dist ./dist
-COPY --from=build /build/node_modules ./node_modules
-USER node
-ENTRYPOINT ["node", "/opt/inlet/bin/inlet.cjs"]
+FROM ${NODE_IMAGE}
+LABEL org.opencontainers.image.title="Inlet" \
+      org.opencontainers.image.description="Receives the transfers of a secure file-transfer service, proves them complete, and hands each over as one finished folder." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.base.name="docker.io/library/node:24.21.0-bookworm-slim"
+COPY --from=build /build/package.json /opt/inlet/
+COPY --from=build /build/bin /opt/inlet/bin
+COPY --from=build /build/dist /opt/inlet/dist
+COPY --from=build /build/node_modules /opt/inlet/node_modules
+# New volumes take their owner from here.
+COPY --from=build --chown=1000:1000 /build/empty /srv/inbox
+COPY --from=build --chown=1000:1000 /build/empty /var/lib/inlet
+ENV NODE_ENV=production STATE_DIRECTORY=/var/lib/inlet
+# By number, so that an orchestrator can see that it is not root.
+USER 1000:1000
+VOLUME ["/srv/inbox", "/var/lib/inlet"]
+WORKDIR /srv/inbox
+STOPSIGNAL SIGTERM
+# No shell is needed. It asks the daemon over its own address, http.listen.
+HEALTHCHECK --interval=60s --timeout=15s --start-period=120s --retries=3 \
+  CMD ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs", "status", "--health"]
+ENTRYPOINT ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs"]
+CMD ["run"]

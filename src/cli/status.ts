@@ -1,6 +1,6 @@
 /** `status`: mailboxes and transfers now, from the daemon that runs, or else from what stands on the disk. */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Status } from "../model/status.ts";
@@ -15,7 +15,7 @@ interface StatusOptions {
   readonly config?: string;
   readonly json?: boolean;
   readonly watch?: boolean;
-  readonly health?: boolean;
+  readonly health?: "ready" | "alive";
 }
 
 const REDRAW_MS = 1_000;
@@ -24,7 +24,14 @@ export function define(command: Command, run: Run): void {
   addConfig(command)
     .option("--json", "print it as JSON")
     .option("--watch", "stay, and draw it again every second")
-    .option("--health", "only say whether a daemon runs that is able to work: exit code 0, or 1 if not")
+    .addOption(
+      new Option(
+        "--health [what]",
+        "only say, by exit code 0 or 1, whether a daemon is able to work (ready), or at least gets on (alive)",
+      )
+        .choices(["ready", "alive"])
+        .preset("ready"),
+    )
     .addHelpText(
       "after",
       "\nExit code 0: all is well; 3: a transfer needs a person; 4: a mailbox or the queue cannot be reached.",
@@ -35,7 +42,7 @@ export function define(command: Command, run: Run): void {
 async function show(context: Context, options: StatusOptions): Promise<Outcome> {
   const { config: path } = options;
   const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
-  if (options.health) return showHealth(context, settings);
+  if (options.health !== undefined) return showHealth(context, settings, options.health);
   if (options.watch && context.stdout.isTTY) return watch(context, settings);
   const { status, isLive } = await readStatus(settings, context.stop);
   if (options.json) printJson(context, status);
@@ -44,8 +51,8 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
 }
 
 /** For the health checks of containers: what it prints is shown beside them. */
-async function showHealth(context: Context, settings: Settings): Promise<Outcome> {
-  const answer = await askDaemon(settings.http, "/readyz", context.stop);
+async function showHealth(context: Context, settings: Settings, what: "ready" | "alive"): Promise<Outcome> {
+  const answer = await askDaemon(settings.http, what === "ready" ? "/readyz" : "/healthz", context.stop);
   say(context, answer?.body.trim() ?? "No daemon answers at http.listen.");
   return answer?.status === 200 ? "fine" : "failed";
 }

@@ -21,7 +21,9 @@ describe("inlet status", () => {
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toMatch(/✓ orders@example\.com: polled .* 3 active transfers/);
     expect(stdout).toContain(`${MAILBOX}/anna@supplier.example/t1`);
-    expect((await runProgram(["status", "--config", config, "--health"])).exitCode).toBe(0);
+    for (const what of [[], ["alive"], ["ready"]]) {
+      expect((await runProgram(["status", "--config", config, "--health", ...what])).exitCode).toBe(0);
+    }
     expect((await read()).daemon.pid).toBe(daemon.pid);
   });
 

@@ -1,0 +1,137 @@
+/** The image of the Dockerfile, built and run as an orchestrator would: read-only, without root, without capabilities. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { makeFolder } from "../support/program.ts";
+import { freePort } from "../support/redis-server.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, PASSWORD } from "../support/settings.ts";
+import { buildImage, openPodman, type Podman } from "./podman.ts";
+
+const USER = 1000;
+const SENDER = "anna@supplier.example";
+const HARDENED = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"];
+
+const folder = await mkdtemp(join(tmpdir(), "inlet-image-"));
+let podman: Podman | undefined;
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("delivers, tells its health, stops on SIGTERM, and delivers nothing twice after a restart", async () => {
+  podman = await openPodman(folder);
+  const image = await buildImage(podman, folder);
+  const { volumes, inbox, simulator } = await setUp();
+
+  const first = start(podman, "inlet-first", ...volumes, image);
+  await expect.poll(() => deliveries(inbox)).toEqual(["t1"]);
+  await expect.poll(() => podman?.run("healthcheck", "run", "inlet-first").then((it) => it.exitCode)).toBe(0);
+  await podman.run("stop", "--time", "30", "inlet-first");
+  expect(await ended(first)).toBe(0);
+
+  const second = start(podman, "inlet-second", ...volumes, image);
+  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+  await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2"]);
+  await podman.run("kill", "--signal", "KILL", "inlet-second");
+  await ended(second);
+  const third = start(podman, "inlet-third", ...volumes, image);
+  simulator.addTransfer(transferPlan({ trackingId: "t3" }));
+  await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2", "t3"]);
+  await podman.run("stop", "--time", "30", "inlet-third");
+  expect(await ended(third)).toBe(0);
+  expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
+}, 300_000);
+
+test("is small, without root, and without what only builds it", async () => {
+  if (podman === undefined) throw new Error("there is no image");
+  const { stdout } = await podman.run("image", "inspect", "inlet");
+  const [{ Config: config, Healthcheck: check }] = JSON.parse(stdout);
+  expect(check.Test.slice(-2)).toEqual(["status", "--health"]);
+  expect(config).toMatchObject({
+    User: "1000:1000",
+    StopSignal: "SIGTERM",
+    Entrypoint: ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs"],
+    Cmd: ["run"],
+    Volumes: { "/srv/inbox": {}, "/var/lib/inlet": {} },
+    Labels: { "org.opencontainers.image.title": "Inlet" },
+  });
+  const list = ["--network", "none", "--entrypoint", "/usr/local/bin/node", "inlet", "-e"];
+  const script = `const fs = require("fs"); console.log(JSON.stringify(fs.readdirSync("/opt/inlet").concat(fs.readdirSync("/opt/inlet/node_modules"))))`;
+  const names = JSON.parse((await podman.runContainer(...list, script)).stdout) as string[];
+  for (const name of ["src", "test", "typescript", "vitest", "playwright-core", "node", ".git"]) {
+    expect(names).not.toContain(name);
+  }
+  const bytes = [
+    "run",
+    "--rm",
+    "--network",
+    "none",
+    "--entrypoint",
+    "/usr/bin/du",
+    "inlet",
+    "-s",
+    "/opt/inlet",
+  ];
+  expect(Number.parseInt((await podman.runContainer(...bytes)).stdout, 10)).toBeLessThan(60_000);
+}, 60_000);
+
+test("says what is wrong where there is no configuration", async () => {
+  if (podman === undefined) throw new Error("there is no image");
+  const { exitCode, stderr } = await podman.runContainer(...HARDENED, "--network", "none", "inlet");
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);
+}, 60_000);
+
+function start(by: Podman, name: string, ...args: readonly string[]) {
+  const child = by.startContainer("--name", name, "--network", "host", ...HARDENED, ...args);
+  child.stdout?.resume();
+  child.stderr?.resume();
+  onTestFinished(async () => {
+    await by.run("rm", "--force", "--time", "0", name);
+  });
+  return child;
+}
+
+async function ended(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode === null) await once(child, "exit");
+  return child.exitCode;
+}
+
+async function setUp() {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const home = await makeFolder();
+  const [config, inbox, state] = [join(home, "config"), join(home, "inbox"), join(home, "state")];
+  for (const path of [config, inbox, state]) {
+    await mkdir(path);
+    await chown(path, USER, USER);
+  }
+  const settings = {
+    service: { baseUrl: simulator.url, clientId: simulator.clientId },
+    inbox: "/srv/inbox",
+    limits: { minFreeSpace: "1KiB" },
+    // The container shares the network of this machine.
+    http: { listen: `127.0.0.1:${await freePort()}` },
+    mailboxes: [{ email: MAILBOX, poll: "500ms", passwords: [{ sender: "*", password: PASSWORD }] }],
+  };
+  await writeFile(join(config, "inlet.yaml"), JSON.stringify(settings), { mode: 0o600 });
+  await chown(join(config, "inlet.yaml"), USER, USER);
+  const volumes = [
+    ...["--volume", `${config}:/etc/inlet:ro`],
+    ...["--volume", `${inbox}:/srv/inbox`],
+    ...["--volume", `${state}:/var/lib/inlet`],
+  ];
+  return { simulator, inbox, volumes };
+}
+
+async function deliveries(inbox: string): Promise<string[]> {
+  return (await readdir(join(inbox, MAILBOX, SENDER)).catch(() => [])).toSorted();
+}
+
+async function journal(inbox: string): Promise<string[]> {
+  const place = join(inbox, ".inlet/journal");
+  const texts = await Promise.all((await readdir(place)).map((name) => readFile(join(place, name), "utf8")));
+  const lines = texts.join("").trim().split("\n");
+  const all = lines.map((line) => JSON.parse(line) as { trackingId: string; state: string });
+  return all.filter(({ state }) => state === "delivered").map(({ trackingId }) => trackingId);
+}

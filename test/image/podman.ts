@@ -1,0 +1,85 @@
+/**
+ * Builds the Dockerfile unchanged, on a base made here: Debian's own packages and this Node under the name that the
+ * Dockerfile asks for, because no registry of images can be reached. Takes root. Images live in a folder of this test.
+ */
+import type { ChildProcess } from "node:child_process";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { installProgram } from "../support/debian.ts";
+import { type Finished, runCommand, runNpm, startCommand } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
+
+const CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt";
+/** Those of an ordinary container; a machine may allow less than podman would ask for. */
+const LIMITS = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"];
+
+const BASE = `FROM scratch
+ADD base.tar /
+COPY node /usr/local/bin/node
+COPY npm /usr/local/lib/node_modules/npm
+COPY ca.crt npmrc /usr/local/etc/
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 --create-home node
+`;
+
+export interface Podman {
+  run(...args: readonly string[]): Promise<Finished>;
+  /** Runs a container to its end; `args` end with the image and what it is to do. */
+  runContainer(...args: readonly string[]): Promise<Finished>;
+  /** The same, without waiting for its end. */
+  startContainer(...args: readonly string[]): ChildProcess;
+}
+
+/** Everything below `folder`, which the caller removes. */
+export async function openPodman(folder: string): Promise<Podman> {
+  for (const name of ["podman", "runc", "mmdebstrap"]) await installProgram(name, name);
+  const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run")];
+  const global = [
+    ...store,
+    "--storage-driver",
+    "overlay",
+    "--cgroup-manager",
+    "cgroupfs",
+    "--runtime",
+    "runc",
+  ];
+  const container = ["run", "--rm", ...LIMITS];
+  return {
+    run: (...args) => runCommand("podman", [...global, ...args]),
+    runContainer: (...args) => runCommand("podman", [...global, ...container, ...args]),
+    startContainer: (...args) => startCommand("podman", [...global, ...container, ...args]),
+  };
+}
+
+/** Returns the name of the image. */
+export async function buildImage(podman: Podman, folder: string): Promise<string> {
+  const base = join(folder, "base");
+  await mkdir(base, { recursive: true });
+  const dockerfile = await readFile(join(ROOT, "Dockerfile"), "utf8");
+  const [, wanted = ""] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? [];
+  await makeBase(base);
+  const build = ["build", "--quiet", "--network", "host", "--pull=never", "--format", "docker"];
+  await mustSucceed(podman.run(...build, "--tag", wanted, base));
+  await mustSucceed(podman.run(...build, ...LIMITS.slice(0, 2), "--tag", "inlet", ROOT));
+  return "inlet";
+}
+
+async function makeBase(folder: string): Promise<void> {
+  const debian = ["--quiet", "--variant=minbase", "--include=ca-certificates"];
+  const slim = ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*"];
+  await mustSucceed(runCommand("mmdebstrap", [...debian, ...slim, "bookworm", join(folder, "base.tar")]));
+  await copyFile(process.execPath, join(folder, "node"));
+  await copyFile(CA_BUNDLE, join(folder, "ca.crt"));
+  const { stdout: registry } = await mustSucceed(runNpm(["config", "get", "registry"], ROOT));
+  await writeFile(join(folder, "npmrc"), `cafile=/usr/local/etc/ca.crt\nregistry=${registry.trim()}\n`);
+  await writeFile(join(folder, "Containerfile"), BASE);
+  const { stdout: tarball } = await mustSucceed(runNpm(["pack", "--silent", "npm@11"], folder));
+  await mkdir(join(folder, "npm"));
+  const unpack = ["-xzf", join(folder, tarball.trim()), "-C", join(folder, "npm"), "--strip-components=1"];
+  await mustSucceed(runCommand("tar", unpack));
+}
+
+async function mustSucceed(finished: Promise<Finished>): Promise<Finished> {
+  const { exitCode, stdout, stderr } = await finished;
+  if (exitCode !== 0) throw new Error(`it ended with ${exitCode}: ${stderr}${stdout}`);
+  return { exitCode, stdout, stderr };
+}
