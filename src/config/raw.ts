@@ -1,6 +1,7 @@
 /** The configuration as it was written, once the schema has accepted it: what was refused is left out. */
 
 export interface RawSettings {
+  readonly version?: number;
   readonly service?: RawService;
   readonly inbox?: string;
   readonly work?: string;

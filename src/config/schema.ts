@@ -165,6 +165,15 @@ export const SCHEMA = {
   title: "the configuration of Inlet",
   type: "object",
   properties: {
+    version: {
+      type: "integer",
+      title: "1, all that this Inlet knows: a newer file needs a newer Inlet",
+      minimum: 1,
+      maximum: 1,
+      default: 1,
+      description:
+        "The version of the keys in this file. It changes only where an older Inlet could not follow them.",
+    },
     service: {
       type: "object",
       title: "a group of keys",

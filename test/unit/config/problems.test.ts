@@ -25,7 +25,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known are service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known are version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],
@@ -39,6 +39,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["limits", "{ maxTransferSize: 999999999TiB }", '"999999999TiB" is more than can be counted'],
     ["limits", "{ tranfers: 4 }", "inlet.yaml:4:11: limits.tranfers: unknown key, did you mean transfers?"],
     ["limits", "4", "inlet.yaml:4:1: limits: must be a group of keys"],
+    ["version", "2", "version: 2 is not 1, all that this Inlet knows: a newer file needs a newer Inlet"],
     [
       "handoff",
       "{ fileMode: 400 }",
