@@ -107,7 +107,7 @@ async function live(
     stop,
   );
   await desk?.open(inbox, scope, watch, stop);
-  await clearLeftOvers(inbox, passwords, receipts, mailboxes, (...facts) => watch.receiptDamaged(...facts));
+  await clearLeftOvers(inbox, passwords, receipts, mailboxes, watch);
   const expectedTools = { folder: join(settings.work, "expected"), receipts, clock, watch };
   let expected = await openExpected(expectedTools, settings.mailboxes);
   scope.use(undefined, () => expected.close());

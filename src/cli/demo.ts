@@ -135,6 +135,8 @@ function narrate(
     collected: quiet,
     uncollected: quiet,
     removed: quiet,
+    leftInPlace: quiet,
+    leftOver: quiet,
     handoffsSeen: quiet,
     handoffsStuck: quiet,
     handoffsGoOn: quiet,

@@ -25,6 +25,8 @@ export function tellHandoff(log: Log): Omit<HandoffWatch, "receiptDamaged"> {
         { ...factsOf(delivered), after },
         "its folder was removed from the inbox",
       ),
+    leftInPlace: (delivered) =>
+      log.warn(factsOf(delivered), "its folder is not as it was delivered, and is not removed"),
     handoffsSeen: () => {},
     handoffsStuck: (fault) =>
       log.error({ fault }, "hand-offs cannot be read or written, and are tried again"),

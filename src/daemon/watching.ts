@@ -4,12 +4,14 @@ import type { CollectTools } from "../collect/tools.ts";
 import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
 import type { PollTools } from "../mailbox/tools.ts";
+import type { LeftOverWatch } from "../mailbox/unfinished.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
 export type DaemonWatch = CollectTools["watch"] &
   PollTools["watch"] &
   ExpectedTools["watch"] &
-  HandoffWatch & {
+  HandoffWatch &
+  LeftOverWatch & {
     /** Intake pauses. Not told again until it was over. */
     diskFull(fault: Fault): void;
     diskHasRoom(pausedForMs: number): void;

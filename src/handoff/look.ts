@@ -113,7 +113,10 @@ async function remove(tools: HandoffTools, entry: Entry, after: keyof typeof WHY
   const { receipts, inbox, watch } = tools;
   const receipt = await receipts.find(entry);
   if (receipt === undefined || !isCurrent(entry, receipt)) return false;
-  if ((await inbox.removeDelivered(entry)) === "foreign") return false;
+  if ((await inbox.removeDelivered(entry)) === "foreign") {
+    watch.leftInPlace(deliveredOf(entry));
+    return false;
+  }
   await receipts.put({ ...receipt, reason: "removed", message: WHY_REMOVED[after] }, receipt);
   watch.removed(deliveredOf(entry), after);
   return true;

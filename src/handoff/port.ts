@@ -40,6 +40,8 @@ export interface HandoffWatch {
   uncollected(delivered: Delivered, sinceMs: number): void;
   /** Its folder was there for longer than it is to be kept. */
   removed(delivered: Delivered, after: "collected" | "uncollected"): void;
+  /** Its folder was to be removed, but is not as it was delivered: it is left alone for good. */
+  leftInPlace(delivered: Delivered): void;
   /** All of them were looked at. */
   handoffsSeen(summary: HandoffSummary): void;
   /** Hand-offs cannot be read or written. Not told again until it was over. */

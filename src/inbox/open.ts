@@ -1,12 +1,12 @@
 /** Opens an inbox: its folders, its names and its room. */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolderDurably } from "../base/durable.ts";
+import { faultOfDisk, makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
 import type { Members } from "./members.ts";
 import { safeNames } from "./names.ts";
 import type { Inbox } from "./port.ts";
-import { removeDelivered } from "./removal.ts";
+import { clearAside, isAside, removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
 import { Staging } from "./staging.ts";
 
@@ -38,6 +38,14 @@ export async function openInbox(
     },
     removeDelivered: (delivery) => removeDelivered(root, stagingFolder, delivery),
     listStaged: () => readdir(stagingFolder),
-    dropStaged: (key) => rm(join(stagingFolder, key), { recursive: true, force: true, maxRetries: 3 }),
+    dropStaged: (key) => dropStaged(join(stagingFolder, key)),
   };
+}
+
+/** Nobody else could ever write in what is staged, unless it was delivered before. */
+async function dropStaged(path: string): Promise<void> {
+  if (isAside(path)) return clearAside(path);
+  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) => {
+    throw faultOfDisk(error, path);
+  });
 }

@@ -40,7 +40,7 @@ export interface Inbox {
   stage(key: string, fence: number, finished: boolean): Promise<Stage>;
   /** The keys of what is staged. */
   listStaged(): Promise<string[]>;
-  /** Takes away what is staged of a transfer that nobody works on. */
+  /** Takes away what is staged of a transfer that nobody works on. Throws `DISK_REFUSED`, naming what stays. */
   dropStaged(key: string): Promise<void>;
   /** A name for each file, by id: safe everywhere, never two the same, never one of the reserved. */
   safeNames(
@@ -59,7 +59,8 @@ export interface Inbox {
   isHere(): Promise<boolean>;
   /**
    * Takes a delivered folder away, in one piece for whoever looks; also where it is gone. `foreign`: what stands there is
-   * not that delivery any more, and is left alone. May be called twice. Throws `DISK_REFUSED`.
+   * not that delivery any more, or somebody has made a folder in it, and it is left alone. May be called twice. Throws
+   * `DISK_REFUSED`.
    */
   removeDelivered(delivery: {
     /** Names this delivery and no other. */

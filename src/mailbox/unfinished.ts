@@ -1,6 +1,7 @@
 /** What earlier runs, or other processes, have begun and not finished. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { asFault, type Fault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -12,6 +13,13 @@ const MOST_QUARANTINED = 1_000;
 const REASON = "reason.json";
 
 type OnDamaged = (path: string, reason: string) => void;
+
+/** Hears what is wrong with what was left. Must not throw. */
+export interface LeftOverWatch {
+  receiptDamaged: OnDamaged;
+  /** Something in the staging folder that nobody needs cannot be taken away. */
+  leftOver(fault: Fault): void;
+}
 
 /** Tells mailboxes of their unfinished transfers, and returns all there are, also of mailboxes that are not ours. */
 export async function learnUnfinished(
@@ -61,15 +69,18 @@ export async function clearLeftOvers(
   passwords: Passwords,
   receipts: Receipts,
   mailboxes: ReadonlyMap<string, MailboxState>,
-  onDamaged: OnDamaged,
+  watch: LeftOverWatch,
 ): Promise<void> {
   const staged = await inbox.listStaged();
   let areAllRead = true;
   const unfinished = await learnUnfinished(receipts, mailboxes, (path, reason) => {
     areAllRead = false;
-    onDamaged(path, reason);
+    watch.receiptDamaged(path, reason);
   });
   if (areAllRead) await passwords.forgetOthers(unfinished);
   const wanted = new Set(await receipts.openNames());
-  for (const key of staged) if (!wanted.has(key)) await inbox.dropStaged(key);
+  for (const key of staged) {
+    // It takes room and does no harm: no reason not to start.
+    if (!wanted.has(key)) await inbox.dropStaged(key).catch((error) => watch.leftOver(asFault(error)));
+  }
 }

@@ -315,7 +315,9 @@ describe("a folder that nobody collects", () => {
     await writeFile(manifest, text.replace('"trackingId": "t2"', '"trackingId": "t3"'));
     const handoff = handoffOf({ keep: { uncollectedMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
-    await expect.poll(() => second.handed).toEqual(["t1: removed after uncollected"]);
+    await expect
+      .poll(() => second.handed.toSorted())
+      .toEqual(["t1: removed after uncollected", "t2: left in place"]);
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
     expect(await receiptOf(settings)).toMatchObject({ state: "delivered", reason: "removed" });
     await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
@@ -334,6 +336,16 @@ test("a folder that was acknowledged is removed after its time, and no other", a
   await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged", "t1: removed after collected"]);
   expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
   expect(await receiptOf(settings)).toMatchObject({ state: "collected", reason: "removed" });
+});
+
+test("what is left of a removed folder and cannot be cleared is named, and keeps no daemon from starting", async () => {
+  const { settings } = await prepare(() => ({ keep: { uncollectedMs: 1 } }));
+  const left = join(settings.work, "staging", "d1.removed");
+  await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.handed).toEqual(["t1: removed after uncollected"]);
+  expect(daemon.told).toEqual([expect.stringContaining(`left over: The file could not be written: ${left}`)]);
+  expect(await readdir(left)).toEqual(["sub"]);
 });
 
 test("of two daemons on Redis one takes over what the other was killed in, for the same delivery", async () => {

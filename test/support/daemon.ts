@@ -81,6 +81,8 @@ export function startDaemon(
       void handed.push(`${trackingId}: ${step} ${willRetry ? "failed" : "given up"}: ${message} ${output}`),
     collected: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
     uncollected: ({ trackingId }) => void handed.push(`${trackingId}: uncollected`),
+    leftInPlace: ({ trackingId }) => void handed.push(`${trackingId}: left in place`),
+    leftOver: (fault) => void told.push(`left over: ${fault.message}`),
     removed: ({ trackingId }, after) => void handed.push(`${trackingId}: removed after ${after}`),
   });
   const eye = openConsumersEye(settings.inbox);

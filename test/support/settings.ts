@@ -142,6 +142,8 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     collected: nothing,
     uncollected: nothing,
     removed: nothing,
+    leftInPlace: nothing,
+    leftOver: nothing,
     handoffsSeen: nothing,
     handoffsStuck: nothing,
     handoffsGoOn: nothing,

@@ -1,17 +1,20 @@
-import { existsSync } from "node:fs";
-import { mkdir, readdir, rename, symlink, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmod, chown, mkdir, readdir, rename, rmdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { removeDelivered } from "../../../src/inbox/removal.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { clearAside, removeDelivered } from "../../../src/inbox/removal.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const MANIFEST = JSON.stringify({ version: 1, trackingId: "t1", transferId: "x", files: [] }, null, 2);
+const CONSUMER = 16_000;
 const DELIVERY = { id: "d1", folder: "m/t1", trackingId: "t1", transferId: "x" };
 
 describe("a delivered folder", () => {
   test("is removed whole, and a second time there is nothing left to do", async () => {
     const { root, staging } = await prepare();
-    await mkdir(join(root, "m/t1/sub"));
+    await symlink("/etc", join(root, "m/t1/link"));
     for (const _ of [1, 2]) expect(await removeDelivered(root, staging, DELIVERY)).toBe("removed");
     expect([await readdir(join(root, "m")), await readdir(staging)]).toEqual([[], []]);
   });
@@ -46,7 +49,100 @@ describe("a delivered folder", () => {
     }
     expect(existsSync(join(target, "transfer.json"))).toBe(true);
   });
+
+  test("is left alone where somebody has made a folder in it, or where it is somebody else's", async () => {
+    const { root, staging } = await prepare();
+    await mkdir(join(root, "m/t1/sub"));
+    expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
+    await rmdir(join(root, "m/t1/sub"));
+    await chown(join(root, "m/t1"), CONSUMER, CONSUMER);
+    expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
+    expect(await readdir(join(root, "m/t1"))).toEqual(["transfer.json"]);
+  });
+
+  test("is put back as it was where a consumer inside it makes a folder while it is moved", async () => {
+    const { root, staging } = await prepare();
+    const folder = join(root, "m/t1");
+    await chmod(folder, 0o770);
+    await chown(folder, 0, CONSUMER);
+    const consumer = await workInside(folder, "mkdir sub && touch sub/mine");
+    onStep("folder moved aside", () => consumer.act());
+    expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
+    expect(consumer.exitCode()).toBe("0");
+    expect([await readdir(staging), (await readdir(folder)).toSorted()]).toEqual([
+      [],
+      ["sub", "transfer.json"],
+    ]);
+    expect(existsSync(join(folder, "sub/mine"))).toBe(true);
+    expect((await stat(folder)).mode & 0o777).toBe(0o770);
+  });
+
+  test("cannot be changed any more by a consumer inside it once something of it is deleted", async () => {
+    const { root, staging } = await prepare();
+    const folder = join(root, "m/t1");
+    await chmod(folder, 0o770);
+    await chown(folder, 0, CONSUMER);
+    const consumer = await workInside(folder, "mkdir sub || mv transfer.json other || ln -s / link");
+    onStep("folder closed", () => consumer.act());
+    expect(await removeDelivered(root, staging, DELIVERY)).toBe("removed");
+    expect(consumer.exitCode()).toBe("1");
+    expect([await readdir(join(root, "m")), await readdir(staging)]).toEqual([[], []]);
+  });
 });
+
+describe("what is left of a removed folder", () => {
+  test("is cleared by name, never entered where it holds a folder, and then named", async () => {
+    const { root, staging } = await prepare();
+    const [flat, deep, link] = ["a", "b", "c"].map((name) => join(staging, `${name}.removed`)) as [
+      string,
+      string,
+      string,
+    ];
+    await rename(join(root, "m/t1"), flat);
+    await mkdir(join(deep, "sub"), { recursive: true });
+    await writeFile(join(deep, "sub/mine"), "");
+    await symlink(root, link);
+    for (const path of [flat, link]) await clearAside(path);
+    await expect(clearAside(deep)).rejects.toMatchObject({
+      code: "DISK_REFUSED",
+      message: expect.stringContaining(deep),
+    });
+    expect([await readdir(staging), existsSync(join(deep, "sub/mine"))]).toEqual([["b.removed"], true]);
+    expect(existsSync(root)).toBe(true);
+  });
+});
+
+/** A process of another user with its working directory in the folder; `act` has it run a command there, to the end. */
+async function workInside(folder: string, command: string) {
+  const signals = await makeFolder();
+  await chmod(signals, 0o777);
+  for (let path = folder; path.startsWith("/tmp/inlet-test-"); path = join(path, ".."))
+    if (path !== folder) await chmod(path, 0o755);
+  const script = `touch ${signals}/in; until [ -e ${signals}/go ]; do sleep 0.01; done; (${command}); echo $? > ${signals}/new; mv ${signals}/new ${signals}/done`;
+  const who = { uid: CONSUMER, gid: CONSUMER, cwd: folder, stdio: "ignore" } as const;
+  const child = spawn("sh", ["-c", script], who);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await expect.poll(() => existsSync(join(signals, "in"))).toBe(true);
+  return {
+    // Within a step, which waits for nobody.
+    act() {
+      writeFileSync(join(signals, "go"), "");
+      const until = Date.now() + 10_000;
+      while (!existsSync(join(signals, "done")) && Date.now() < until) {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+      }
+    },
+    exitCode: () => readFileSync(join(signals, "done"), "utf8").trim(),
+  };
+}
+
+function onStep(name: string, work: () => void): void {
+  const listener = (step: unknown) => {
+    if (step === name) work();
+  };
+  subscribe("inlet:durable-step", listener);
+  onTestFinished(() => void unsubscribe("inlet:durable-step", listener));
+}
 
 async function prepare() {
   const folder = await makeFolder();
