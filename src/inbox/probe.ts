@@ -42,7 +42,10 @@ const ROUNDS = 6;
 const FILES = 12;
 const LONGEST_TRIED = 255;
 
-/** Throws `DISK_FULL` or `DISK_REFUSED` where nothing can be written there at all, and `STOPPED`. Both must exist. */
+/**
+ * Throws `DISK_FULL` or `DISK_REFUSED` where nothing can be written there at all, and `STOPPED`. Both must exist. Nobody
+ * else may be able to rename what is in `folder`: what is deleted afterwards could be something else then.
+ */
 export async function probeFolder(
   folder: string,
   inbox: string,
@@ -215,9 +218,12 @@ async function canHold(path: string): Promise<boolean> {
 async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     if (!NAME.test(name)) continue;
-    const { mtimeMs } = await lstat(join(folder, name)).catch(() => ({ mtimeMs: nowMs }));
-    if (nowMs - mtimeMs <= ABANDONED_MS) continue;
-    // Somebody else's stays: it is no reason not to probe.
+    const found = await lstat(join(folder, name)).catch(() => undefined);
+    if (found === undefined || nowMs - found.mtimeMs <= ABANDONED_MS) continue;
+    // Only what a probe of ours has made, and nobody else could write: whoever chooses what is in it chooses what goes.
+    const isOurs = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
+    if (!isOurs) continue;
+    // What cannot be removed is no reason not to probe.
     await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
   }
 }

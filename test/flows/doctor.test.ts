@@ -95,6 +95,39 @@ describe("where all is well", () => {
   });
 });
 
+describe("as root, beside what belongs to others,", () => {
+  const [DAEMON, CONSUMER] = [15_000, 16_000];
+
+  test("it tries the file system out as the owner of the nearest folder that is there, and removes nothing", async () => {
+    const { config, folder, inbox } = await install();
+    await chmod(folder, 0o755);
+    await mkdir(join(inbox, ".inlet-probe-0123456789ab", "victim"), { recursive: true });
+    await runCommand("touch", ["-d", "2 hours ago", join(inbox, ".inlet-probe-0123456789ab")]);
+    await runCommand("chown", ["-R", String(CONSUMER), join(inbox, ".inlet-probe-0123456789ab")]);
+    await chown(inbox, DAEMON, DAEMON);
+    const { findings } = await examine(config);
+    expect(find(findings, "file system", "rename").status).toBe("ok");
+    expect(await readdir(inbox)).toEqual([".inlet-probe-0123456789ab"]);
+    // What root may do where the owner may not is no proof.
+    await chmod(inbox, 0o555);
+    expect(find((await examine(config)).findings, "folders", "work")).toMatchObject({ status: "failed" });
+  });
+
+  test("it tries nothing out where others could exchange what it makes", async () => {
+    const { config, folder, inbox } = await install();
+    await chmod(folder, 0o755);
+    await mkdir(inbox);
+    await chmod(inbox, 0o770);
+    const { findings } = await examine(config);
+    expect(find(findings, "file system", "trial")).toMatchObject({
+      status: "skipped",
+      detail: expect.stringContaining(inbox),
+    });
+    await chmod(inbox, 0o1770);
+    expect(find((await examine(config)).findings, "file system", "rename").status).toBe("ok");
+  });
+});
+
 describe("the configuration", () => {
   test("is told problem by problem, and what depends on it is skipped", async () => {
     const { config } = await install();

@@ -1,8 +1,10 @@
 /** The file system below the work folder: what it is, what room it has, and what it was seen to do. */
 import { statfs } from "node:fs/promises";
 import { asFault } from "../../base/faults.ts";
+import { asOwnerOf } from "../../base/ownership.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import type { Settings } from "../../config/settings.ts";
+import { isExposed } from "../../inbox/exposure.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { MAX_NAME_BYTES } from "../../inbox/portable.ts";
 import { type ProbeFacts, probeFolder, type Trial } from "../../inbox/probe.ts";
@@ -27,8 +29,15 @@ export async function checkFileSystem(
   const [work, state] = await Promise.all([findMountOf(places.work), findMountOf(places.state)]);
   if (work.point !== state.point) await checkKind(findings, "kind of state", places.state);
   await checkRoom(findings, places.work, settings.limits.minFreeBytes);
+  if (await isExposed(places.work)) {
+    findings.skip(AREA, "trial", `others may write ${places.work}: nothing is tried out among their files`);
+    return;
+  }
   try {
-    const facts = await probeFolder(places.work, places.inbox, Date.now(), signal);
+    // As the daemon will: root would see too little of it, and could be led astray by what others have put there.
+    const facts = await asOwnerOf(places.work, () =>
+      probeFolder(places.work, places.inbox, Date.now(), signal),
+    );
     tellWhatItDoes(findings, facts);
     tellNames(findings, facts);
   } catch (error) {

@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { asOwnerOf } from "../../base/ownership.ts";
 import { describeReaders } from "../../config/readers.ts";
 import type { Settings } from "../../config/settings.ts";
 import { tryMaking } from "../../inbox/probe.ts";
@@ -68,7 +69,7 @@ export async function checkFolder(
     }
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK);
     // Consumers watch the inbox: nothing is tried out in it.
-    if (!isThere || check !== "inbox") await tryMaking(place);
+    if (!isThere || check !== "inbox") await asOwnerOf(place, () => tryMaking(place));
     findings.ok(
       AREA,
       check,

@@ -1,4 +1,4 @@
-import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { chmod, chown, lutimes, mkdir, readdir, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { probeFolder } from "../../../src/inbox/probe.ts";
@@ -39,7 +39,7 @@ describe("the probe of a file system", () => {
     const folder = await makeFolder();
     const [old, young] = [".inlet-probe-0123456789ab", ".inlet-probe-ba9876543210"];
     for (const name of [old, young, ".inlet-probe-notes"]) {
-      await mkdir(join(folder, name));
+      await mkdir(join(folder, name), { mode: 0o700 });
       await writeFile(join(folder, name, "file"), "");
     }
     const long = new Date(NOW_MS - 2 * 3_600_000);
@@ -48,6 +48,24 @@ describe("the probe of a file system", () => {
     await utimes(join(folder, young), new Date(NOW_MS), new Date(NOW_MS));
     await probeFolder(folder, folder, NOW_MS, SIGNAL);
     expect((await readdir(folder)).toSorted()).toEqual([young, ".inlet-probe-notes"]);
+  });
+
+  test("leaves alone what only looks like its own: another user's, a link, and what others can write", async () => {
+    const folder = await makeFolder();
+    const names = ["0", "1", "2"].map((digit) => `.inlet-probe-${digit.repeat(12)}`);
+    const [theirs = "", open = "", linked = ""] = names.map((name) => join(folder, name));
+    for (const path of [theirs, open]) {
+      await mkdir(path, { mode: 0o700 });
+      await writeFile(join(path, "file"), "");
+    }
+    await chmod(open, 0o770);
+    await chown(theirs, 16_000, 16_000);
+    await symlink(open, linked);
+    const long = new Date(NOW_MS - 2 * 3_600_000);
+    for (const path of [theirs, open, linked]) await lutimes(path, long, long);
+    await probeFolder(folder, folder, NOW_MS, SIGNAL);
+    expect((await readdir(folder)).toSorted()).toEqual(names);
+    for (const path of [theirs, open]) expect(await readdir(path)).toEqual(["file"]);
   });
 
   test("says that nothing can be written, and leaves nothing behind when it is stopped", async () => {
