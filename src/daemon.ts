@@ -24,7 +24,7 @@ import type { Host } from "./host/systemd.ts";
 import { openExpected } from "./mailbox/expected.ts";
 import { pollMailbox } from "./mailbox/poll.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { clearLeftOvers, learnUnfinished, listQuarantined } from "./mailbox/unfinished.ts";
+import { clearLeftOvers, learnUnfinished, listQuarantined, tellOnce } from "./mailbox/unfinished.ts";
 import { DONE, POLLS_AT_ONCE } from "./model/job.ts";
 import type { Pulse } from "./observe/pulse.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
@@ -124,9 +124,10 @@ async function live(
     opened.close(options.graceMs),
   );
 
+  const tellDamaged = tellOnce((...facts) => watch.receiptDamaged(...facts));
   const listUnfinished = async () => [
     ...(await learnUnfinished(receipts, mailboxes, () => {})),
-    ...(await listQuarantined(inbox, receipts)),
+    ...(await listQuarantined(inbox, receipts, tellDamaged)),
   ];
   await desk?.attach(queue, scope, listUnfinished, expected.overdue());
 

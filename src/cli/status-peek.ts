@@ -13,7 +13,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;
   const board = new Board(describeDaemon(settings), mailboxes, systemClock);
   const receipts = peekReceipts(work);
-  const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts);
+  const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts, () => {});
   board.learn([...(await receipts.unfinished()), ...kept]);
   board.recall(await readDeliveries(work));
   board.handoffs.seen(await peekHandoffs(work, settings.handoff));

@@ -118,8 +118,9 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
         board.learn(await listUnfinished());
       };
       for (const { mailbox, rule, dueMs } of overdue) board.missed(mailbox, rule.described, dueMs);
-      board.recall(await readDeliveries(work));
-      await look();
+      // What cannot be shown now is no reason not to start: it is looked at again.
+      board.recall(await readDeliveries(work).catch(() => []));
+      await look().catch(() => {});
       const timer = setInterval(() => void look().catch(() => {}), LOOK_EVERY_MS);
       scope.use(timer, clearInterval);
     },

@@ -1,6 +1,7 @@
 /** What earlier runs, or other processes, have begun and not finished. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import * as v from "valibot";
 import { asFault, type Fault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Receipt } from "../model/receipt.ts";
@@ -19,6 +20,15 @@ export interface LeftOverWatch {
   receiptDamaged: OnDamaged;
   /** Something in the staging folder that nobody needs cannot be taken away. */
   leftOver(fault: Fault): void;
+}
+
+/** The same, for who looks again and again: of each file it hears once. */
+export function tellOnce(onDamaged: OnDamaged): OnDamaged {
+  const told = new Set<string>();
+  return (path, reason) => {
+    if (!told.has(path)) onDamaged(path, reason);
+    told.add(path);
+  };
 }
 
 /** Tells mailboxes of their unfinished transfers, and returns all there are, also of mailboxes that are not ours. */
@@ -43,20 +53,33 @@ export async function learnUnfinished(
 export async function listQuarantined(
   inbox: Pick<Inbox, "quarantine">,
   receipts: Pick<Receipts, "find">,
+  onDamaged: OnDamaged,
 ): Promise<Receipt[]> {
   const found: Receipt[] = [];
   const names = await readdir(inbox.quarantine).catch(() => []);
   for (const name of names.slice(0, MOST_QUARANTINED)) {
-    const text = await readFile(join(inbox.quarantine, name, REASON), "utf8").catch(() => "");
-    const receipt = await receipts.find(parseReason(text)).catch(() => undefined);
+    const path = join(inbox.quarantine, name, REASON);
+    const text = await readFile(path, "utf8").catch(() => undefined);
+    // An operator may be about to take it away.
+    if (text === undefined) continue;
+    const key = parseReason(text);
+    if (key === undefined) onDamaged(path, "this does not say which transfer is kept here");
+    const receipt = key && (await receipts.find(key).catch(() => undefined));
     if (receipt?.state === "quarantined") found.push(receipt);
   }
   return found;
 }
 
-function parseReason(text: string): { mailbox: string; trackingId: string } {
-  const { mailbox = "", trackingId = "" } = JSON.parse(text || "{}") as Record<string, unknown>;
-  return { mailbox: String(mailbox), trackingId: String(trackingId) };
+const Reason = v.object({ mailbox: v.string(), trackingId: v.string() });
+
+/** `undefined` where the text is damaged. */
+function parseReason(text: string): v.InferOutput<typeof Reason> | undefined {
+  try {
+    const result = v.safeParse(Reason, JSON.parse(text));
+    return result.success ? result.output : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -1,8 +1,9 @@
 /** Every misbehaviour of a service ends delivered, or in a state with a reason, within bounded attempts. */
 
-import { readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { peekStatus } from "../../src/cli/status-peek.ts";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { openWitness } from "../support/servers.ts";
@@ -228,6 +229,30 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     );
     expect((await runOnce(settings)).changes).toEqual([]);
     expect(simulator.totals().file).toBe(fetched);
+  });
+
+  test.each(["Secret Bytes, and no JSON", "null", '{"mailbox":1}'])(
+    "a file of the quarantine that says %j is told once, passed over, and keeps no daemon from working",
+    async (text) => {
+      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+      const settings = await daemonSettings([mailboxSettings(simulator)]);
+      const kept = join(settings.work, "quarantine", "t0.0123");
+      await mkdir(kept, { recursive: true, mode: 0o700 });
+      await writeFile(join(kept, "reason.json"), text);
+      const daemon = startDaemon(settings);
+      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+      expect(daemon.told).toEqual([`${join(kept, "reason.json")}: damaged`]);
+      const { attention, recent } = await peekStatus(settings);
+      expect([attention, recent]).toEqual([[], [expect.objectContaining({ trackingId: "t1" })]]);
+    },
+  );
+
+  test("a journal that cannot be read keeps no daemon from starting", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await mkdir(join(settings.work, "journal", "2020-01.jsonl"), { recursive: true, mode: 0o700 });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
   test.each([
