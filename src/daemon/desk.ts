@@ -86,7 +86,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       const server = page.createHttp({
         board,
         metrics: async () => (await metrics?.text()) ?? "",
-        history: (search) => readPast(work, search === "" ? {} : { search }),
+        history: (query, signal) => readPast(work, query, signal),
         actions: await openActions(
           settings,
           () => mailboxNames,

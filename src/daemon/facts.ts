@@ -20,8 +20,12 @@ export function describeDaemon({ queue, inbox }: Settings): DaemonFacts {
 }
 
 /** Newest first. What is damaged in the journal is passed over here: `inlet history` says so. */
-export async function readPast(work: string, query: Partial<HistoryQuery>): Promise<HistoryEntry[]> {
-  return Array.fromAsync(readHistory(work, { ...query, limit: MOST_PAST }, () => {}));
+export async function readPast(
+  work: string,
+  query: Partial<HistoryQuery>,
+  signal?: AbortSignal,
+): Promise<HistoryEntry[]> {
+  return Array.fromAsync(readHistory(work, { limit: MOST_PAST, ...query }, () => {}, signal));
 }
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {

@@ -9,15 +9,15 @@ import type { Board } from "./board.ts";
 import { Events, type Render } from "./events.ts";
 import { readinessOf } from "./health.ts";
 import { renderPage, renderSections, titleOf } from "./page.ts";
-import type { PastTransfer } from "./page-history.ts";
 import type { Visitor } from "./page-transfers.ts";
+import { LONGEST_SEARCH, Past, parsePastQuery, type ReadPast } from "./past.ts";
 
 export interface Desk {
   readonly board: Board;
   /** In Prometheus's text form. */
   metrics(): Promise<string>;
-  /** Newest first; without a search, the newest of all. */
-  history(search: string): Promise<readonly PastTransfer[]>;
+  /** Without a search, the newest of all. */
+  readonly history: ReadPast;
   /** `undefined`: the page is for reading only. */
   readonly actions: Actions | undefined;
   /** Names by which this page may be called, beside addresses, `localhost` and the machine's own name. */
@@ -42,8 +42,8 @@ const HEADERS = {
 /** For machines, which may call us by any name: they say nothing of a sender. */
 const FOR_ANY_HOST: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 const CHANGES: ReadonlySet<string> = new Set(["/sign-in", "/api/actions"]);
-const LONGEST_SEARCH = 200;
 const LONGEST_SAID = 500;
+const BUSY = "Others are searching the history: try again in a moment.";
 
 /** Not listening yet. Closing the server ends every connection. */
 export function createHttp(desk: Desk): Server {
@@ -81,11 +81,20 @@ async function answer(
       "This page is not called by that name: see http.hosts in the configuration.",
     );
   }
+  if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(url)) {
+    return refuse(response, 403, "Another site may link to this page, but not ask for more than that.");
+  }
   await handler(request, response, url);
+}
+
+/** What costs nothing, and tells no program anything: browsers keep the page itself from other sites. */
+function isForAnySite({ pathname, searchParams }: URL): boolean {
+  return FOR_ANY_HOST.has(pathname) || (pathname === "/" && !searchParams.has("search"));
 }
 
 function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
   const { board } = desk;
+  const past = new Past(desk.history);
   const asStatus: Render = () => ({ event: "status", data: board.read() });
   // Without a proof the page is the same for all, and is made once.
   const asPage: Render = () => ({ event: "page", data: describePage(board.read(), reader(desk.actions)) });
@@ -107,7 +116,8 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
       "/",
       async (request, response, url) => {
         const search = (url.searchParams.get("search") ?? "").trim().slice(0, LONGEST_SEARCH);
-        const found = search === "" ? [] : await desk.history(search);
+        const found = search === "" ? [] : await past.ask(request, response, { search });
+        if (found === undefined) return refuse(response, 503, BUSY);
         const { proof, cookie } = actions?.sessions.greet(request) ?? {};
         if (cookie !== undefined) response.setHeader("set-cookie", cookie);
         const said = proof === undefined ? "" : (url.searchParams.get("said") ?? "").slice(0, LONGEST_SAID);
@@ -122,9 +132,12 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
     ["/api/status", (_request, response) => sendJson(response, 200, board.read())],
     [
       "/api/history",
-      async (_request, response, url) => {
-        const search = (url.searchParams.get("search") ?? "").slice(0, LONGEST_SEARCH);
-        sendJson(response, 200, await desk.history(search));
+      async (request, response, url) => {
+        const query = parsePastQuery(url.searchParams, Date.now());
+        if (typeof query === "string") return sendJson(response, 400, { error: query });
+        const found = await past.ask(request, response, query);
+        if (found === undefined) sendJson(response, 503, { error: BUSY });
+        else sendJson(response, 200, found);
       },
     ],
     [

@@ -29,6 +29,13 @@ describe("the API", () => {
     const found = await read(`${url}api/history?search=ANNA`);
     expect(found.json).toMatchObject([{ trackingId: "t1", state: "delivered" }]);
     expect((await read(`${url}api/history?search=nobody`)).json).toEqual([]);
+    const newest = await read(`${url}api/history?since=1h&state=delivered&limit=1`);
+    expect(newest.json).toMatchObject([{ trackingId: "t1" }]);
+    expect((await read(`${url}api/history?state=quarantined`)).json).toEqual([]);
+    for (const wrong of ["limit=0", "limit=x", "since=soon", "state=lost", "sender=anna"]) {
+      const refused = await read(`${url}api/history?${wrong}`);
+      expect([refused.status, refused.json]).toEqual([400, { error: expect.any(String) }]);
+    }
   });
 
   test("is alive from the start, and ready when it can work", async () => {
@@ -109,6 +116,16 @@ describe("strangers", () => {
     for (const path of ["/nothing", "/../../etc/passwd", "//x", "/assets/page.css", "/%2e%2e/x"]) {
       expect((await read(`http://127.0.0.1:${port}${path}`)).status).toBe(404);
     }
+  });
+
+  test("cannot have the browser of somebody else ask for anything but the page itself", async () => {
+    const { url } = await start({});
+    const askAcross = async (path: string) =>
+      (await read(url + path, { "sec-fetch-site": "cross-site" })).status;
+    for (const path of ["?search=x", "api/history", "api/status", "api/events", "page.js"]) {
+      expect([path, await askAcross(path)]).toEqual([path, 403]);
+    }
+    for (const path of ["", "healthz", "metrics"]) expect(await askAcross(path)).toBe(200);
   });
 
   test("I4 no leaks: nothing secret stands in any answer", async () => {

@@ -1,0 +1,94 @@
+/** The page over HTTP as strangers may use it to do harm: what they ask for is bounded. */
+import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { createHttp } from "../../../src/observe/http.ts";
+import type { ReadPast } from "../../../src/observe/past.ts";
+
+const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
+
+test("the journal is searched for one at a time, and no longer than somebody waits for it", async () => {
+  const searches = makeSearches();
+  const url = await serve(searches.read);
+  const visitors = Array.from({ length: 20 }, () => new AbortController());
+  const answers = visitors.map(({ signal }, at) =>
+    fetch(`${url}${at % 2 === 0 ? "?" : "api/history?"}search=x`, { signal }).then(
+      ({ status }) => status,
+      () => "left",
+    ),
+  );
+  // Most are sent away at once, and those that wait a little, while the first one is answered.
+  await expect.poll(() => settledOf(answers)).toEqual(Array(19).fill(503));
+  expect(searches.begun()).toBe(1);
+  for (const visitor of visitors) visitor.abort();
+  await expect.poll(() => searches.running()).toBe(0);
+});
+
+test("those who come while one is searching have their turn one after the other", async () => {
+  const searches = makeSearches();
+  const url = await serve(searches.read);
+  const answers = Array.from({ length: 5 }, () => fetch(`${url}api/history?search=x`));
+  await expect.poll(() => searches.running()).toBe(1);
+  searches.finish();
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(5).fill(200));
+  expect([searches.begun(), searches.most()]).toEqual([5, 1]);
+});
+
+test("a search ends with its connection, also where it was not the first request on it", async () => {
+  const searches = makeSearches();
+  const { port, hostname } = new URL(await serve(searches.read));
+  const socket = connect(Number(port), hostname);
+  await once(socket, "connect");
+  const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+  socket.write(`${ask("/api/events")}${ask("/api/history")}`);
+  await expect.poll(() => searches.running()).toBe(1);
+  socket.destroy();
+  await expect.poll(() => searches.running()).toBe(0);
+});
+
+/** Searches that take until they are finished, or nobody waits for them. */
+function makeSearches() {
+  let begun = 0;
+  let running = 0;
+  let most = 0;
+  const finished = Promise.withResolvers<void>();
+  const read: ReadPast = async (_query, signal) => {
+    begun++;
+    running++;
+    most = Math.max(most, running);
+    const left = new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal)));
+    await Promise.race([finished.promise, left])
+      .then(() => setImmediate())
+      .finally(() => running--);
+    return [];
+  };
+  return {
+    read,
+    begun: () => begun,
+    most: () => most,
+    running: () => running,
+    finish: () => finished.resolve(),
+  };
+}
+
+async function settledOf(answers: readonly Promise<number | string>[]): Promise<unknown[]> {
+  const open = Symbol("open");
+  const states = await Promise.all(answers.map((it) => Promise.race([it, Promise.resolve(open)])));
+  return states.filter((it) => it !== open);
+}
+
+async function serve(history: ReadPast): Promise<string> {
+  const board = new Board(FACTS, [], systemClock);
+  const desk = { board, metrics: async () => "", history, actions: undefined, hosts: [] };
+  const server = createHttp({ ...desk, stuck: () => undefined });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
