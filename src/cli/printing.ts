@@ -1,5 +1,6 @@
 /** Data on standard output: a table for people, tab-separated lines for pipes, JSON where asked for. */
 import { stripVTControlCharacters, styleText } from "node:util";
+import { escapeJson } from "../base/escaping.ts";
 import type { Context } from "./context.ts";
 
 export interface Column<Row> {
@@ -29,12 +30,12 @@ function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], r
   }
   const titles = columns.map((column) => column.title);
   const widths = titles.map((title, at) =>
-    cells.reduce((widest, line) => Math.max(widest, width(line[at] ?? "")), width(title)),
+    cells.reduce((widest, line) => Math.max(widest, widthOf(line[at] ?? "")), widthOf(title)),
   );
   const align = (line: readonly string[]) =>
     line
       .map((cell, at) => {
-        const gap = " ".repeat((widths[at] ?? 0) - width(cell));
+        const gap = " ".repeat((widths[at] ?? 0) - widthOf(cell));
         return columns[at]?.right ? gap + cell : cell + gap;
       })
       .join("  ")
@@ -49,7 +50,7 @@ export function printJson({ stdout }: Context, value: unknown): void {
 
 /** Without any character that could move a cursor, hide or reorder text. */
 export function formatJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnit);
+  return escapeJson(JSON.stringify(value, null, 2));
 }
 
 /** Sentences for the person at the terminal; never data. */
@@ -64,13 +65,8 @@ export function printable(text: string): string {
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
-/** As JSON writes what it must not hold as it is. */
-function escapeUnit(text: string): string {
-  return [...text.split("")].map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
-}
-
 /** Combining marks take no room, wide characters take two. */
-function width(text: string): number {
+export function widthOf(text: string): number {
   let columns = 0;
   for (const character of stripVTControlCharacters(text)) {
     if (/\p{M}/u.test(character)) continue;

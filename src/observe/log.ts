@@ -1,6 +1,6 @@
 /** The log: one JSON object per line for programs, one readable line for people. Messages are constant, facts are fields. */
-import { Writable } from "node:stream";
 import { type Logger, pino } from "pino";
+import { escapeJson } from "../base/escaping.ts";
 import { Secret } from "../base/secret.ts";
 
 export type Log = Logger;
@@ -35,14 +35,9 @@ export function createLog(output: NodeJS.WritableStream & { readonly isTTY?: boo
     redact: { paths: HIDDEN, censor: "[secret]" },
     serializers: { fault: describe },
   };
-  if (output.isTTY !== true) return pino(options, output);
-  const readable = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      output.write(formatLine(chunk.toString()));
-      done();
-    },
-  });
-  return pino(options, readable);
+  // Somebody may look at either in a terminal, and facts are words of strangers.
+  const format = output.isTTY === true ? formatLine : String;
+  return pino(options, { write: (line: string) => void output.write(escapeJson(format(line))) });
 }
 
 function describe(fault: unknown): unknown {
