@@ -1,5 +1,6 @@
 /** The program: arguments → command → exit code. The only place that ends the process. */
 import { CommanderError } from "commander";
+import { escapeJson } from "./base/escaping.ts";
 import type { FaultCode } from "./base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import type { Context, Outcome } from "./cli/context.ts";
@@ -111,13 +112,19 @@ async function run(context: Context, argv: readonly string[]): Promise<keyof typ
     const fault = asFault(error);
     const sentence = argv.includes("--json")
       ? faultAsJson(fault)
-      : `inlet: ${describeFault(fault).split("\n").map(printable).join("\n")}`;
+      : `inlet: ${printableLines(describeFault(fault))}`;
     context.stderr.write(`${sentence}\n`);
-    if (fault.code === "UNEXPECTED" && error instanceof Error) context.stderr.write(`${error.stack}\n`);
+    if (fault.code === "UNEXPECTED" && error instanceof Error) {
+      context.stderr.write(`${printableLines(error.stack ?? "")}\n`);
+    }
     return EXIT_OF_FAULT[fault.code];
   }
 }
 
+function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
 function faultAsJson({ code, verdict, message, advice, retryAfterMs }: Fault): string {
-  return JSON.stringify({ error: { code, verdict, message, advice, retryAfterMs } });
+  return escapeJson(JSON.stringify({ error: { code, verdict, message, advice, retryAfterMs } }));
 }

@@ -17,5 +17,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   board.learn([...(await receipts.unfinished()), ...kept]);
   board.recall(await readDeliveries(work));
   board.handoffs.seen(await peekHandoffs(work, settings.handoff));
-  return board.read();
+  const status = board.read();
+  // This command is no daemon, and nobody is to take its process for one.
+  return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
 }

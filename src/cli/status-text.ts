@@ -9,11 +9,11 @@ type Stream = NodeJS.WriteStream;
 
 const MOST_LISTED = 20;
 
-/** `isLive`: a daemon said it; otherwise it is what stands on the disk. */
-export function formatStatus(status: Status, isLive: boolean, stream: Stream): string {
+/** `instead`: where no daemon said it, why. Every text in it may come from a stranger. */
+export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const nowMs = Date.parse(status.at);
   const parts = [
-    formatHead(status, isLive, stream),
+    formatHead(status, instead, stream),
     section("Trouble", status.troubles, ({ what, message, advice, since }) => [
       `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
       `  ${printable(advice)}`,
@@ -21,7 +21,7 @@ export function formatStatus(status: Status, isLive: boolean, stream: Stream): s
     section("Needs a person", status.attention, (transfer) => formatAttention(transfer, nowMs, stream)),
     section("Being collected", status.inHand, (transfer) => [formatInHand(transfer)]),
     section("Waiting for a turn", status.queued, (transfer) => [formatQueued(transfer, nowMs)]),
-    isLive
+    status.live
       ? section("Mailboxes", status.mailboxes, (mailbox) => [formatMailbox(mailbox, nowMs, stream)])
       : "",
     section("Delivered lately", status.recent.slice(0, 5), ({ at, folder }) => [
@@ -31,11 +31,12 @@ export function formatStatus(status: Status, isLive: boolean, stream: Stream): s
   return parts.filter(Boolean).join("\n\n");
 }
 
-function formatHead({ daemon, troubles, attention }: Status, isLive: boolean, stream: Stream): string {
-  const place = `${printable(daemon.inbox)} on ${daemon.host}`;
-  const who = isLive
-    ? `Inlet ${daemon.program}, process ${daemon.pid}, ${place}`
-    : `No daemon answers; this stands in ${place}.`;
+function formatHead(status: Status, instead: string | undefined, stream: Stream): string {
+  const { live, daemon, troubles, attention } = status;
+  const place = `${printable(daemon.inbox)} on ${printable(daemon.host)}`;
+  const who = live
+    ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}`
+    : `${printable(instead ?? "No daemon answers.")} This stands in ${place}.`;
   if (troubles.length > 0) {
     return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
   }
@@ -43,7 +44,7 @@ function formatHead({ daemon, troubles, attention }: Status, isLive: boolean, st
     const words = `${formatCount(attention.length, "transfer needs", "transfers need")} you`;
     return `${styleText("yellow", words, { stream })}\n${who}`;
   }
-  return isLive ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
+  return live ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
 }
 
 function section<Item>(
@@ -75,7 +76,7 @@ function formatInHand({ trackingId, progress }: TransferStatus): string {
 
 function formatQueued({ trackingId, sender, reason, until }: TransferStatus, nowMs: number): string {
   const again = until === undefined ? "" : `, again ${formatWhen(until, nowMs)}`;
-  return `${printable(trackingId)} from ${printable(sender)}${reason === undefined ? "" : `: ${reason}`}${again}`;
+  return `${printable(trackingId)} from ${printable(sender)}${reason === undefined ? "" : `: ${printable(reason)}`}${again}`;
 }
 
 function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): string {

@@ -7,8 +7,9 @@ import type { Status } from "../model/status.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { askDaemon } from "./daemon-api.ts";
 import { addConfig } from "./options.ts";
-import { printJson, say } from "./printing.ts";
+import { printJson, say, widthOf } from "./printing.ts";
 import { peekStatus } from "./status-peek.ts";
+import { parseHealth, parseStatus } from "./status-shape.ts";
 import { formatStatus } from "./status-text.ts";
 
 interface StatusOptions {
@@ -19,6 +20,7 @@ interface StatusOptions {
 }
 
 const REDRAW_MS = 1_000;
+const NOBODY = "No daemon answers at http.listen.";
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -34,7 +36,7 @@ export function define(command: Command, run: Run): void {
     )
     .addHelpText(
       "after",
-      "\nExit code 0: all is well; 3: a transfer needs a person; 4: a mailbox or the queue cannot be reached.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it tells what stands on the disk; then live is false in JSON.",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -44,16 +46,32 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
   if (options.health !== undefined) return showHealth(context, settings, options.health);
   if (options.watch && context.stdout.isTTY) return watch(context, settings);
-  const { status, isLive } = await readStatus(settings, context.stop);
+  const { status, instead } = await readStatus(settings, context.stop);
   if (options.json) printJson(context, status);
-  else context.stdout.write(`${formatStatus(status, isLive, context.stdout)}\n`);
+  else context.stdout.write(`${formatStatus(status, instead, context.stdout)}\n`);
   return outcomeOf(status);
 }
 
 /** For the health checks of containers: what it prints is shown beside them. */
-async function showHealth(context: Context, settings: Settings, what: "ready" | "alive"): Promise<Outcome> {
-  const answer = await askDaemon(settings.http, what === "ready" ? "/readyz" : "/healthz", context.stop);
-  say(context, answer?.body.trim() ?? "No daemon answers at http.listen.");
+async function showHealth(
+  context: Context,
+  { http, source }: Settings,
+  what: "ready" | "alive",
+): Promise<Outcome> {
+  if (http === undefined) {
+    say(
+      context,
+      `http.listen is false in ${source}: a daemon that has no address cannot be asked how it is.`,
+    );
+    return "failed";
+  }
+  const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
+  const health = answer === undefined ? undefined : parseHealth(answer.body);
+  if (health === undefined) {
+    say(context, answer === undefined ? NOBODY : "What answers at http.listen is no Inlet daemon.");
+    return "failed";
+  }
+  say(context, JSON.stringify(health));
   return answer?.status === 200 ? "fine" : "failed";
 }
 
@@ -61,31 +79,49 @@ async function showHealth(context: Context, settings: Settings, what: "ready" | 
 async function watch(context: Context, settings: Settings): Promise<Outcome> {
   const { stdout, stop } = context;
   while (!stop.aborted) {
-    const { status, isLive } = await readStatus(settings, stop);
+    const { status, instead } = await readStatus(settings, stop);
     if (stop.aborted) break;
-    const lines = formatStatus(status, isLive, stdout)
-      .split("\n")
-      .slice(0, (stdout.rows || 25) - 1);
+    const lines = fitInto(stdout, formatStatus(status, instead, stdout).split("\n"));
     stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
     await pause(REDRAW_MS, undefined, { signal: stop }).catch(() => {});
   }
   return "fine";
 }
 
-async function readStatus(
-  settings: Settings,
-  signal: AbortSignal,
-): Promise<{ readonly status: Status; readonly isLive: boolean }> {
-  const answer = await askDaemon(settings.http, "/api/status", signal);
-  if (answer?.status === 200) {
-    const status = JSON.parse(answer.body) as Status;
-    // Somebody else's daemon may have the address.
-    if (status.daemon?.inbox === settings.inbox) return { status, isLive: true };
-  }
-  return { status: await peekStatus(settings), isLive: false };
+/** As many lines as there is room for: a long one takes several rows. */
+function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]): readonly string[] {
+  let left = (rows || 25) - 1;
+  const end = lines.findIndex((line) => {
+    left -= Math.max(1, Math.ceil(widthOf(line) / (columns || 80)));
+    return left < 0;
+  });
+  return end < 0 ? lines : lines.slice(0, end);
 }
 
-function outcomeOf({ troubles, attention }: Status): Outcome {
+interface Reading {
+  readonly status: Status;
+  /** Where no daemon said it: who answers instead, if anybody. A sentence. */
+  readonly instead: string | undefined;
+}
+
+async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
+  const { http, inbox } = settings;
+  const answer = await askDaemon(http, "/api/status", signal);
+  const status = answer?.status === 200 ? parseStatus(answer.body) : undefined;
+  if (status?.daemon.inbox === inbox) return { status, instead: undefined };
+  return { status: await peekStatus(settings), instead: describeOther(http !== undefined, answer, status) };
+}
+
+function describeOther(isAsked: boolean, answer: unknown, status: Status | undefined): string {
+  if (!isAsked) return "No daemon can be asked, because http.listen is false.";
+  if (answer === undefined) return NOBODY;
+  return status === undefined
+    ? "No daemon answers: something else listens at http.listen."
+    : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
+}
+
+function outcomeOf({ live, troubles, attention }: Status): Outcome {
   if (troubles.some(({ code }) => code !== "DISK_FULL" && code !== "ARRIVAL_MISSED")) return "unreachable";
-  return attention.length > 0 || troubles.length > 0 ? "attention" : "fine";
+  if (attention.length > 0 || troubles.length > 0) return "attention";
+  return live ? "fine" : "unreachable";
 }

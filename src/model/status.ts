@@ -6,7 +6,9 @@ export const STATUS_VERSION = 1;
 export interface Status {
   readonly version: typeof STATUS_VERSION;
   readonly at: string;
-  readonly daemon: DaemonFacts & { readonly startedAt: string };
+  /** A daemon says so. Otherwise it is what stands on the disk, and nobody works on it, or can be asked. */
+  readonly live: boolean;
+  readonly daemon: DaemonFacts;
   /** What is wrong with the whole, not with one transfer: empty when all is well. */
   readonly troubles: readonly Trouble[];
   readonly mailboxes: readonly MailboxStatus[];
@@ -26,7 +28,9 @@ export interface Status {
 export interface DaemonFacts {
   readonly program: string;
   readonly host: string;
-  readonly pid: number;
+  /** The process and when it began: missing where no daemon was asked. */
+  readonly pid?: number | undefined;
+  readonly startedAt?: string | undefined;
   readonly queue: "embedded" | "redis";
   readonly role: "all" | "worker" | "scheduler";
   readonly inbox: string;

@@ -156,18 +156,18 @@ export class Board {
     const nowMs = this.#clock.now();
     const shown = [...this.#entries.values()].flatMap((entry) => show(entry, nowMs));
     const mailboxes = this.#mailboxes.read();
-    const inHand = shown.filter(isInHand);
     const attention = shown.filter((it) => !isInHand(it) && needsPerson(it, nowMs)).toSorted(byExpiry);
     const queued = shown.filter((it) => !isInHand(it) && !needsPerson(it, nowMs)).toSorted(byExpiry);
     return {
       version: STATUS_VERSION,
       at: new Date(nowMs).toISOString(),
+      live: true,
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
       troubles: [...this.#troubles.values(), ...mailboxes.flatMap(({ trouble }) => trouble ?? [])],
       mailboxes,
       counts: this.#count(),
       attention: [...attention, ...this.handoffs.read()].slice(0, MOST_SHOWN),
-      inHand: inHand.slice(0, MOST_SHOWN),
+      inHand: shown.filter(isInHand).slice(0, MOST_SHOWN),
       queued: queued.slice(0, MOST_SHOWN),
       recent: this.#recent,
       load: this.#load.read(nowMs),

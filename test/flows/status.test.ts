@@ -1,5 +1,8 @@
 /** `inlet status`, beside a daemon that runs, and without one. */
-import { describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { install } from "../support/installation.ts";
 import { converse, runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
@@ -24,7 +27,10 @@ describe("inlet status", () => {
     for (const what of [[], ["alive"], ["ready"]]) {
       expect((await runProgram(["status", "--config", config, "--health", ...what])).exitCode).toBe(0);
     }
-    expect((await read()).daemon.pid).toBe(daemon.pid);
+    expect(await read()).toMatchObject({
+      live: true,
+      daemon: { pid: daemon.pid, startedAt: expect.any(String) },
+    });
   });
 
   test("stays with --watch, draws it again, and ends with Ctrl-C", async () => {
@@ -43,7 +49,10 @@ describe("inlet status", () => {
   test("tells what stands on the disk where no daemon answers, and that no health check would pass", async () => {
     const { config } = await setUp();
     const before = await runProgram(["status", "--config", config]);
-    expect([before.exitCode, before.stdout]).toEqual([0, expect.stringContaining("No daemon answers")]);
+    expect([before.exitCode, before.stdout]).toEqual([4, expect.stringContaining("No daemon answers")]);
+    const asJson = await runProgram(["status", "--config", config, "--json"]);
+    const { live, daemon } = JSON.parse(asJson.stdout);
+    expect([asJson.exitCode, live, daemon.pid, daemon.startedAt]).toEqual([4, false, undefined, undefined]);
     await runProgram(["once", "--config", config]);
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
     expect(exitCode).toBe(3);
@@ -53,6 +62,80 @@ describe("inlet status", () => {
     const health = await runProgram(["status", "--config", config, "--health"]);
     expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
   });
+});
+
+describe("whoever else listens at http.listen", () => {
+  const ESCAPES = "\u001b]0;owned\u0007\u009b2J\u202e";
+
+  test.each([
+    ["a page", "text/html", "<!doctype html><title>Hello</title>"],
+    ["half an answer", "application/json", '{"version":1,"at":'],
+    ["something else", "application/json", JSON.stringify({ daemon: { inbox: "INBOX", host: ESCAPES } })],
+  ])("is not taken for a daemon: %s", async (_name, type, body) => {
+    const { config, inbox } = await pretend((response) =>
+      response.writeHead(200, { "content-type": type }).end(body.replace("INBOX", inbox)),
+    );
+    const { exitCode, stdout, stderr } = await runProgram(["status", "--config", config]);
+    expect([exitCode, stderr]).toEqual([4, ""]);
+    expect(stdout).toContain("No daemon answers: something else listens at http.listen.");
+    const health = await runProgram(["status", "--config", config, "--health"]);
+    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("is no Inlet daemon")]);
+  });
+
+  test("cannot fill the memory with an answer that does not end", async () => {
+    let sent = 0;
+    const { config } = await pretend((response) => {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(1024 ** 2, " "))) sent++;
+      };
+      response.on("drain", more);
+      more();
+    });
+    expect((await runProgram(["status", "--config", config])).exitCode).toBe(4);
+    expect(sent).toBeLessThan(200);
+  });
+
+  test("cannot move the terminal of whoever looks", async () => {
+    const { config, inbox } = await pretend((response) => {
+      const daemon = { program: ESCAPES, host: ESCAPES, pid: 1, queue: "embedded", role: "all", inbox };
+      const at = new Date().toISOString();
+      const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
+      const lists = {
+        troubles: [],
+        mailboxes: [],
+        counts: {},
+        attention: [],
+        inHand: [],
+        recent: [],
+        load: [],
+      };
+      const queued = [{ ...transfer, state: "waiting" }];
+      response.end(
+        JSON.stringify({ version: 1, at, daemon: { ...daemon, startedAt: at }, ...lists, queued }),
+      );
+    });
+    const { exitCode, stdout } = await runProgram(["status", "--config", config]);
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining("All is well")]);
+    expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+
+  async function pretend(answer: (response: ServerResponse) => void) {
+    const server = createServer((_request, response) => answer(response));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    });
+    const { port } = server.address() as AddressInfo;
+    return install({}, { http: { listen: `127.0.0.1:${port}` } });
+  }
+});
+
+test("without an address nobody can ask whether a daemon is well, and that is what is said", async () => {
+  const { config } = await install({});
+  const { exitCode, stderr } = await runProgram(["status", "--config", config, "--health"]);
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("http.listen is false")]);
 });
 
 async function setUp() {
