@@ -12,8 +12,11 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       { extends: true, test: { name: "contracts", include: ["test/contracts/**/*.test.ts"] } },
       { extends: true, test: { name: "flows", include: ["test/flows/**/*.test.ts"] } },
-      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"] } },
-      { extends: true, test: { name: "systemd", include: ["test/systemd/**/*.test.ts"] } },
+      { extends: true, test: { name: "image", include: ["test/image/**/*.test.ts"], testTimeout: 300_000 } },
+      {
+        extends: true,
+        test: { name: "systemd", include: ["test/systemd/**/*.test.ts"], testTimeout: 180_000 },
+      },
       {
         extends: true,
         test: {

@@ -42,7 +42,7 @@ test("delivers, tells its health, stops on SIGTERM, and delivers nothing twice a
   await podman.run("stop", "--time", "30", "inlet-third");
   expect(await ended(third)).toBe(0);
   expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
-}, 300_000);
+});
 
 test("is small, without root, and without what only builds it", async () => {
   if (podman === undefined) throw new Error("there is no image");
@@ -75,13 +75,13 @@ test("is small, without root, and without what only builds it", async () => {
     "/opt/inlet",
   ];
   expect(Number.parseInt((await podman.runContainer(...bytes)).stdout, 10)).toBeLessThan(60_000);
-}, 60_000);
+});
 
 test("says what is wrong where there is no configuration", async () => {
   if (podman === undefined) throw new Error("there is no image");
   const { exitCode, stderr } = await podman.runContainer(...HARDENED, "--network", "none", "inlet");
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);
-}, 60_000);
+});
 
 function start(by: Podman, name: string, ...args: readonly string[]) {
   const child = by.startContainer("--name", name, "--network", "host", ...HARDENED, ...args);

@@ -24,8 +24,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 describe("inlet.service", () => {
   test("is ready after a first poll, delivers, says how it stands, and stops in time", async () => {
     const machine = await bootInlet();
-    await machine.run("systemctl", "start", "inlet");
-    expect(await property(machine, "ActiveState")).toBe("active");
+    const [, , start = ""] = blocksOf("systemd");
+    expect(await machine.sh(start)).toContain("Active: active (running)");
     expect(await asked(machine, "received")).toBeGreaterThan(0);
     await waitFor(machine, "t1");
     expect(await machine.run("ls", `${INBOX}/t1`)).toContain("a.txt");
@@ -134,6 +134,29 @@ test("inlet-once.timer runs a round from time to time", async () => {
   await waitFor(machine, "t2");
   await expect.poll(() => property(machine, "Result", "inlet-once")).toBe("success");
   expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+});
+
+test("an update, and going back, lose and repeat nothing; removing it leaves what was delivered", async () => {
+  const machine = await bootInlet();
+  await machine.run("systemctl", "start", "inlet");
+  await waitFor(machine, "t1");
+  const manifest = "/opt/inlet/lib/node_modules/inletd/package.json";
+  const kept = await machine.run("cat", manifest);
+  for (const [text, trackingId] of [
+    [kept.replace(/"version": "[^"]*"/, '"version": "9.9.9"'), "t2"],
+    [kept, "t3"],
+  ] as const) {
+    await machine.write(manifest, text);
+    await machine.run("systemctl", "restart", "inlet");
+    expect(await machine.run("/opt/inlet/bin/inlet", "--version")).toBe(`${JSON.parse(text).version}\n`);
+    await addTransfer(machine, trackingId);
+    await waitFor(machine, trackingId);
+  }
+  expect(await deliveries(machine)).toEqual(["t1", "t2", "t3"]);
+
+  await machine.sh(blockOf("systemd-remove"));
+  expect((await machine.attempt("systemctl", "cat", "inlet")).exitCode).not.toBe(0);
+  expect((await machine.run("ls", INBOX)).trim().split("\n")).toEqual(["t1", "t2", "t3"]);
 });
 
 describe("the units", () => {

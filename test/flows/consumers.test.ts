@@ -1,0 +1,82 @@
+/** The consumers in docs/handoff.md, run on what a daemon has delivered. */
+import { readFileSync } from "node:fs";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { findProgram } from "../support/debian.ts";
+import { install } from "../support/installation.ts";
+import { type Finished, runCommand, runProgram } from "../support/program.ts";
+import { ROOT } from "../support/root.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
+const section = page.slice(page.indexOf("## A whole consumer"), page.indexOf("## Being told"));
+
+const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Finished>][] = [
+  ["the shell", (INBOX, TAKEN) => runCommand("sh", ["-eu", "-c", example("sh")], { env: { INBOX, TAKEN } })],
+  [
+    "Python",
+    async (inbox, taken) => {
+      const python = await findProgram("python3", ["python3-minimal", "libpython3-stdlib"]);
+      return runCommand(python.path, ["-c", example("python"), inbox, taken]);
+    },
+  ],
+];
+
+describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
+  test("takes every finished folder once, and nothing else; which is then collected", async () => {
+    const { inbox, taken, once, simulator } = await setUp();
+    const first = await consume(inbox, taken);
+    expect([first.exitCode, first.stderr]).toEqual([0, ""]);
+    expect(first.stdout.trim().split("\n").toSorted()).toEqual([
+      `took ${join(taken, "t1")}`,
+      `took ${join(taken, "t2")}`,
+    ]);
+    expect(await readdir(join(inbox, ".inlet/quarantine"))).toHaveLength(1);
+    expect((await consume(inbox, taken)).stdout).toBe("");
+    simulator.addTransfer(transferPlan({ trackingId: "t3" }));
+    await once();
+    expect((await consume(inbox, taken)).stdout).toContain("t3");
+    expect((await readdir(taken)).toSorted()).toEqual(["t1", "t2", "t3"]);
+  }, 90_000);
+
+  test("notices what was changed since", async () => {
+    const { inbox, taken } = await setUp();
+    await writeFile(join(inbox, MAILBOX, "anna@supplier.example/t1/a.txt"), "changed");
+    expect((await consume(inbox, taken)).exitCode).toBe(1);
+  }, 90_000);
+});
+
+test("the consumer for PowerShell reads what the manifest holds", async () => {
+  // There is no PowerShell among Debian's packages: only its names can be held against the program.
+  const { inbox } = await setUp();
+  const folder = join(inbox, MAILBOX, "anna@supplier.example/t1");
+  const manifest = JSON.parse(readFileSync(join(folder, "transfer.json"), "utf8"));
+  for (const [, key = ""] of example("powershell").matchAll(/\$transfer\.(\w+)/g))
+    expect(manifest).toHaveProperty(key);
+  for (const [, key = ""] of example("powershell").matchAll(/\$file\.(\w+)/g)) {
+    expect(manifest.files[0]).toHaveProperty(key);
+  }
+}, 60_000);
+
+async function setUp() {
+  const wrong = [{ name: "a.txt", text: "x", csvChecksum: "wrong" } as const];
+  const transfers = [
+    transferPlan({ trackingId: "t1" }),
+    transferPlan({ trackingId: "t2" }),
+    transferPlan({ trackingId: "wrong", files: wrong }),
+  ];
+  const { inbox, folder, config, simulator } = await install({ transfers });
+  const taken = join(folder, "taken");
+  await mkdir(taken);
+  const once = () => runProgram(["once", "--config", config]);
+  await once();
+  return { inbox, taken, simulator, once };
+}
+
+function example(language: string): string {
+  const [, code] = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section) ?? [];
+  if (code === undefined) throw new Error(`docs/handoff.md has no consumer for ${language}`);
+  return code;
+}
