@@ -51,6 +51,10 @@ async function collectOnce(context: Context, options: OnceOptions): Promise<Outc
     );
   }
   if (context.stop.aborted) throw new Fault("STOPPED");
+  const before = unsettled - count("waiting") - count("quarantined");
+  if (before > 0 && !options.json) {
+    say(context, `${before} more not settled, of earlier runs or after their delivery: see inlet status.`);
+  }
   if (failedPolls > 0) return "unreachable";
   return unsettled + count("gone") > 0 ? "attention" : "fine";
 }

@@ -127,6 +127,6 @@ function findPlace(
 }
 
 function nothingFound(wanted: string): Fault {
-  const detail = `there is no ${wanted}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Begin with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
+  const detail = `there is no ${wanted}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Have one made by inlet init, begin with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
   return new Fault("CONFIG_INVALID", { detail });
 }

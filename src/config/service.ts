@@ -70,6 +70,8 @@ function parseBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   }
   if (url.username + url.password !== "") return refuse("must not hold a user or password");
   if (/[?#]/.test(text)) return refuse("must end before any ? or #");
+  if (/\/api\/*$/.test(url.pathname))
+    return refuse(`${shown} ends with /api: give only what stands before it`);
   const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
     return refuse(

@@ -95,6 +95,19 @@ describe("where all is well", () => {
   });
 });
 
+test.each([
+  [["/no/such/program"], "failed", "/no/such/program is no program that can be run"],
+  [["no-such-program"], "failed", "no-such-program is in no folder of PATH"],
+  [["/etc/passwd"], "failed", "/etc/passwd is no program that can be run"],
+  [["true"], "ok", "can be run"],
+])("looks whether the command of the hand-off can be run: %s", async (command, status, detail) => {
+  const { config } = await install(undefined, { handoff: { command } });
+  expect(find((await examine(config)).findings, "configuration", "handoff.command")).toMatchObject({
+    status,
+    detail: expect.stringContaining(detail),
+  });
+});
+
 describe("as root, beside what belongs to others,", () => {
   const [DAEMON, CONSUMER] = [15_000, 16_000];
 

@@ -22,9 +22,14 @@ describe("inlet once", () => {
     const { config } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
+    const said: string[] = [];
     for (let round = 0; round < 2; round++) {
-      expect((await runProgram(["once", "--config", config])).exitCode).toBe(3);
+      const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+      expect(exitCode).toBe(3);
+      said.push(stderr);
     }
+    expect(said[0]).toContain("1 waiting, 0 quarantined, 0 gone.\n");
+    expect(said[1]).toMatch(/1 waiting|1 more not settled/);
     const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);

@@ -1,4 +1,6 @@
 /** The configuration: whether it is valid, what should be mended in it, and whether its secrets can be read. */
+import { access, constants, stat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { Fault } from "../../base/faults.ts";
 import { formatCount } from "../../base/phrases.ts";
@@ -21,6 +23,7 @@ export async function checkConfiguration(
     findings.ok(AREA, "file", describe(settings));
     for (const warning of settings.warnings) findings.warn(AREA, "file", warning);
     await checkSecrets(findings, settings, context.stop);
+    await checkCommand(findings, settings);
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
@@ -57,7 +60,25 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
   }
 }
 
-function secretsOf({ mailboxes, queue }: Settings): SecretSource[] {
+/** The first delivery would find out too late. */
+async function checkCommand(findings: Findings, { handoff }: Settings): Promise<void> {
+  if (handoff.command === undefined) return;
+  const { argv, env } = handoff.command;
+  const [program] = argv;
+  const folders = program.includes("/") ? [""] : (env["PATH"] ?? "").split(delimiter);
+  for (const folder of folders) {
+    const path = join(folder, program);
+    const isProgram = await access(path, constants.X_OK).then(
+      async () => (await stat(path)).isFile(),
+      () => false,
+    );
+    if (isProgram) return findings.ok(AREA, "handoff.command", `${path} can be run`);
+  }
+  const where = program.includes("/") ? "is no program that can be run" : "is in no folder of PATH";
+  findings.fail(AREA, "handoff.command", "usage", `${program} ${where}`);
+}
+
+function secretsOf({ mailboxes, queue, handoff, http }: Settings): SecretSource[] {
   const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
   return [
     ...mailboxes.flatMap(({ service, passwords }) => [
@@ -66,5 +87,7 @@ function secretsOf({ mailboxes, queue }: Settings): SecretSource[] {
       ...passwords.map((rule) => rule.password),
     ]),
     ...redis,
+    handoff.webhook?.secret,
+    http?.token,
   ].filter((source) => source !== undefined);
 }

@@ -39,6 +39,11 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["limits", "{ maxTransferSize: 999999999TiB }", '"999999999TiB" is more than can be counted'],
     ["limits", "{ tranfers: 4 }", "inlet.yaml:4:11: limits.tranfers: unknown key, did you mean transfers?"],
     ["limits", "4", "inlet.yaml:4:1: limits: must be a group of keys"],
+    [
+      "service",
+      "{ baseUrl: https://x.example/api/ }",
+      'service.baseUrl: "https://x.example/api/" ends with /api: give only what stands before it',
+    ],
     ["version", "2", "version: 2 is not 1, all that this Inlet knows: a newer file needs a newer Inlet"],
     [
       "handoff",
