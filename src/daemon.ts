@@ -98,7 +98,7 @@ async function live(
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
-  const { members, receipts, inbox, passwords } = await openPremises(settings, scope, clock.now());
+  const { members, receipts, inbox, passwords } = await openPremises(settings, scope, watch, clock.now());
   const { states: mailboxes, apply: applyMailboxes } = await openMailboxes(
     settings,
     scope,

@@ -52,6 +52,8 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   SECRET_UNREADABLE: "usage",
   RECEIPT_UNREADABLE: "attention",
   INBOX_HELD: "usage",
+  WORK_NOT_OURS: "usage",
+  WORK_LOST: "attention",
   QUEUE_UNREACHABLE: "unreachable",
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",

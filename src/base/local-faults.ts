@@ -48,6 +48,18 @@ export const LOCAL_FAULTS = {
     happened: "Another Inlet holds this inbox",
     advice: "Stop the other one, or give this one an inbox of its own.",
   },
+  WORK_NOT_OURS: {
+    verdict: "fatal",
+    happened: "The work folder is not as Inlet has made it",
+    advice:
+      "Nothing was changed. Run Inlet as the user to whom the folder belongs. Where that is right already, somebody else has put it there: look at it, and at who may write the folder above it.",
+  },
+  WORK_LOST: {
+    verdict: "fatal",
+    happened: "The work folder of this inbox is gone",
+    advice:
+      "Nothing was changed: without its receipts, all that the service still lists would be delivered again. Mount its disk, move it back, or restore it from a backup.",
+  },
   QUEUE_UNREACHABLE: {
     verdict: "retry",
     happened: "The queue's Redis could not be reached",

@@ -137,6 +137,7 @@ function narrate(
     removed: quiet,
     leftInPlace: quiet,
     leftOver: quiet,
+    workExposed: quiet,
     handoffsSeen: quiet,
     handoffsStuck: quiet,
     handoffsGoOn: quiet,

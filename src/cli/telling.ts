@@ -14,6 +14,8 @@ export function tellLog(log: Log): DaemonWatch {
     clientIdMade: (origin, file) =>
       log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
     receiptDamaged: (file, reason) => log.error({ file, reason }, "a receipt cannot be read"),
+    workExposed: (folder) =>
+      log.warn({ folder }, "others can exchange what Inlet works with: put work elsewhere"),
     leftOver: (fault) => log.warn({ fault }, "what is left of a transfer cannot be cleared away"),
     diskFull: (fault) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
     diskHasRoom: (pausedForMs) => log.info(pausedFor(pausedForMs), "there is room on the disk again"),

@@ -188,7 +188,7 @@ export const SCHEMA = {
     work: {
       ...PATH,
       description:
-        "The folder for unfinished transfers, receipts and quarantine, on the same file system as the inbox. Where absent: `.inlet` inside the inbox.",
+        "The folder for unfinished transfers, receipts and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Where others may write the inbox itself, they could put something else in its place: name a folder that stands where only Inlet, or root, may write.",
     },
     state: {
       ...PATH,

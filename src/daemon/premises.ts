@@ -7,22 +7,37 @@ import type { Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";
 import { joinMembers } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
+import { demandWork, findExposed, rememberWork } from "../inbox/work-folder.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { openReceipts } from "../receipts/files.ts";
+import { Places } from "../receipts/places.ts";
 
-/** Throws `INBOX_HELD` where somebody else has the inbox, and what the disk says against it. */
-export async function openPremises(settings: Settings, scope: Scope, nowMs: number) {
+/** Hears what is wrong with the folders. Must not throw. */
+export interface PremisesWatch {
+  /** Who may write this folder can put something else in the place of the work folder, or of what is in it. */
+  workExposed(folder: string): void;
+}
+
+/**
+ * Throws `INBOX_HELD` where somebody else has the inbox, `WORK_NOT_OURS` or `WORK_LOST` where the work folder is not the
+ * one that we had, and what the disk says against it.
+ */
+export async function openPremises(settings: Settings, scope: Scope, watch: PremisesWatch, nowMs: number) {
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
   const tokens = join(state, "tokens");
+  await demandWork(settings);
   await makeFolderDurably(root, handoff.folderMode);
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
+  for (const folder of await findExposed(work)) watch.workExposed(folder);
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs), (lock) => lock.release());
   const members = scope.use(await joinMembers(work), (joined) => joined.leave());
+  const receipts = await openReceipts(work, { alone: isAlone, host: hostname(), nowMs });
+  await rememberWork(settings, new Places(work).newFolder);
   return {
     members,
-    receipts: await openReceipts(work, { alone: isAlone, host: hostname(), nowMs }),
+    receipts,
     inbox: await openInbox(root, work, limits.minFreeBytes, members),
     passwords: await openPasswords(state, nowMs),
   };

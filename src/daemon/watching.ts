@@ -5,13 +5,15 @@ import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import type { LeftOverWatch } from "../mailbox/unfinished.ts";
+import type { PremisesWatch } from "./premises.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
 export type DaemonWatch = CollectTools["watch"] &
   PollTools["watch"] &
   ExpectedTools["watch"] &
   HandoffWatch &
-  LeftOverWatch & {
+  LeftOverWatch &
+  PremisesWatch & {
     /** Intake pauses. Not told again until it was over. */
     diskFull(fault: Fault): void;
     diskHasRoom(pausedForMs: number): void;

@@ -136,7 +136,9 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
-    await rm(settings.work, { recursive: true });
+    // An operator means to begin afresh.
+    for (const folder of [settings.work, join(settings.state, "inboxes")])
+      await rm(folder, { recursive: true });
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)).toMatchObject({
       state: "delivered",

@@ -160,6 +160,7 @@ describe("root, beside a daemon of another user,", () => {
       await rm(place);
       await rename(`${place}.away`, place);
     }
+    for (const tree of [state, join(folder, "inbox")]) await runCommand("chown", ["-R", "0", tree]);
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
   }, 90_000);

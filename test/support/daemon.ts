@@ -82,6 +82,7 @@ export function startDaemon(
     collected: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
     uncollected: ({ trackingId }) => void handed.push(`${trackingId}: uncollected`),
     leftInPlace: ({ trackingId }) => void handed.push(`${trackingId}: left in place`),
+    workExposed: (folder) => void told.push(`exposed: ${folder}`),
     leftOver: (fault) => void told.push(`left over: ${fault.message}`),
     removed: ({ trackingId }, after) => void handed.push(`${trackingId}: removed after ${after}`),
   });

@@ -144,6 +144,7 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     removed: nothing,
     leftInPlace: nothing,
     leftOver: nothing,
+    workExposed: nothing,
     handoffsSeen: nothing,
     handoffsStuck: nothing,
     handoffsGoOn: nothing,

@@ -37,6 +37,7 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "SECRET_UNREADABLE",
   "DISK_REFUSED",
   "DISK_UNREADABLE",
+  "WORK_NOT_OURS",
   "QUEUE_UNSUITABLE",
   "NO_SUCH_ENDPOINT",
 ]);

@@ -2,10 +2,12 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { asFault } from "../../base/faults.ts";
 import { asOwnerOf } from "../../base/ownership.ts";
 import { describeReaders } from "../../config/readers.ts";
 import type { Settings } from "../../config/settings.ts";
 import { tryMaking } from "../../inbox/probe.ts";
+import { demandWork, findExposed } from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
 
 const AREA = "folders";
@@ -27,8 +29,29 @@ export async function checkFolders(findings: Findings, settings: Settings): Prom
     const readers = await describeReaders(state);
     if (readers !== undefined) findings.warn(AREA, "state", readers);
   }
-  if (inbox === undefined || work === undefined || state === undefined) return undefined;
+  const isSound = await checkWork(findings, settings);
+  if (!isSound || inbox === undefined || work === undefined || state === undefined) return undefined;
   return { inbox, work, state };
+}
+
+/** Whether the daemon would start on it; where it is exposed, that is a warning. */
+async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
+  const { work } = settings;
+  try {
+    await asOwnerOf(work, () => demandWork(settings));
+    for (const folder of await findExposed(work)) {
+      findings.warn(
+        AREA,
+        "work",
+        `others may write ${folder}: they can put something else in the place of the work folder, or of what is in it`,
+        `Put work elsewhere on the same file system, or let everybody rename only what is their own: chmod +t ${folder}`,
+      );
+    }
+    return true;
+  } catch (error) {
+    findings.failWith(AREA, "work", asFault(error));
+    return false;
+  }
 }
 
 /** Root may write everywhere: that says little about a daemon that is somebody else. */

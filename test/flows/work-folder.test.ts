@@ -1,0 +1,137 @@
+/** I2 once, I5 no escape: what others do to the work folder, where they may write the folder above it. */
+import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { runDaemon } from "../../src/daemon.ts";
+import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { install } from "../support/installation.ts";
+import { makeFolder, runCommand, runProgram } from "../support/program.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, watchWith } from "../support/settings.ts";
+
+const [DAEMON, CONSUMER] = [15_000, 16_000];
+
+describe("a work folder that somebody else has put there", () => {
+  test.each([
+    ["is a link", async (work: string, away: string) => symlink(away, work), ""],
+    [
+      "is another user's",
+      async (work: string) => {
+        await mkdir(work, { mode: 0o777 });
+        await chown(work, CONSUMER, CONSUMER);
+      },
+      "",
+    ],
+    [
+      "holds a link",
+      async (work: string, _away: string, state: string) => {
+        await mkdir(work, { mode: 0o700 });
+        await symlink(state, join(work, "staging"));
+      },
+      "staging",
+    ],
+    [
+      "holds another user's folder",
+      async (work: string) => {
+        await mkdir(join(work, "staging"), { recursive: true, mode: 0o700 });
+        await chown(join(work, "staging"), CONSUMER, CONSUMER);
+      },
+      "staging",
+    ],
+  ] as const)("and that %s is refused by name, and nothing is changed", async (_what, exchange, named) => {
+    const { config, inbox, state } = await install();
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    const work = join(inbox, ".inlet");
+    const away = join(inbox, ".gone");
+    await rename(work, away);
+    await exchange(work, away, state);
+    const before = await readTree(state);
+    const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(join(work, named))]);
+    expect(stderr).toContain("The work folder is not as Inlet has made it");
+    expect(await readTree(state)).toEqual(before);
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
+    const doctor = await runProgram(["doctor", "--config", config]);
+    expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(join(work, named))]);
+  });
+
+  test("is refused as well by a daemon that is not root", async () => {
+    const { config, folder, inbox } = await install();
+    await chmod(folder, 0o755);
+    await chmod(config, 0o644);
+    await mkdir(join(inbox, ".inlet"), { recursive: true, mode: 0o777 });
+    await chmod(join(inbox, ".inlet"), 0o777);
+    await chown(join(inbox, ".inlet"), CONSUMER, CONSUMER);
+    await chown(inbox, DAEMON, DAEMON);
+    await chown(folder, DAEMON, DAEMON);
+    const who = ["--reuid", String(DAEMON), "--regid", String(DAEMON), "--clear-groups"];
+    const inlet = [process.execPath, join(import.meta.dirname, "../../bin/inlet.cjs"), "once"];
+    const run = () => runCommand("setpriv", [...who, ...inlet, "--config", config]);
+    const { exitCode, stderr } = await run();
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`belongs to user ${CONSUMER}`)]);
+    expect(await readdir(join(inbox, ".inlet"))).toEqual([]);
+    await rm(join(inbox, ".inlet"), { recursive: true });
+    expect((await run()).exitCode).toBe(0);
+  });
+});
+
+describe("a work folder that is gone", () => {
+  test("is not begun afresh: nothing is made, and nothing delivered twice, until a person says so", async () => {
+    const { config, inbox, state } = await install();
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    const [work, away] = [join(inbox, ".inlet"), join(state, "away")];
+    await rename(work, away);
+    const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`${work} is not there`)]);
+    expect(await readdir(inbox)).toEqual([MAILBOX]);
+    expect((await runProgram(["doctor", "--config", config])).stdout).toContain(`${work} is not there`);
+    // Somebody begins another one.
+    await mkdir(work, { mode: 0o700 });
+    const other = await runProgram(["once", "--config", config]);
+    expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining(`${work} is another one`)]);
+    await rm(work, { recursive: true });
+    // A copy is as good as itself.
+    await cp(away, work, { recursive: true });
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
+    await rm(work, { recursive: true });
+    const [, memory = ""] = /remove (\S+)\)/.exec(stderr) ?? [];
+    await rm(memory);
+    expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
+    expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1", "t1-2"]);
+  }, 90_000);
+
+  test("is missed also where the whole inbox is gone, as when its disk is not mounted", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const away = join(await makeFolder(), "away");
+    await rename(settings.inbox, away);
+    const options = { mode: "once", stop: SIGNAL, graceMs: 0, watch: watchWith() } as const;
+    await expect(runDaemon(settings, options)).rejects.toMatchObject({ code: "WORK_LOST" });
+    await expect(stat(settings.inbox)).rejects.toThrow("ENOENT");
+    await rename(away, settings.inbox);
+    expect((await runOnce(settings)).changes).toEqual([]);
+  });
+
+  test("may move elsewhere as a whole, and the daemon goes on", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    await runOnce(settings);
+    const work = join(await makeFolder(), "work");
+    await rename(settings.work, work);
+    expect((await runOnce({ ...settings, work })).changes).toEqual([]);
+  });
+});
+
+test("where others may write the folder above the work folder, that is told at the start", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  await mkdir(settings.inbox);
+  await chmod(settings.inbox, 0o770);
+  const first = startDaemon(settings);
+  await expect.poll(() => first.told).toEqual([`exposed: ${settings.inbox}`]);
+  await first.stop();
+  await chmod(settings.inbox, 0o1770);
+  expect((await runOnce(settings)).told).toEqual([]);
+});
