@@ -7,6 +7,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
+import { mkdirSync } from "node:fs";
 import {
   chmod,
   type FileHandle,
@@ -76,12 +77,30 @@ export async function renameDurably(from: string, to: string): Promise<void> {
   durableStep("rename synced");
 }
 
-/** Makes a folder and those above it, each on the disk before the next. */
+/** Makes a folder and those above it, each on the disk before the next. What the umask forbids others stays forbidden. */
 export async function makeFolderDurably(path: string, mode: number): Promise<void> {
+  await makeFolders(path, (folder) => mkdir(folder, { mode }));
+}
+
+/** The same, but each folder that is made has exactly this mode, for others to use it. */
+export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
+  await makeFolders(path, async (folder) => {
+    // Who may write the folder above could exchange a new one before a chmod gets to it: it is born with its mode. The
+    // umask is the whole process's, so nothing else may run meanwhile.
+    const umask = process.umask(0);
+    try {
+      mkdirSync(folder, { mode });
+    } finally {
+      process.umask(umask);
+    }
+  });
+}
+
+async function makeFolders(path: string, make: (folder: string) => Promise<unknown>): Promise<void> {
   if (await exists(path)) return;
-  await makeFolderDurably(dirname(path), mode);
+  await makeFolders(dirname(path), make);
   try {
-    await mkdir(path, { mode }).catch((error: unknown) => {
+    await make(path).catch((error: unknown) => {
       if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     });
     await syncFolder(dirname(path));

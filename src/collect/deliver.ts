@@ -5,7 +5,7 @@ import {
   durableStep,
   exists,
   faultOfDisk,
-  makeFolderDurably,
+  makeSharedFolderDurably,
   renameDurably,
   setFolderMode,
   syncFile,
@@ -67,7 +67,7 @@ export async function deliver(
   try {
     const free = await freeFolder(inbox.root, folder);
     const target = join(inbox.root, free);
-    await makeFolderDurably(dirname(target), handoff.folderMode);
+    await makeSharedFolderDurably(dirname(target), handoff.folderMode);
     if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
       await record.enter("delivering", { folder: free, verified });
     }

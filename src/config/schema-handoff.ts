@@ -64,7 +64,12 @@ export const HANDOFF = {
   title: "a group of keys",
   properties: {
     fileMode: { ...MODE, default: "0640", description: "Permissions of delivered files." },
-    folderMode: { ...MODE, default: "0750", description: "Permissions of delivered folders." },
+    folderMode: {
+      ...MODE,
+      default: "0750",
+      description:
+        "Permissions of delivered folders and of those above them, up to the inbox, that Inlet makes, whatever the umask.",
+    },
     marker: {
       ...FILE_NAME,
       description:

@@ -1,7 +1,7 @@
 /** The folders that a daemon works in, and what it knows them by. */
 import { hostname } from "node:os";
-import { join } from "node:path";
-import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { dirname, join } from "node:path";
+import { clearTemporaries, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";
@@ -27,7 +27,8 @@ export async function openPremises(settings: Settings, scope: Scope, watch: Prem
   const isAlone = queue === "embedded";
   const tokens = join(state, "tokens");
   await demandWork(settings);
-  await makeFolderDurably(root, handoff.folderMode);
+  await makeFolderDurably(dirname(root), handoff.folderMode);
+  await makeSharedFolderDurably(root, handoff.folderMode);
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   for (const folder of await findExposed(work)) watch.workExposed(folder);

@@ -132,6 +132,43 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(all.map(([name]) => name)).toContain("message.eml");
   });
 
+  test("in folders that others may use as the configuration says, whatever the umask, and only in those that it makes", async () => {
+    expect(process.getuid?.(), "another user takes root").toBe(0);
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)], {
+      handoff: { fileMode: 0o640, folderMode: 0o770, marker: undefined },
+    });
+    const [above, sender] = [join(settings.inbox, MAILBOX), "anna@supplier.example"];
+    const modeOf = async (folder: string) => (await stat(folder)).mode & 0o7777;
+    await runOnce(settings);
+    for (const folder of [settings.inbox, above, join(above, sender), join(above, sender, "t1")]) {
+      expect([folder, await modeOf(folder)]).toEqual([folder, 0o770]);
+    }
+    expect([await modeOf(settings.work), await modeOf(settings.state)]).toEqual([0o700, 0o700]);
+    expect(process.umask()).toBe(0o022);
+
+    // A consumer of the group moves it away, as it is meant to.
+    const parent = join(settings.inbox, "..");
+    await chmod(parent, 0o755);
+    for (const folder of [settings.inbox, above, join(above, sender), join(above, sender, "t1")]) {
+      await chown(folder, 0, GROUP);
+    }
+    const who = ["--reuid", "16000", "--regid", String(GROUP), "--clear-groups", "mv"];
+    await mkdir(join(settings.inbox, "taken"), { mode: 0o770 });
+    await chown(join(settings.inbox, "taken"), 16_000, GROUP);
+    const move = [...who, join(above, sender, "t1"), join(settings.inbox, "taken")];
+    expect(await runCommand("setpriv", move)).toMatchObject({ exitCode: 0, stderr: "" });
+
+    // What an administrator has made keeps its mode, and what it hands on.
+    await rm(join(above, sender), { recursive: true });
+    await chmod(above, 0o2750);
+    for (const folder of [settings.work, join(settings.state, "inboxes")])
+      await rm(folder, { recursive: true });
+    await runOnce(settings);
+    expect([await modeOf(above), await modeOf(join(above, sender))]).toEqual([0o2750, 0o2770]);
+    expect(await modeOf(join(above, sender, "t1"))).toBe(0o770);
+  });
+
   test("beside what is already there, never over it", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
