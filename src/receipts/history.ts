@@ -10,6 +10,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
+import { MOST_LINE_BYTES } from "./journal.ts";
 import { readLines } from "./lines.ts";
 import { Places } from "./places.ts";
 
@@ -44,9 +45,6 @@ export interface HistoryEntry {
 
 /** Hears how many lines of a file are damaged; they are passed over. */
 export type OnDamagedLines = (path: string, lines: number) => void;
-
-/** Longer than any line of ours. */
-const MOST_LINE_BYTES = 64 * 1024;
 
 /** `2026-03.jsonl`, or `2026-03.HOST.jsonl` where several hosts write. */
 const FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;

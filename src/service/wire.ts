@@ -1,6 +1,5 @@
 /** The service's JSON → the model. The only file that knows how the service spells its fields. */
 import * as v from "valibot";
-import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import {
   type ListedTransfer,
@@ -10,6 +9,7 @@ import {
   type TransferInformation,
   type TransferState,
 } from "../model/transfer.ts";
+import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
 import type {
   ApiVersion,
   LanguagePack,
@@ -21,16 +21,17 @@ import type {
   VerificationToken,
 } from "./port.ts";
 
-const Id = v.pipe(v.string(), v.nonEmpty());
+/** What ends in receipts, in lines of the journal and in the environment of commands. */
+const Short = v.pipe(v.string(), v.maxLength(1_000));
+const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed as it is: nothing in it may move a cursor. */
 const Plain = v.pipe(v.string(), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty say the same. */
-const Text = v.pipe(
-  v.nullish(v.string(), ""),
-  v.transform((text) => (text.trim() === "" ? undefined : text)),
-);
+const orNothing = v.transform((text: string) => (text.trim() === "" ? undefined : text));
+const Text = v.pipe(v.nullish(v.string(), ""), orNothing);
+const ShortText = v.pipe(v.nullish(Short, ""), orNothing);
 
 /** An unreadable or missing date is not worth losing an entry for. */
 const Time = v.pipe(
@@ -52,7 +53,7 @@ const State = v.pipe(
 const Recipients = v.nullish(
   v.array(
     v.pipe(
-      v.object({ mail: v.nullish(v.string(), ""), id: Text, downloadUrl: Text }),
+      v.object({ mail: v.nullish(v.string(), ""), id: ShortText, downloadUrl: Text }),
       v.transform(
         ({ mail, id, downloadUrl }): Recipient => ({
           mail,
@@ -79,7 +80,7 @@ const Listed = v.pipe(
   v.object({
     trackingId: Id,
     status: v.nullish(
-      v.object({ sender: v.nullish(v.object({ email: Text })), recipients: Recipients, state: State }),
+      v.object({ sender: v.nullish(v.object({ email: ShortText })), recipients: Recipients, state: State }),
     ),
     transfer: v.nullish(
       v.object({
@@ -183,8 +184,6 @@ const Status = v.pipe(
   v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
 );
 
-type Decoder<Value> = (answer: unknown, what: string) => Value;
-
 export const decodeListed: Decoder<Page<ListedTransfer>> = decodePage(Listed);
 export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
 export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
@@ -202,46 +201,3 @@ export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData
   v.object({ clientId: Plain }),
 );
 export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) => check(Status, answer, what);
-
-const MOST_ENTRIES_PER_PAGE = 1_000;
-
-type Schema<Output> = v.GenericSchema<unknown, Output>;
-
-/** Every success but the server status is wrapped: `{ data, meta }`. */
-function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
-  const envelope = v.object({ data: schema });
-  return (answer, what) => check(envelope, answer, what).data;
-}
-
-/** A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer. */
-function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
-  const decodeList = decodeData(v.array(v.unknown()));
-  return (answer, what) => {
-    const list = decodeList(answer, what);
-    if (list.length > MOST_ENTRIES_PER_PAGE) {
-      throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
-    }
-    const entries: Entry[] = [];
-    const rejected: Fault[] = [];
-    for (const [at, raw] of list.entries()) {
-      const result = v.safeParse(schema, raw);
-      if (result.success) entries.push(result.output);
-      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));
-    }
-    return { entries, rejected };
-  };
-}
-
-function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  throw mismatch(result.issues, what);
-}
-
-/** Names where and what was expected; what came instead may be a secret and is never repeated. */
-function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string): Fault {
-  const [first] = issues;
-  const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
-  const expected = first?.expected ?? first?.type ?? "something else";
-  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}` });
-}

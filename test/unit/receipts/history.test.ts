@@ -28,6 +28,17 @@ describe("history", () => {
     expect(await ids(work)).toEqual(["t3", "t2", "t1"]);
   });
 
+  test("tells also of a transfer whose receipt holds more than a line can", async () => {
+    const work = await makeWork();
+    for (const [at, text] of ["x", "\u0001", "👍"].entries()) {
+      const sender = text.repeat(70_000);
+      await note(work, `t${at}`, "discovered", `2026-03-01T08:00:0${at}`, undefined, { sender });
+    }
+    const { entries, damaged } = await read(work);
+    expect([entries.map(({ trackingId }) => trackingId), damaged]).toEqual([["t2", "t1", "t0"], []]);
+    expect(entries.map(({ sender }) => sender.length)).toEqual([1_001, 1_001, 1_001]);
+  });
+
   test("passes over lines that a crash made the journal repeat", async () => {
     const work = await makeWork();
     await deliver(work, "t1", "2026-03-01T08:00:00");

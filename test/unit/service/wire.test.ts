@@ -77,6 +77,23 @@ describe("what the service sends becomes the model", () => {
     ]);
   });
 
+  test("an entry whose sender or ids are longer than any address is rejected, and says what is too long", () => {
+    const long = "x".repeat(1_001);
+    const data = [
+      { ...ENTRY, status: { ...ENTRY.status, sender: { email: long } } },
+      { ...ENTRY, trackingId: long },
+      { ...ENTRY, status: { ...ENTRY.status, recipients: [{ mail: "me@here.example", id: long }] } },
+      { ...ENTRY, status: { ...ENTRY.status, sender: { email: long.slice(1) } } },
+    ];
+    const { entries, rejected } = wire.decodeListed({ data }, "the list");
+    expect(entries).toHaveLength(1);
+    expect(rejected.map(({ message }) => message.split(": ").slice(1).join(": "))).toEqual([
+      "the list, entry 1: status.sender.email should be at most 1000 characters long",
+      "the list, entry 2: trackingId should be at most 1000 characters long",
+      "the list, entry 3: status.recipients.0.id should be at most 1000 characters long",
+    ]);
+  });
+
   test("files without a checksum, and never their href", () => {
     const file = { id: "f", fileName: "a.txt", size: 3, checksum: "", href: "/api/x?password=secret" };
     const [decoded] = wire.decodeFiles({ data: [file] }, "the files");

@@ -1,0 +1,52 @@
+/** How an answer of the service is held against a schema: what fits is decoded, what does not is a fault that names it. */
+import * as v from "valibot";
+import { Fault } from "../base/faults.ts";
+import type { Page } from "./port.ts";
+
+export type Decoder<Value> = (answer: unknown, what: string) => Value;
+
+const MOST_ENTRIES_PER_PAGE = 1_000;
+
+type Schema<Output> = v.GenericSchema<unknown, Output>;
+
+/** Every success but the server status is wrapped: `{ data, meta }`. */
+export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
+  const envelope = v.object({ data: schema });
+  return (answer, what) => check(envelope, answer, what).data;
+}
+
+/** A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer. */
+export function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
+  const decodeList = decodeData(v.array(v.unknown()));
+  return (answer, what) => {
+    const list = decodeList(answer, what);
+    if (list.length > MOST_ENTRIES_PER_PAGE) {
+      throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
+    }
+    const entries: Entry[] = [];
+    const rejected: Fault[] = [];
+    for (const [at, raw] of list.entries()) {
+      const result = v.safeParse(schema, raw);
+      if (result.success) entries.push(result.output);
+      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));
+    }
+    return { entries, rejected };
+  };
+}
+
+export function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  throw mismatch(result.issues, what);
+}
+
+/** Names where and what was expected; what came instead may be a secret and is never repeated. */
+function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string): Fault {
+  const [first] = issues;
+  const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
+  const expected =
+    first?.type === "max_length"
+      ? `${first.expected?.replace("<=", "at most ")} characters long`
+      : (first?.expected ?? first?.type ?? "something else");
+  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}` });
+}
