@@ -1,5 +1,5 @@
 /** Names for a transfer's files and folders: safe on every file system, recognisable, and never two the same. */
-import { foldName, markName, markOf, portableName, portableVisibleName } from "./portable.ts";
+import { foldName, markName, markOf, portableName } from "./portable.ts";
 
 interface NamedFile {
   readonly id: string;
@@ -7,7 +7,7 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id. Names that can be used as they are stay so; where several would become one, or one of
+ * A name for each file, by id, and never a hidden one. Names that can be used as they are stay so; where several would become one, or one of
  * the reserved, each carries a mark of its original. The order of the list does not matter. Ids must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
@@ -22,7 +22,7 @@ export function safeNames(files: readonly NamedFile[], reserved: readonly string
 /** One segment of a path: never empty, never hidden, otherwise kept or marked as the name of a file is. */
 export function safeSegment(text: string): string {
   if (text === "") return "_";
-  const portable = portableVisibleName(text);
+  const portable = portableName(text);
   return portable.kept ? portable.text : markName(portable.text, markOf([text], MARKS[0].digits));
 }
 

@@ -11,16 +11,11 @@ export interface PortableName {
   readonly kept: boolean;
 }
 
+/** Never a hidden one: consumers that take `*` would miss it. */
 export function portableName(original: string): PortableName {
   const plain = original.normalize("NFC");
-  const text = replaceForbidden(plain);
+  const text = replaceForbidden(plain).replace(/^\.+/, "_");
   return { text, kept: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
-}
-
-/** Like `portableName`, but never hidden. */
-export function portableVisibleName(original: string): PortableName {
-  const { text, kept } = portableName(original);
-  return text.startsWith(".") ? { text: text.replace(/^\.+/, "_"), kept: false } : { text, kept };
 }
 
 /** `report.pdf` marked `1a2b3c4d` → `report~1a2b3c4d.pdf`, cut where it would be too long. */

@@ -22,7 +22,6 @@ describe("a name that every file system can hold stays as it is", () => {
   for (const name of [
     "report.pdf",
     "no extension",
-    ".hidden",
     "Prüfbericht – final (2).docx",
     "日本語のファイル.txt",
     "100%~1.tar.gz",
@@ -46,8 +45,8 @@ describe("a name that every file system can hold stays as it is", () => {
 
 describe("a name that some file system cannot hold becomes a recognisable one", () => {
   for (const [name, stem, extension = ""] of [
-    ["../../etc/passwd", ".._.._etc_passwd"],
-    ["..\\..\\boot.ini", ".._.._boot", ".ini"],
+    ["../../etc/passwd", "__.._etc_passwd"],
+    ["..\\..\\boot.ini", "__.._boot", ".ini"],
     ["/etc/passwd", "_etc_passwd"],
     ["C:\\Users\\me\\report.pdf", "C__Users_me_report", ".pdf"],
     ["D:notes.txt", "D_notes", ".txt"],
@@ -89,7 +88,11 @@ describe("a name that some file system cannot hold becomes a recognisable one", 
     ["sha256sums", "sha256sums"],
     ["mes\u00adsage.eml", "message", ".eml"],
     ["Message.eml", "Message", ".eml"],
-    [".done", ".done"],
+    [".done", "_done"],
+    [".hidden", "_hidden"],
+    [".env.local", "_env", ".local"],
+    ["../../etc/cron.d/job", "__.._etc_cron.d_job"],
+    ["..hidden.txt", "_hidden", ".txt"],
   ] as const) {
     test(JSON.stringify(name), () => expect(named(name)).toEqual([`${stem}~${mark(name)}${extension}`]));
   }
