@@ -54,6 +54,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   INBOX_HELD: "usage",
   WORK_NOT_OURS: "usage",
   WORK_LOST: "attention",
+  WORK_NEWER: "usage",
   QUEUE_UNREACHABLE: "unreachable",
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",

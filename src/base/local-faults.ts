@@ -60,6 +60,11 @@ export const LOCAL_FAULTS = {
     advice:
       "Nothing was changed: without its receipts, all that the service still lists would be delivered again. Mount its disk, move it back, or restore it from a backup.",
   },
+  WORK_NEWER: {
+    verdict: "fatal",
+    happened: "A newer Inlet has used this inbox",
+    advice: "Nothing was changed. Update this one: it would not understand what the newer one has written.",
+  },
   QUEUE_UNREACHABLE: {
     verdict: "retry",
     happened: "The queue's Redis could not be reached",

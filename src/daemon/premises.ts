@@ -8,6 +8,7 @@ import { lockInbox } from "../inbox/lock.ts";
 import { joinMembers } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
 import { demandWork, findExposed, rememberWork } from "../inbox/work-folder.ts";
+import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { openReceipts } from "../receipts/files.ts";
 import { Places } from "../receipts/places.ts";
@@ -20,13 +21,14 @@ export interface PremisesWatch {
 
 /**
  * Throws `INBOX_HELD` where somebody else has the inbox, `WORK_NOT_OURS` or `WORK_LOST` where the work folder is not the
- * one that we had, and what the disk says against it.
+ * one that we had, `WORK_NEWER` where a newer program has used it, and what the disk says against it.
  */
 export async function openPremises(settings: Settings, scope: Scope, watch: PremisesWatch, nowMs: number) {
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
   const tokens = join(state, "tokens");
   await demandWork(settings);
+  await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
   await makeSharedFolderDurably(root, handoff.folderMode);
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
@@ -35,7 +37,9 @@ export async function openPremises(settings: Settings, scope: Scope, watch: Prem
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs), (lock) => lock.release());
   const members = scope.use(await joinMembers(work), (joined) => joined.leave());
   const receipts = await openReceipts(work, { alone: isAlone, host: hostname(), nowMs });
-  await rememberWork(settings, new Places(work).newFolder);
+  const { newFolder } = new Places(work);
+  await rememberWork(settings, newFolder);
+  await noteFormat(work, newFolder);
   return {
     members,
     receipts,

@@ -67,6 +67,18 @@ describe("inlet once", () => {
   });
 });
 
+test.each(["run", "once"])("%s leaves an inbox alone that a newer Inlet has used", async (command) => {
+  const { config, inbox } = await install();
+  const work = join(inbox, ".inlet");
+  await runProgram(["once", "--config", config]);
+  expect(await readFile(join(work, "format"), "utf8")).toMatch(/^1 \d+\.\d+\.\d+\n$/);
+  await writeFile(join(work, "format"), "2 7.1.0\n");
+  const before = await readdir(work, { recursive: true });
+  const { exitCode, stderr } = await runProgram([command, "--config", config]);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("is of Inlet 7.1.0, and this is ")]);
+  expect(await readdir(work, { recursive: true })).toEqual(before);
+});
+
 test.each(["run", "once"])("%s says which log levels there are", async (command) => {
   const { config } = await install();
   const { exitCode, stderr } = await runProgram([command, "--config", config, "--log-level", "silly"]);

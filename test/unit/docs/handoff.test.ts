@@ -67,5 +67,8 @@ test("every variable of the command and every key of the webhook is explained", 
 });
 
 function example(language: string): string {
-  return new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page)?.[1] ?? "";
+  return (
+    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page.slice(page.indexOf("## Being told")))?.[1] ??
+    ""
+  );
 }
