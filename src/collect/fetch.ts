@@ -7,7 +7,7 @@ import { type ChecksumVerification, startVerification } from "../model/checksum.
 import type { ServicePort, TransferAccess } from "../service/port.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
 
-/** So many times in a row a download may break off without a byte gained before the transfer has to wait. */
+/** So many times in a row a download may get no further than it was before the transfer has to wait. */
 const MOST_FRUITLESS_TRIES = 3;
 const HASH_CHUNK_BYTES = 1024 * 1024;
 
@@ -96,25 +96,28 @@ async function fetchOnce(
   }
 }
 
-/** Reads until all is there; a connection that breaks is taken up again as long as each try gains something. */
+/**
+ * Reads until all is there. A connection that breaks is taken up again as long as it gets further than ever: to begin
+ * anew gains nothing until it does. Once as many bytes are there as were announced, only their checksum has a say.
+ */
 async function receive(
   context: FetchContext,
   file: PlannedFile,
   part: Part,
   signal: AbortSignal,
 ): Promise<void> {
-  if (part.bytes === file.bytes && file.bytes > 0) return;
   const tag: { etag?: string } = {};
+  let furthest = part.bytes;
   let fruitless = 0;
-  for (;;) {
-    const before = part.bytes;
+  while (part.bytes !== file.bytes || file.bytes === 0) {
     try {
       return await receiveRest(context, file, part, tag, signal);
     } catch (error) {
       if (!isWorthAnotherTry(error)) throw error;
-      if (error.code === "RANGE_REFUSED") await part.startAgain();
-      fruitless = part.bytes > before ? 0 : fruitless + 1;
+      fruitless = part.bytes > furthest ? 0 : fruitless + 1;
+      furthest = Math.max(furthest, part.bytes);
       if (fruitless >= MOST_FRUITLESS_TRIES) throw error;
+      if (error.code === "RANGE_REFUSED") await part.startAgain();
     }
   }
 }

@@ -47,6 +47,29 @@ export async function readAtMost(
   return Buffer.concat(chunks);
 }
 
+/**
+ * A body to the last byte that came. While we hold bytes back, a service may long have sent all of them and close the
+ * connection, which undici takes for a break and drops what nobody has read yet. Where as many bytes came as were
+ * announced, that is the end of the body; where fewer came, the break is thrown after them.
+ */
+export async function* toLastByte(
+  body: Dispatcher.ResponseData["body"],
+  announcedBytes: number | undefined,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let bytes = 0;
+  const counted = (chunk: Uint8Array) => {
+    bytes += chunk.byteLength;
+    return chunk;
+  };
+  try {
+    for await (const chunk of body) yield counted(chunk);
+  } catch (error) {
+    const unread: Uint8Array | null = body.read();
+    if (unread !== null) yield counted(unread);
+    if (bytes !== announcedBytes) throw error;
+  }
+}
+
 export function headerOf(answer: Dispatcher.ResponseData, name: string): string | undefined {
   const value = answer.headers[name];
   return Array.isArray(value) ? value[0] : value;

@@ -4,7 +4,7 @@ import { createGunzip } from "node:zlib";
 import type { Dispatcher } from "undici";
 import { Fault } from "../base/faults.ts";
 import type { Bandwidth } from "./bandwidth.ts";
-import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
+import { encodingOf, headerOf, toLastByte, unknownEncoding } from "./bodies.ts";
 import { type Call, faultOf, type Http } from "./http.ts";
 import { guardPace } from "./pace.ts";
 import type {
@@ -125,8 +125,10 @@ async function open(
     answer.body.destroy();
     throw unknownEncoding(encoding, call.what);
   }
-  const announced = encoding === "gzip" ? undefined : numberOf(headerOf(answer, "content-length"));
-  const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
+  const sentBytes = numberOf(headerOf(answer, "content-length"));
+  const sent = toLastByte(answer.body, sentBytes);
+  const announced = encoding === "gzip" ? undefined : sentBytes;
+  const source = encoding === "gzip" ? pipeline(sent, createGunzip(), () => {}) : sent;
   return {
     offset,
     totalBytes: announced === undefined ? undefined : announced + offset,

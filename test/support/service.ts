@@ -34,7 +34,10 @@ export async function openTestSimulator(
   return simulator;
 }
 
-export function openTestService(simulator: Simulator, options: Partial<ServiceOptions> = {}): ServicePort {
+export function openTestService(
+  simulator: Pick<Simulator, "url" | "clientId">,
+  options: Partial<ServiceOptions> = {},
+): ServicePort {
   const service = openService({
     baseUrl: new URL(simulator.url),
     clientId: new Secret(simulator.clientId),

@@ -1,0 +1,85 @@
+/** A limit holds bytes back for long, and the service, which has sent all of them, closes the connection meanwhile. */
+import { once } from "node:events";
+import { createServer, type OutgoingHttpHeaders } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
+import type { Bandwidth } from "../../src/service/bandwidth.ts";
+import type { Download, ServicePort } from "../../src/service/port.ts";
+import { listen } from "../support/servers.ts";
+import { openTestService, SIGNAL } from "../support/service.ts";
+
+const FIRST = Buffer.alloc(10, "a");
+/** As much as is read ahead: with its last byte, reading stops. */
+const REST = Buffer.alloc(64 * 1024, "b");
+const ALL = Buffer.concat([FIRST, REST]);
+
+const ACCESS = { transferId: "t", password: new Secret("secret") };
+
+const OPENINGS: [string, (service: ServicePort) => Promise<Download>][] = [
+  ["file", (service) => service.openFile(ACCESS, { id: "f", name: "f" }, {}, SIGNAL)],
+  ["ZIP", (service) => service.openZip(ACCESS, {}, SIGNAL)],
+  ["EML", (service) => service.openEml(ACCESS, {}, SIGNAL)],
+];
+
+describe("a service that closes the connection while bytes are held back", () => {
+  test.each(OPENINGS)("has sent a whole %s where as many bytes came as it announced", async (_, open) => {
+    const { service, gate, closed } = await openHasty({ "content-length": ALL.length });
+    const body = buffer((await open(service)).body);
+    await closed;
+    gate.resolve();
+    expect((await body).equals(ALL)).toBe(true);
+  });
+
+  test.each(OPENINGS)("has sent a whole %s where it marked its end", async (_, open) => {
+    const { service, gate, ended } = await openHasty({ "transfer-encoding": "chunked" });
+    const body = buffer((await open(service)).body);
+    await ended;
+    gate.resolve();
+    expect((await body).equals(ALL)).toBe(true);
+  });
+
+  test.each(OPENINGS)(
+    "has broken off a %s where bytes are missing, and those that came count",
+    async (_, open) => {
+      const { service, gate, closed } = await openHasty({ "content-length": ALL.length + 1 });
+      const { body } = await open(service);
+      let bytes = 0;
+      const reading = (async () => {
+        for await (const chunk of body) bytes += chunk.byteLength;
+      })();
+      await closed;
+      gate.resolve();
+      await expect(reading).rejects.toMatchObject({ code: "CONNECTION_LOST" });
+      expect(bytes).toBe(ALL.length);
+    },
+  );
+});
+
+/** Sends the rest once the first bytes are held back, and closes its side; `closed` says that so has the client. */
+async function openHasty(headers: OutgoingHttpHeaders) {
+  const gate = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const server = createServer(async (_, response) => {
+    const { socket } = response;
+    if (socket === null) return;
+    socket.once("close", () => closed.resolve());
+    response.writeHead(200, headers).write(FIRST);
+    await held.promise;
+    response.end(REST);
+    await once(response, "finish");
+    socket.end();
+    ended.resolve();
+  });
+  const bandwidth: Bandwidth = {
+    take(bytes) {
+      held.resolve();
+      return gate.promise.then(() => bytes);
+    },
+  };
+  const url = await listen(server);
+  const service = openTestService({ url, clientId: "client" }, { bandwidth });
+  return { service, gate, ended: ended.promise, closed: closed.promise };
+}

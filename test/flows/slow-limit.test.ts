@@ -1,0 +1,80 @@
+/** Downloads whose connections break or close at their end: they arrive, and nothing is fetched for ever. */
+import { createServer, request } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { expect, test } from "vitest";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { listen } from "../support/servers.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings } from "../support/settings.ts";
+
+const LARGE_BYTES = 200_000;
+
+test.each(["files", "zip"] as const)(
+  "by %s, a limit that is far below what the service sends costs no byte twice, though it closes each connection",
+  async (fetch) => {
+    // Of many sizes, so that their ends come at any place of what is read ahead.
+    const files = Array.from({ length: 12 }, (_, at) => ({
+      name: `f${at}`,
+      generate: { bytes: 2 * 65_536 + at * 6_000 },
+    }));
+    const totalBytes = files.reduce((sum, { generate }) => sum + generate.bytes, 0);
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+    const { url, sent } = await openHastyFront(simulator.url);
+    const settings = await daemonSettings([mailboxSettings({ ...simulator, url }, { fetch })]);
+    const bandwidth = [{ at: undefined, bytesPerSecond: 1_000_000 }];
+    const daemon = startDaemon({ ...settings, limits: { ...settings.limits, bandwidth } });
+    await expect.poll(() => daemon.stateOf("t1"), { timeout: 20_000 }).toBe("delivered");
+    expect(daemon.changes.map(({ state }) => state)).not.toContain("waiting");
+    const downloads = sent.filter(({ path }) => /\/(files\/.+|zip)$/.test(path));
+    expect(downloads.map(({ status }) => status)).toEqual(downloads.map(() => 200));
+    expect(downloads).toHaveLength(fetch === "files" ? files.length : 1);
+    const bytes = downloads.reduce((sum, each) => sum + each.bytes, 0);
+    expect(bytes).toBeLessThan(totalBytes + 64 * 1024);
+  },
+  30_000,
+);
+
+test("a file of which every byte has come is not asked for again, whatever became of its connection", async () => {
+  const simulator = await openSimulatorOfOne();
+  simulator.addFault({ on: "file", times: "always", does: { kind: "omit", headers: ["content-length"] } });
+  const reset = { kind: "reset", afterBytes: LARGE_BYTES } as const;
+  simulator.addFault({ on: "file", times: "always", does: reset });
+  const daemon = await runOnce(await daemonSettings([mailboxSettings(simulator)]));
+  expect(daemon.stateOf("t1")).toBe("delivered");
+  expect(simulator.totals().file).toBe(1);
+});
+
+test("a file that always breaks off, and cannot be taken up where it did, waits after a few tries", async () => {
+  const simulator = await openSimulatorOfOne();
+  simulator.addFault({ on: "file", times: "always", does: { kind: "range", mode: "refuse" } });
+  const reset = { kind: "reset", afterBytes: LARGE_BYTES - 1 } as const;
+  simulator.addFault({ on: "file", times: "always", does: reset });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const daemon = startDaemon(settings, { retryMs: 60_000 });
+  await expect.poll(() => daemon.changes.at(-1)).toMatchObject({ state: "waiting", reason: "retry" });
+  expect(simulator.totals().file).toBeLessThanOrEqual(8);
+});
+
+function openSimulatorOfOne() {
+  const files = [{ name: "large.bin", generate: { bytes: LARGE_BYTES } }];
+  return openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+}
+
+/** Stands before a service, says how many bytes come, and closes its side of a connection once they are sent. */
+async function openHastyFront(service: string) {
+  const sent: { path: string; status: number; bytes: number }[] = [];
+  const server = createServer((message, response) => {
+    const { method = "GET", headers, url: path = "" } = message;
+    const onward = request(new URL(path, service), { method, headers }, async (answer) => {
+      const { "transfer-encoding": _, ...kept } = answer.headers;
+      const [status, body] = [answer.statusCode ?? 502, await buffer(answer)];
+      sent.push({ path, status, bytes: body.length });
+      response.once("finish", () => message.socket.end());
+      response.writeHead(status, { ...kept, connection: "keep-alive", "content-length": body.length });
+      response.end(body);
+    });
+    onward.on("error", () => message.socket.destroy());
+    message.pipe(onward);
+  });
+  return { url: await listen(server), sent };
+}
