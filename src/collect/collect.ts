@@ -84,9 +84,9 @@ async function collect(
   vanished: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const { folder: begun, verified } = record.receipt;
+  const { folder: begun, verified: proven, acknowledgement } = record.receipt;
   if (record.receipt.state === "delivering" && begun !== undefined) {
-    return resumeDelivery(tools, source, record, { folder: begun, verified });
+    return resumeDelivery(tools, source, record, { folder: begun, verified: proven, acknowledgement });
   }
   if (vanished) {
     if (await endIfGone(tools, source, record, signal)) return;
@@ -103,7 +103,8 @@ async function collect(
   if (!record.receipt.released) demandVerification(plan, mailbox.verify);
   signal.throwIfAborted();
   const folder = layoutOf(tools, source, record.receipt, transfer);
-  await deliver(tools, source, record, { folder, verified: verifiedOf(plan) });
+  const verified = verifiedOf(plan);
+  await deliver(tools, source, record, { folder, verified, acknowledgement: plan.acknowledgement });
 }
 
 /** Room first, then the bytes: by the planned way, or, where the ZIP is not what it should be, by single files. */

@@ -52,15 +52,15 @@ async function syncFolders(content: string): Promise<void> {
   }
 }
 
-/** What is delivered: where to, and what its manifest says. */
-type Target = Pick<Receipt, "verified"> & { readonly folder: string };
+/** What is delivered: where to, what its manifest says, and which name in it is free for a consumer. */
+type Target = Required<Pick<Receipt, "verified" | "acknowledgement">> & { readonly folder: string };
 
 /** Receipt `delivering`, one rename, receipt `delivered`. Throws `CLAIM_LOST` where somebody else has the content now. */
 export async function deliver(
   tools: CollectTools,
   source: StagedSource,
   record: Record,
-  { folder, verified }: Target,
+  { folder, ...facts }: Target,
 ): Promise<void> {
   const { inbox, handoff } = tools;
   const content = join(source.stage.folder, CONTENT);
@@ -69,7 +69,7 @@ export async function deliver(
     const target = join(inbox.root, free);
     await makeSharedFolderDurably(dirname(target), handoff.folderMode);
     if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
-      await record.enter("delivering", { folder: free, verified });
+      await record.enter("delivering", { ...facts, folder: free });
     }
     await renameDurably(content, target).catch(async (error: unknown) => {
       const isRename = error instanceof Error && "syscall" in error && error.syscall === "rename";

@@ -35,6 +35,8 @@ export interface Plan {
   readonly content: string;
   /** Where a ZIP is kept until it is unpacked. */
   readonly zip: string;
+  /** The name that was kept free for it. */
+  readonly acknowledgement: string | undefined;
 }
 
 /** Pure. Throws `LIMIT_EXCEEDED`. */
@@ -58,7 +60,8 @@ export function planTransfer(
       detail: `${announced} bytes, and ${limits.maxTransferBytes} are allowed`,
     });
   }
-  const said = [handoff.marker, handoff.acknowledgement].filter((name) => name !== undefined);
+  const { marker, acknowledgement } = handoff;
+  const said = [marker, acknowledgement].filter((name) => name !== undefined);
   const reserved = [MANIFEST, SUMS, MESSAGE, ...said];
   const names = inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
@@ -75,6 +78,7 @@ export function planTransfer(
     neededBytes: way === "zip" ? announced * 2 : announced,
     content: join(staging, CONTENT),
     zip: join(staging, "transfer.zip"),
+    acknowledgement,
   };
 }
 

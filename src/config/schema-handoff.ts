@@ -92,7 +92,7 @@ export const HANDOFF = {
     acknowledgement: {
       ...FILE_NAME,
       description:
-        "The name of a file by which a consumer says, inside the folder, that it has collected it, or `none`. Moving or removing the folder says the same. Counts for folders that are delivered from then on.",
+        "The name of a file by which a consumer says, inside the folder, that it has collected it, or `none`. Moving or removing the folder says the same. Counts for transfers that are begun from then on.",
     },
     expectWithin: {
       ...LONG_DURATION,

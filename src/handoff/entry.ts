@@ -35,7 +35,7 @@ const Shape = v.object({
   /** Tells this delivery from others of the same transfer. */
   deliveringAt: v.string(),
   deliveredAt: v.string(),
-  /** The name that no file of the sender could get. */
+  /** The name that was kept free for it among the files of the sender. */
   acknowledgement: Text,
   command: v.optional(Step),
   webhook: v.optional(Step),
@@ -52,7 +52,7 @@ export type Entry = Readonly<v.InferOutput<typeof Shape>>;
 export type StepState = Readonly<v.InferOutput<typeof Step>>;
 
 export function makeEntry(receipt: Receipt, handoff: Handoff, nowMs: number): Entry {
-  const { mailbox, trackingId, transferId, sender, folder = "", verified, at } = receipt;
+  const { mailbox, trackingId, transferId, sender, folder = "", verified, acknowledgement, at } = receipt;
   const step: StepState = { state: "pending", attempts: 0 };
   return {
     version: ENTRY_VERSION,
@@ -65,7 +65,7 @@ export function makeEntry(receipt: Receipt, handoff: Handoff, nowMs: number): En
     verified,
     deliveringAt: at.delivering ?? "",
     deliveredAt: new Date(nowMs).toISOString(),
-    acknowledgement: handoff.acknowledgement,
+    acknowledgement,
     ...(handoff.command === undefined ? {} : { command: step }),
     ...(handoff.webhook === undefined ? {} : { webhook: step }),
     reported: false,

@@ -85,6 +85,7 @@ function startAgain(receipt: Receipt, released: boolean): Receipt {
     until: undefined,
     folder: undefined,
     verified: undefined,
+    acknowledgement: undefined,
     released,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },
   };

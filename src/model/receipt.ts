@@ -58,6 +58,11 @@ export interface Receipt {
   readonly folder: string | undefined;
   /** What its manifest says: whether every file was proven by a checksum of its sender. Known from `delivering` on. */
   readonly verified?: Verified | undefined;
+  /**
+   * The name by which a consumer acknowledges this delivery: no file in it has it, because it was kept free when their
+   * names were planned, whatever is configured since. Known from `delivering` on; missing where there is none.
+   */
+  readonly acknowledgement?: string | undefined;
   /** An operator vouches for it: limits and checksums do not keep it from being delivered, marked as not verified. */
   readonly released: boolean;
   /** Counts the claims on it: whoever holds a lower one than another has lost it. */

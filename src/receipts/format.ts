@@ -19,6 +19,7 @@ const Shape = v.object({
   passwordInLink: v.boolean(),
   folder: Text,
   verified: v.optional(v.picklist(["all", "none"])),
+  acknowledgement: Text,
   released: v.optional(v.boolean(), false),
   fence: v.number(),
   attempts: v.number(),

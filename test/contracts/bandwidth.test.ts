@@ -127,6 +127,7 @@ async function planFor(service: ServicePort, access: TransferAccess): Promise<Pl
     neededBytes: 0,
     content,
     zip: join(folder, "transfer.zip"),
+    acknowledgement: undefined,
   };
 }
 

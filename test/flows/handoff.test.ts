@@ -239,6 +239,29 @@ describe("a folder is collected", () => {
     expect(existsSync(folder)).toBe(true);
   });
 
+  test("but not by a file of a sender whose name became the acknowledgement while it was fetched", async () => {
+    const files = [{ name: "DONE", generate: { bytes: 100_000 } }];
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+    simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 50 } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const reload = Promise.withResolvers<(next: Settings) => Promise<void>>();
+    const daemon = startDaemon(settings, {
+      async follow(apply) {
+        reload.resolve(apply);
+        return { close: async () => {} };
+      },
+    });
+    await expect.poll(() => simulator.totals().file).toBe(1);
+    const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { collectedMs: 0 } });
+    await (await reload.promise)({ ...settings, handoff });
+    expect(daemon.stateOf("t1")).toBe("collecting");
+    await expect.poll(() => daemon.handed).toEqual(["t1: uncollected"]);
+    const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
+    expect(await readdir(folder)).toContain("DONE");
+    await rm(folder, { recursive: true });
+    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+  });
+
   test("but not when the inbox itself is not there", async () => {
     const { settings } = await prepare(() => ({}), ["t1"], { work: join(await makeFolder(), "work") });
     const daemon = startDaemon(settings);

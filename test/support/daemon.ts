@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
-import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
+import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import type { Receipt } from "../../src/model/receipt.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
@@ -45,12 +45,13 @@ interface TestOptions {
   /** After a first failure. */
   readonly retryMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
+  readonly follow?: NonNullable<DaemonOptions["follow"]>;
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
 export function startDaemon(
   settings: Settings,
-  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {} }: TestOptions = {},
+  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {}, ...rest }: TestOptions = {},
 ): TestDaemon {
   const stop = new AbortController();
   const changes: Receipt[] = [];
@@ -93,7 +94,7 @@ export function startDaemon(
     lockedMs: 200,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
   };
-  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience });
+  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience, ...rest });
   const end = async () => {
     stop.abort();
     await outcome;

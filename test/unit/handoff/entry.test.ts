@@ -16,12 +16,13 @@ const NOW = Date.parse("2026-03-01T08:05:00.000Z");
 const HANDOFF = handoffOf({
   command: ["true"],
   webhook: "https://hooks.example.com/",
-  acknowledgement: "OK",
+  acknowledgement: "CONFIGURED-SINCE",
 });
 const delivering = makeReceipt({
   state: "delivering",
   folder: "m/t1",
   verified: "all",
+  acknowledgement: "OK",
   at: { delivering: "2026-03-01T08:04:00.000Z" },
 });
 const entry = makeEntry(delivering, HANDOFF, NOW);
@@ -30,6 +31,11 @@ describe("a hand-off", () => {
   test("is the same after it was written and read", () => {
     expect(parseEntry(formatEntry(entry))).toEqual(entry);
     expect(entry).toMatchObject({ folder: "m/t1", verified: "all", acknowledgement: "OK", reported: false });
+  });
+
+  test("knows no acknowledgement where no name was kept free for it", () => {
+    const bare = makeEntry({ ...delivering, acknowledgement: undefined }, HANDOFF, NOW);
+    expect(bare.acknowledgement).toBeUndefined();
   });
 
   test.each(["", "{", "[]", '{"version":2}', formatEntry(entry).slice(0, 50)])(
