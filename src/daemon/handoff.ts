@@ -1,4 +1,5 @@
 /** Joins the hand-offs with what they need of the rest of the house. */
+import { uptime } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import { type OpenHandoffs, openHandoffs } from "../handoff/open.ts";
@@ -43,6 +44,7 @@ export function openDaemonHandoffs(
     isAlone,
     owner: isAlone ? ALONE : members.self,
     isGone: async (owner) => isAlone || members.isGone(owner),
+    uptimeMs: () => uptime() * 1_000,
     random: Math.random,
     patience: { ...PATIENCE, ...patience },
   });

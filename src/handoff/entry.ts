@@ -44,7 +44,9 @@ const Shape = v.object({
   collectedAt: Text,
   /** The folder is not the delivered one any more, and is not ours to remove. */
   isForeign: v.optional(v.boolean(), false),
-  /** Its folder is being removed by us, though nobody collected it. */
+  /** When it was first found to be there for as long as it is to be kept: by the clock, and since the machine began. */
+  foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
+  /** Its folder is being removed by us, though nobody collected it: where it is gone, it was us. */
   isRemoving: v.optional(v.boolean(), false),
 });
 
@@ -100,8 +102,13 @@ export function isDelivered(entry: Entry, { state, at }: Receipt): boolean {
 }
 
 /** Whether it is still this delivery that the receipt speaks of. */
-export function isCurrent(entry: Entry, { state, at }: Receipt): boolean {
-  return (state === "delivered" || state === "collected") && at.delivering === entry.deliveringAt;
+export function isCurrent(entry: Entry, receipt: Receipt): boolean {
+  return (receipt.state === "delivered" || receipt.state === "collected") && isLatest(entry, receipt);
+}
+
+/** The same, also where the receipt does not say yet that it was delivered. */
+export function isLatest(entry: Entry, { at }: Receipt): boolean {
+  return at.delivering === entry.deliveringAt;
 }
 
 /** Steps that are neither done nor left out of the configuration since. */

@@ -2,6 +2,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import type { HandoffStep } from "../model/handoff.ts";
+import { isOlder, judgeAge } from "./age.ts";
 import { deliveredOf, type Entry, isCurrent, isDelivered, openSteps } from "./entry.ts";
 import type { HandoffTools } from "./tools.ts";
 
@@ -12,14 +13,19 @@ type Save = (entry: Entry) => Promise<void>;
 
 /** The hand-off as it is after the look; `undefined` where nothing is left to do for it. Safe to be cut short. */
 export async function lookAt(tools: HandoffTools, entry: Entry, save: Save): Promise<Entry | undefined> {
-  if (entry.isRemoving) return finishRemoval(tools, entry);
   const place = await findFolder(tools.inbox, entry);
+  if (entry.isRemoving) {
+    if (place === "unknown") return entry;
+    if (place === "gone") return finishRemoval(tools, entry);
+    // We did not come to it: since then it may have been acknowledged, or is to be kept after all.
+    return lookAt(tools, { ...entry, isRemoving: false }, save);
+  }
   if (entry.collectedAt !== undefined) return endCollected(tools, entry, place);
   if (place === "gone" || place === "acknowledged") {
     const collected = await noteCollected(tools, entry, place === "gone" ? "taken" : "acknowledged");
     return collected === undefined ? entry : endCollected(tools, collected, place);
   }
-  return place === "there" ? judgeAge(tools, entry, save) : entry;
+  return place === "there" ? judgeUncollected(tools, entry, save) : entry;
 }
 
 /** Only that nothing is found counts as gone, and only in the inbox that was there at the start. */
@@ -56,7 +62,7 @@ async function noteCollected(
     await receipts.put({ ...receipt, state: "collected", at }, receipt);
     watch.collected(deliveredOf(entry), how);
   }
-  return { ...entry, collectedAt };
+  return { ...entry, collectedAt, foundOld: undefined };
 }
 
 /** It is over when its steps are, and its folder need not be removed any more. */
@@ -65,30 +71,31 @@ async function endCollected(tools: HandoffTools, entry: Entry, place: Place): Pr
   const steps = openSteps(entry, handoff);
   const isLeft = place === "gone" || entry.isForeign || handoff.keep?.collectedMs === undefined;
   if (isLeft) return steps.length > 0 ? entry : undefined;
-  const isOld = isOlder(tools, entry.collectedAt, handoff.keep?.collectedMs);
-  if (!isOld || place === "unknown" || isPending(entry, steps)) return entry;
+  const { entry: seen, isOver } = judgeAge(tools, entry, entry.collectedAt, handoff.keep?.collectedMs);
+  if (!isOver || place === "unknown" || isPending(seen, steps)) return seen;
   // Whether removed or not ours to remove, there is nothing more to be done about the folder.
-  await remove(tools, entry, "collected");
-  return steps.length > 0 ? { ...entry, isForeign: true } : undefined;
+  await remove(tools, seen, "collected");
+  return steps.length > 0 ? { ...seen, isForeign: true } : undefined;
 }
 
-async function judgeAge(tools: HandoffTools, entry: Entry, save: Save): Promise<Entry | undefined> {
+async function judgeUncollected(tools: HandoffTools, entry: Entry, save: Save): Promise<Entry | undefined> {
   const { receipts, watch, clock } = tools;
   const handoff = tools.handoff();
   const isOverdue = !entry.reported && isOlder(tools, entry.deliveredAt, handoff.expectWithinMs);
-  const isOld = !entry.isForeign && isOlder(tools, entry.deliveredAt, handoff.keep?.uncollectedMs);
-  if (!isOverdue && !isOld) return entry;
+  const keptMs = entry.isForeign ? undefined : handoff.keep?.uncollectedMs;
+  const { entry: seen, isOver } = judgeAge(tools, entry, entry.deliveredAt, keptMs);
+  if (!isOverdue && !isOver) return seen;
   const receipt = await receipts.find(entry);
-  if (receipt === undefined || !isDelivered(entry, receipt)) return entry;
-  const steps = openSteps(entry, handoff);
+  if (receipt === undefined || !isDelivered(seen, receipt)) return seen;
+  const steps = openSteps(seen, handoff);
   // It was delivered once more since: what became of the first folder is nobody's concern.
-  if (!isCurrent(entry, receipt)) return steps.length > 0 ? entry : undefined;
-  const told = { ...entry, reported: entry.reported || isOverdue };
+  if (!isCurrent(seen, receipt)) return steps.length > 0 ? seen : undefined;
+  const told = isOverdue ? { ...seen, reported: true } : seen;
   if (isOverdue) {
     await save(told);
     watch.uncollected(deliveredOf(entry), clock.now() - Date.parse(entry.deliveredAt));
   }
-  if (!isOld || isPending(entry, steps)) return told;
+  if (!isOver || isPending(told, steps)) return told;
   // Without that a crash after the removal would make it look collected.
   const removing = { ...told, isRemoving: true };
   await save(removing);
@@ -125,8 +132,4 @@ async function remove(tools: HandoffTools, entry: Entry, after: keyof typeof WHY
 /** A step that is still tried may need the folder. */
 function isPending(entry: Entry, steps: readonly HandoffStep[]): boolean {
   return steps.some((step) => entry[step]?.state === "pending");
-}
-
-function isOlder({ clock }: HandoffTools, since: string | undefined, thanMs: number | undefined): boolean {
-  return since !== undefined && thanMs !== undefined && clock.now() - Date.parse(since) >= thanMs;
 }

@@ -26,6 +26,8 @@ export interface HandoffTools {
     removeDelivered(delivery: Delivery): Promise<"removed" | "foreign">;
   };
   readonly clock: Clock;
+  /** How long the machine is up: it goes on evenly whatever becomes of the clock, for all processes alike. */
+  readonly uptimeMs: () => number;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: HandoffPatience;

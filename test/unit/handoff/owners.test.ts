@@ -57,6 +57,7 @@ async function prepare() {
       },
       inbox: { root: join(work, "inbox"), isHere: async () => true, removeDelivered: async () => "removed" },
       clock: { now: () => 0 },
+      uptimeMs: () => 0,
       random: () => 0,
       patience: HANDOFF_PATIENCE,
       watch: watchWith(),
