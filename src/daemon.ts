@@ -184,8 +184,9 @@ async function live(
     (watcher) => watcher.close(),
   );
 
-  const orders = { receipts, inbox, passwords, queue, handoffs, clock, watch };
-  const { obey } = scope.use(await startObeying(orders, mailboxes, settings.work), (it) => it.close());
+  const { work } = settings;
+  const orders = { work, members, receipts, inbox, passwords, queue, handoffs, clock, diskFull, watch };
+  const { obey } = scope.use(await startObeying(orders, mailboxes), (it) => it.close());
   desk?.obeyWith(obey);
   await obey();
 

@@ -77,6 +77,17 @@ export async function renameDurably(from: string, to: string): Promise<void> {
   durableStep("rename synced");
 }
 
+/** The same for a file, which takes nobody's place: throws `TARGET_EXISTS`. */
+export async function renameNewDurably(from: string, to: string): Promise<void> {
+  try {
+    await giveNewName(from, to);
+    await syncFolder(dirname(to));
+  } catch (error) {
+    throw faultOfDisk(error, to);
+  }
+  durableStep("rename synced");
+}
+
 /** Makes a folder and those above it, each on the disk before the next. What the umask forbids others stays forbidden. */
 export async function makeFolderDurably(path: string, mode: number): Promise<void> {
   await makeFolders(path, (folder) => mkdir(folder, { mode }));

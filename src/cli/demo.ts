@@ -144,6 +144,7 @@ function narrate(
     missed: quiet,
     reloaded: quiet,
     reloadRefused: quiet,
+    orderFailed: (_order, fault) => tell(context, `✗ ${fault.message}`),
     arrived: quiet,
     pageOpened: (address) => tell(context, `The status page is ${address}\n`),
     pageFailed: (address, reason) => tell(context, `✗ No status page on ${address}: ${reason}`),

@@ -7,7 +7,7 @@ import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Action } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { giveOrder } from "../receipts/orders.ts";
+import { giveOrder, isPending } from "../receipts/orders.ts";
 import { nameOf } from "../receipts/places.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 import { askYesNo, canAsk } from "./asking.ts";
@@ -77,9 +77,10 @@ async function order(
     say(context, "Nothing was changed.");
     return "fine";
   }
-  const wanted = { action, mailbox: receipt.mailbox, trackingId };
+  const { mailbox, fence } = receipt;
+  const wanted = { action, mailbox, trackingId, fence };
   const given = await asOwnerOf(settings.work, () => giveOrder(settings.work, wanted));
-  const isTaken = await untilTaken(given, settings.work, context.stop);
+  const isTaken = await untilTaken(given, settings.work, context.stop, isPending);
   const after = await peekReceipts(settings.work).find(receipt);
   if (options.json) printJson(context, after);
   say(

@@ -104,11 +104,12 @@ async function finish(
   isResumed: boolean,
 ): Promise<void> {
   await handoffs.note(record.receipt, isResumed);
+  // Where it was before an operator vouched for it: nobody looks for it there any more after the receipt.
+  await rm(join(inbox.quarantine, record.key), { recursive: true, force: true });
+  await syncFolder(inbox.quarantine);
   await record.enter("delivered");
   handoffs.begin(record.receipt);
   await stage.clear();
-  // Where it was before an operator vouched for it.
-  await rm(join(inbox.quarantine, record.key), { recursive: true, force: true });
   await passwords.settled(mailbox, record.receipt.trackingId);
 }
 

@@ -30,7 +30,7 @@ export async function openActions(
       const isHandedOver = !(await hasOpenSteps(work, nameOf(order)));
       const objection = objectionTo(order.action, receipt, isHandedOver);
       if (objection !== undefined) return `Nothing was done with ${order.trackingId}: ${objection}.`;
-      await giveOrder(work, order);
+      await giveOrder(work, { ...order, fence: receipt?.fence });
       await obey();
       return `${order.trackingId} is now ${(await find(order))?.state ?? "unknown"}.`;
     },

@@ -5,6 +5,7 @@ import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import type { LeftOverWatch } from "../mailbox/unfinished.ts";
+import type { Order } from "../model/order.ts";
 import type { PremisesWatch } from "./premises.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
@@ -28,6 +29,8 @@ export type DaemonWatch = CollectTools["watch"] &
     reloaded(mailboxes: number, waiting: readonly string[]): void;
     /** They are not valid, or cannot be applied: the old ones stay in force. */
     reloadRefused(fault: Fault): void;
+    /** An order cannot be carried out now; it is tried again and again, and told once. */
+    orderFailed(order: Order, fault: Fault): void;
     /** The status page is there. */
     pageOpened(address: string): void;
     /** It is tried again and again, and told once. */

@@ -1,7 +1,12 @@
-/** Carries out what an operator wants done with one transfer. Doing it twice does the same as once. */
+/**
+ * Carries out what an operator wants done with one transfer. Doing it twice does the same as once, also when it was
+ * settled again between the two: an order names the receipt that it was given for.
+ */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { faultOfDisk, syncFolder } from "../base/durable.ts";
+import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Action, Order } from "../model/order.ts";
@@ -19,6 +24,8 @@ export interface OrderTools {
   readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
+  /** The disk being full: what is discarded needs no room any more. */
+  readonly diskFull: Outage;
   /** Hears of changes, as from collecting. */
   readonly watch: { stateChanged(receipt: Receipt): void };
 }
@@ -47,15 +54,24 @@ export function objectionTo(
   return undefined;
 }
 
-/** False where only another process can do it. Throws what the disk says against it; then it is to be tried again. */
+/**
+ * False where only another process can do it. Throws what the disk or the queue say against it; then it is to be tried
+ * again.
+ */
 export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<boolean> {
   const receipt = await tools.receipts.find(order);
   if (receipt === undefined || objectionTo(order.action, receipt, false) !== undefined) return true;
+  if (isBehind(order, receipt)) return true;
   const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
   if (order.action === "retry" && isDelivered) return tools.handoffs.retry(order);
   if (order.action === "discard") await discard(tools, state, receipt);
   else await beginAgain(tools, state, order, receipt);
   return true;
+}
+
+/** It ended again since the order was given, and what was wanted is done. What is to be discarded is, whatever came between. */
+function isBehind({ action, fence = -1 }: Order, receipt: Receipt): boolean {
+  return action !== "discard" && isFinal(receipt) && fence >= 0 && fence !== receipt.fence;
 }
 
 async function beginAgain(
@@ -91,7 +107,10 @@ function startAgain(receipt: Receipt, released: boolean): Receipt {
   };
 }
 
-/** Whoever works on it loses it: what is claimed from now on is not theirs any more. */
+/**
+ * Whoever works on it loses it: what is claimed from now on is not theirs any more. The receipt comes last: until it
+ * says so, a crash leaves an order to be carried out again, and nothing that nobody would delete any more.
+ */
 async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt): Promise<void> {
   const { receipts, inbox, passwords, clock, watch } = tools;
   const key = receipts.folderName(receipt);
@@ -104,8 +123,19 @@ async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt)
   const message = "An operator discarded it.";
   const gone = { ...previous, state: "gone", reason: DISCARDED, message, until: undefined } as const;
   const discarded: Receipt = { ...gone, at: { ...previous.at, gone: now } };
+  await deleteKept(inbox, key);
+  await passwords.settled(state.mailbox, receipt.trackingId);
   await receipts.put(discarded, previous);
   watch.stateChanged(discarded);
-  await rm(join(inbox.quarantine, key), { recursive: true, force: true });
-  await passwords.settled(state.mailbox, receipt.trackingId);
+  tools.diskFull.isPast(key);
+  inbox.forget(key);
+}
+
+async function deleteKept({ quarantine }: Inbox, key: string): Promise<void> {
+  try {
+    await rm(join(quarantine, key), { recursive: true, force: true });
+    await syncFolder(quarantine);
+  } catch (error) {
+    throw faultOfDisk(error, join(quarantine, key));
+  }
 }

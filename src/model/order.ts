@@ -12,6 +12,11 @@ export interface Order {
   readonly action: Action;
   readonly mailbox: string;
   readonly trackingId: string;
+  /**
+   * Of the receipt as it was when the order was given: with every beginning it is another one, which tells whether the
+   * order was carried out already. Missing in orders of versions that did not know it.
+   */
+  readonly fence?: number | undefined;
 }
 
 /** What to type in a shell: whatever is not plain goes into single quotes. */

@@ -150,6 +150,7 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     handoffsGoOn: nothing,
     reloaded: nothing,
     reloadRefused: nothing,
+    orderFailed: nothing,
     arrived: nothing,
     pageFailed: nothing,
     ...heard,
