@@ -41,8 +41,8 @@ export async function pollMailbox(
     watch.polled(name, listed.size, discovered);
     return true;
   } catch (error) {
-    if (signal.aborted) return false;
     const fault = asFault(error);
+    if (signal.aborted || fault.code === "STOPPED") return false;
     const first = state.failing === undefined;
     state.failing = { sinceMs: state.failing?.sinceMs ?? clock.now(), fault };
     if (fault.code === "DISK_FULL") diskFull.meets(name, fault);

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
 import type { Outage } from "../base/outage.ts";
+import { unlessStopped } from "../base/unless-stopped.ts";
 import { type CollectJob, type Next, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
 import { Places } from "./bullmq-places.ts";
@@ -32,7 +33,7 @@ export interface BullQueue extends JobQueue {
 const EVENTS_KEPT = 100;
 /** Priorities are numbers up to 2²¹: tens of minutes since this day last until 2065. */
 const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
-/** BullMQ waits for Redis when it closes: not for ever. */
+/** BullMQ waits for Redis, also when it closes: after a stop not for ever. */
 const CLOSE_TIMEOUT_MS = 3_000;
 /** A place that is kept for other mailboxes fetches jobs no faster than that. */
 const PUT_OFF_PAUSE_MS = 200;
@@ -51,6 +52,7 @@ export class BullEngine implements BullQueue {
   readonly #schedules: Schedules;
   readonly #places: Places;
   readonly #polling = new Set<string>();
+  /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
   #mailboxes: ReadonlySet<string> = new Set();
@@ -86,22 +88,17 @@ export class BullEngine implements BullQueue {
     const wanted = new Set(polls.map(({ mailbox }) => mailbox));
     this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
     this.#mailboxes = wanted;
-    if (this.#options.role !== "worker") await this.#schedules.set(polls);
+    if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
   }
 
   async add({ key, ...data }: CollectJob): Promise<void> {
     if (this.#closed) return;
-    await this.#collects.add("collect", data, { jobId: key, priority: priorityOf(data.expiresMs) });
+    const options = { jobId: key, priority: priorityOf(data.expiresMs) };
+    await this.#reach(this.#collects.add("collect", data, options));
   }
 
   async hurry(job: CollectJob): Promise<void> {
-    if (this.#closed) return;
-    const { key, ...data } = job;
-    const known = await this.#collects.getJob(key);
-    if (known === undefined || !(await known.isDelayed())) return this.add(job);
-    await known.updateData(data);
-    // Its time may have come at this very moment.
-    await known.promote().catch(() => {});
+    if (!this.#closed) await this.#reach(this.#hurry(job));
   }
 
   async idle(): Promise<void> {
@@ -120,7 +117,7 @@ export class BullEngine implements BullQueue {
   /** Whoever asks does not wait for a Redis that is away. */
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready") return undefined;
-    return this.#collects.getJobCountByTypes("wait", "prioritized");
+    return this.#reach(this.#collects.getJobCountByTypes("wait", "prioritized"));
   }
 
   async close(graceMs: number): Promise<void> {
@@ -150,6 +147,15 @@ export class BullEngine implements BullQueue {
     this.#client.disconnect();
   }
 
+  async #hurry(job: CollectJob): Promise<void> {
+    const { key, ...data } = job;
+    const known = await this.#collects.getJob(key);
+    if (known === undefined || !(await known.isDelayed())) return this.add(job);
+    await known.updateData(data);
+    // Its time may have come at this very moment.
+    await known.promote().catch(() => {});
+  }
+
   #shared() {
     const { redis } = this.#options;
     return { connection: this.#client, prefix: redis.prefix, skipVersionCheck: true };
@@ -161,7 +167,7 @@ export class BullEngine implements BullQueue {
     process: (job: Job<Data>, token: string) => Promise<void>,
   ): void {
     const { lockMs } = this.#options;
-    const worker = new Worker<Data>(name, (job, token = "") => this.#track(process(job, token)), {
+    const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
       ...this.#shared(),
       concurrency,
       lockDuration: lockMs,
@@ -189,7 +195,7 @@ export class BullEngine implements BullQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await handlers.collect({ key: id, ...data }, signal);
+      next = await this.#track(handlers.collect({ key: id, ...data }, signal));
     } finally {
       this.#places.giveBack(run);
     }
@@ -217,16 +223,21 @@ export class BullEngine implements BullQueue {
     if (this.#polling.has(mailbox) || this.#dropped.has(mailbox)) return;
     this.#polling.add(mailbox);
     try {
-      await handlers.poll(mailbox, this.#stopping.signal);
+      await this.#track(handlers.poll(mailbox, this.#stopping.signal));
     } finally {
       this.#polling.delete(mailbox);
     }
   }
 
-  async #track(work: Promise<void>): Promise<void> {
+  /** Throws `STOPPED` where Redis does not answer after a stop: whoever asked is not kept from ending. */
+  #reach<Result>(answer: Promise<Result>): Promise<Result> {
+    return unlessStopped(answer, CLOSE_TIMEOUT_MS, this.#options.signal);
+  }
+
+  async #track<Result>(work: Promise<Result>): Promise<Result> {
     this.#work.add(work);
     try {
-      await work;
+      return await work;
     } finally {
       this.#work.delete(work);
     }

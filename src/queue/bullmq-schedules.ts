@@ -15,16 +15,21 @@ const CHECK_EVERY_MS = 10_000;
 export class Schedules {
   readonly #queue: Queue;
   #wanted: readonly PollSchedule[] = [];
+  /** Redis knows what is wanted, as far as we know. */
+  #isWritten = true;
+  #writing: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(queue: Queue) {
     this.#queue = queue;
   }
 
+  /** Where Redis refuses it, it is tried again until it does not. */
   async set(polls: readonly PollSchedule[]): Promise<void> {
     this.#wanted = polls;
-    await this.#write();
+    this.#isWritten = false;
     this.#timer ??= setInterval(() => void this.#check().catch(() => {}), CHECK_EVERY_MS);
+    await this.#write();
   }
 
   close(): void {
@@ -32,21 +37,31 @@ export class Schedules {
   }
 
   async #check(): Promise<void> {
-    if ((await this.#queue.getJobSchedulersCount()) !== this.#wanted.length) await this.#write();
+    const count = await this.#queue.getJobSchedulersCount();
+    if (!this.#isWritten || count !== this.#wanted.length) await this.#write();
+  }
+
+  /** One after the other: what was wanted before must not be written after what is wanted now. */
+  #write(): Promise<void> {
+    const written = this.#writing.then(() => this.#writeNow());
+    this.#writing = written.catch(() => {});
+    return written;
   }
 
   /** What is right already is left alone: a start does not disturb the rhythm of the others. */
-  async #write(): Promise<void> {
+  async #writeNow(): Promise<void> {
+    const polls = this.#wanted;
     const known = new Map(
       (await this.#queue.getJobSchedulers()).map(({ key, every }) => [key, Number(every)]),
     );
-    const wanted = new Map(this.#wanted.map((poll) => [idOf(poll.mailbox), poll]));
+    const wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
     for (let at = 0; at < missing.length; at += AT_ONCE) {
       const group = missing.slice(at, at + AT_ONCE);
       await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
     }
     for (const id of known.keys()) if (!wanted.has(id)) await this.#queue.removeJobScheduler(id);
+    this.#isWritten = this.#wanted === polls;
   }
 
   /** Its moment may be far away: the first poll is not left to the scheduler. */

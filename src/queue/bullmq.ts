@@ -5,6 +5,7 @@
  * BullMQ runs a job at least once: a worker that was stopped for longer than its lock finds that another has the job.
  * Its signal aborts then; that it cannot deliver any more is the receipts' business.
  */
+import { unlessStopped } from "../base/unless-stopped.ts";
 import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";
 import { BullEngine, type BullOptions, type BullQueue } from "./bullmq-engine.ts";
 
@@ -15,7 +16,7 @@ export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
   reportOutages(client, place, options.outage);
   try {
     await untilReady(client, place, options.patient, options.signal);
-    return new BullEngine(options, client, await inspectRedis(client));
+    return new BullEngine(options, client, await unlessStopped(inspectRedis(client), 0, options.signal));
   } catch (error) {
     client.disconnect();
     throw error;
