@@ -48,7 +48,7 @@ export class Board {
     this.#facts = facts;
     this.#clock = clock;
     this.#startedMs = clock.now();
-    this.#mailboxes = new MailboxBoard(mailboxes, clock);
+    this.#mailboxes = new MailboxBoard(mailboxes, clock, facts.queue === "embedded");
   }
 
   /** Called after every change, which may be thousands of times a second. Returns what ends it. */

@@ -12,6 +12,8 @@ export interface MailboxFacts {
 
 interface Known {
   readonly facts: MailboxFacts;
+  /** Since when it is to be polled. */
+  readonly sinceMs: number;
   lastPollMs?: number;
   lastSuccessMs?: number;
   listed?: number;
@@ -19,20 +21,31 @@ interface Known {
   trouble?: Trouble | undefined;
 }
 
+/** A mailbox whose last poll is older than so many intervals, and so long ago, is not polled any more. */
+const SILENT = { intervals: 5, leastMs: 5 * 60_000 };
+
 export class MailboxBoard {
   readonly #clock: Clock;
+  readonly #isPolledHere: boolean;
   readonly #known: Map<string, Known>;
 
-  constructor(mailboxes: readonly MailboxFacts[], clock: Clock) {
+  /** `isPolledHere`: by this process and no other. */
+  constructor(mailboxes: readonly MailboxFacts[], clock: Clock, isPolledHere: boolean) {
     this.#clock = clock;
-    this.#known = new Map(mailboxes.map((facts) => [facts.name, { facts }]));
+    this.#isPolledHere = isPolledHere;
+    const sinceMs = clock.now();
+    this.#known = new Map(mailboxes.map((facts) => [facts.name, { facts, sinceMs }]));
   }
 
   /** What is known of one that stays is kept. */
   set(mailboxes: readonly MailboxFacts[]): void {
     const before = new Map(this.#known);
     this.#known.clear();
-    for (const facts of mailboxes) this.#known.set(facts.name, { ...before.get(facts.name), facts });
+    for (const facts of mailboxes) {
+      const known = before.get(facts.name);
+      const sinceMs = known === undefined || known.facts.paused ? this.#clock.now() : known.sinceMs;
+      this.#known.set(facts.name, { ...known, facts, sinceMs });
+    }
   }
 
   polled(name: string, listed: number): void {
@@ -70,9 +83,24 @@ export class MailboxBoard {
         nextPoll: paused || lastPollMs === undefined ? undefined : isoOf(lastPollMs + pollMs),
         listed: known.listed,
         tokenValidUntil: isoOf(known.tokenValidUntilMs),
-        trouble: known.trouble,
+        trouble: known.trouble ?? this.#silence(known),
       };
     });
+  }
+
+  /** Whatever the reason is: one that nobody asks after must not look fine. */
+  #silence({ facts, sinceMs, lastPollMs = 0 }: Known): Trouble | undefined {
+    const { name, pollMs, paused } = facts;
+    const lastMs = Math.max(lastPollMs, sinceMs);
+    const mostMs = Math.max(SILENT.intervals * pollMs, SILENT.leastMs);
+    if (paused || !this.#isPolledHere || this.#clock.now() - lastMs <= mostMs) return undefined;
+    return {
+      what: `mailbox ${name}`,
+      since: new Date(lastMs + pollMs).toISOString(),
+      code: "POLL_OVERDUE",
+      message: `It has not been polled since ${new Date(lastMs).toISOString()}, though it should be every ${pollMs / 1000} seconds.`,
+      advice: "Look into the log for what was told last; a restart of the daemon has it polled again.",
+    };
   }
 }
 

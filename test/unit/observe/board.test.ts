@@ -16,6 +16,8 @@ const FACTS = {
   inbox: "/inbox",
 } as const;
 
+const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
+
 describe("the board", () => {
   test("shows transfers where a person looks for them: in hand, waiting for a turn, or needing somebody", () => {
     const { board } = openBoard();
@@ -116,6 +118,30 @@ describe("the board", () => {
     expect(board.read().troubles).toEqual([]);
     expect(board.read().mailboxes[0]).toMatchObject({ listed: 3, lastSuccess: expect.any(String) });
   });
+
+  test("I7 nothing silent: a mailbox that nobody polls any more does not look fine", () => {
+    const { board, pass } = openBoard();
+    board.polled("m", 0);
+    pass(5 * 60_000);
+    expect(board.read().troubles).toEqual([]);
+    pass(1_000);
+    expect(board.read().troubles).toMatchObject([
+      { what: "mailbox m", since: new Date(START_MS + 60_000).toISOString(), code: "POLL_OVERDUE" },
+    ]);
+    board.polled("m", 0);
+    expect(board.read().troubles).toEqual([]);
+  });
+
+  test("a mailbox that is paused is not missed, nor one that other processes may poll", () => {
+    const { board, pass } = openBoard();
+    board.setMailboxes([{ ...ONE, paused: true }]);
+    const shared = openBoard({ queue: "redis" });
+    for (const { pass: passes } of [{ pass }, shared]) passes(24 * HOUR_MS);
+    expect([...board.read().troubles, ...shared.board.read().troubles]).toEqual([]);
+    // Its first poll is due now.
+    board.setMailboxes([ONE]);
+    expect(board.read().troubles).toEqual([]);
+  });
 });
 
 describe("being ready", () => {
@@ -150,10 +176,9 @@ test("every state of a receipt is shown somewhere, or has ended well", () => {
   );
 });
 
-function openBoard() {
+function openBoard(facts: { readonly queue?: "redis" } = {}) {
   let nowMs = START_MS;
-  const mailbox = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
-  const board = new Board(FACTS, [mailbox], { now: () => nowMs });
+  const board = new Board({ ...FACTS, ...facts }, [ONE], { now: () => nowMs });
   return {
     board,
     pass: (ms: number) => {
