@@ -8,25 +8,23 @@ import { asFault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
-import { collectTransfer } from "./collect/collect.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
+import { type Current, createHandlers } from "./daemon/handlers.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
-import { workOn } from "./daemon/hearing.ts";
-import { openMailboxes, sourceOf } from "./daemon/mailboxes.ts";
+import { openMailboxes } from "./daemon/mailboxes.ts";
 import { startObeying } from "./daemon/orders.ts";
 import { openPremises } from "./daemon/premises.ts";
-import { needsRestart } from "./daemon/reload.ts";
+import { applySettings, schedulePolls } from "./daemon/reload.ts";
+import { readUnfinished } from "./daemon/unfinished.ts";
 import type { DaemonWatch } from "./daemon/watching.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
 import { openExpected } from "./mailbox/expected.ts";
-import { pollMailbox } from "./mailbox/poll.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { clearLeftOvers, learnUnfinished, listQuarantined, tellOnce } from "./mailbox/unfinished.ts";
-import { DONE, POLLS_AT_ONCE } from "./model/job.ts";
-import type { Pulse } from "./observe/pulse.ts";
+import { clearLeftOvers, listQuarantined, tellOnce } from "./mailbox/unfinished.ts";
+import { POLLS_AT_ONCE } from "./model/job.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
@@ -99,53 +97,45 @@ async function live(
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
   const { members, receipts, inbox, passwords } = await openPremises(settings, scope, watch, clock.now());
-  const { states: mailboxes, apply: applyMailboxes } = await openMailboxes(
-    settings,
-    scope,
-    clock,
-    watch,
-    stop,
-  );
+  const open = await openMailboxes(settings, scope, clock, watch, stop);
+  const mailboxes = open.states;
   await desk?.open(inbox, scope, watch, stop);
   await clearLeftOvers(inbox, passwords, receipts, mailboxes, watch);
   const expectedTools = { folder: join(settings.work, "expected"), receipts, clock, watch };
-  let expected = await openExpected(expectedTools, settings.mailboxes);
-  scope.use(undefined, () => expected.close());
+  const expected = await openExpected(expectedTools, settings.mailboxes);
+  let now: Current = { expected, limits: settings.limits, handoff: settings.handoff };
+  scope.use(undefined, () => now.expected.close());
+  const learn = async () => {
+    const unfinished = await readUnfinished({ receipts, inbox, diskFull });
+    unfinished.learn(mailboxes);
+    return unfinished.receipts;
+  };
   if (isShared) {
-    const learn = () => learnUnfinished(receipts, mailboxes, () => {}).catch(() => {});
-    scope.use(setInterval(learn, LEARN_EVERY_MS), (timer) => clearInterval(timer));
+    const timer = setInterval(() => void learn().catch(() => {}), LEARN_EVERY_MS);
+    scope.use(timer, () => clearInterval(timer));
   }
   const patience = options.patience?.handoff;
   const surroundings = { members, receipts, inbox, clock, watch, stop, patience };
-  const handoff = () => collect.handoff;
+  const handoff = () => now.handoff;
   const handoffs = await openDaemonHandoffs(settings, { ...surroundings, handoff });
   scope.use(handoffs, (it) => it.close());
   const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
     opened.close(options.graceMs),
   );
 
-  const tellDamaged = tellOnce((...facts) => watch.receiptDamaged(...facts));
-  const listUnfinished = async () => [
-    ...(await learnUnfinished(receipts, mailboxes, () => {})),
-    ...(await listQuarantined(inbox, receipts, tellDamaged)),
-  ];
-  await desk?.attach(queue, scope, listUnfinished, expected.overdue());
-
   diskFull.isPast(START);
   const heard: PollTools["watch"] = {
     ...watch,
     discovered(receipt) {
       watch.discovered(receipt);
-      expected.discovered(receipt);
+      now.expected.discovered(receipt);
     },
   };
   const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull };
-  let collect: CollectTools = {
+  const collect: Omit<CollectTools, keyof Current> = {
     inbox,
     receipts,
     passwords,
-    limits: settings.limits,
-    handoff: settings.handoff,
     handoffs,
     clock,
     random: Math.random,
@@ -153,25 +143,18 @@ async function live(
     diskFull,
     watch,
   };
-  const during: Pulse["during"] = (what, work) => desk?.pulse.during(what, work) ?? work();
-  let failedPolls = 0;
-  const pollByName = async (name: string, signal: AbortSignal) => {
-    const state = mailboxes.get(name);
-    if (state === undefined) return;
-    const beganMs = clock.now();
-    const isGood = await pollMailbox(poll, state, signal);
-    if (isGood) await expected.check(name, beganMs);
-    else failedPolls++;
-    desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
-  };
-  await queue.start({
-    poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
-    async collect(job, signal) {
-      const state = mailboxes.get(job.mailbox);
-      if (state === undefined) return DONE;
-      return during(workOn(job), () => collectTransfer(collect, sourceOf(state), job, signal));
-    },
+  const tellDamaged = tellOnce((...facts) => watch.receiptDamaged(...facts));
+  const listUnfinished = async () => [
+    ...(await learn()),
+    ...(await listQuarantined(inbox, receipts, tellDamaged)),
+  ];
+  await desk?.attach(queue, scope, listUnfinished, async () => {
+    await now.expected.learn();
+    return now.expected.overdue();
   });
+  const current = () => now;
+  const handlers = createHandlers({ current, mailboxes, poll, collect, clock, desk });
+  await queue.start(handlers);
   scope.use(
     watchDropFolder(settings.state, (trackingId) => {
       for (const [name, { undelivered }] of mailboxes) {
@@ -193,32 +176,27 @@ async function live(
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
     watch.ready();
-    await runInParallel(POLLS_AT_ONCE, active, ({ name }) => pollByName(name, stop));
+    await runInParallel(POLLS_AT_ONCE, active, ({ name }) => handlers.poll(name, stop));
     await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
   } else {
-    const schedule = ({ mailboxes: all }: Settings) =>
-      queue.schedule(
-        all.filter(({ paused }) => !paused).map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })),
-      );
     handoffs.start();
-    await schedule(settings);
+    await schedulePolls(queue, settings);
     watch.ready();
-    const follower = await options.follow?.(async (next) => {
-      await applyMailboxes(next.mailboxes);
-      await learnUnfinished(receipts, mailboxes, () => {});
-      await expected.close();
-      expected = await openExpected(expectedTools, next.mailboxes);
-      collect = { ...collect, limits: next.limits, handoff: next.handoff };
-      desk?.mailboxesChanged(next.mailboxes);
-      await schedule(next);
-      watch.reloaded(next.mailboxes.length, needsRestart(settings, next));
-    });
+    const become = (next: Current) => {
+      now = next;
+    };
+    const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
+    const tools = { ...parts, receipts, inbox, diskFull, queue, clock, desk, watch };
+    const follower = await options.follow?.((next) => applySettings(tools, next));
     scope.use(follower, (it) => it?.close());
     await stopped(stop);
   }
   const [unfinished, kept] = await Promise.all([receipts.openNames(), readdir(inbox.quarantine)]);
   const unusable = [...mailboxes.values()].reduce((sum, { complaints }) => sum + complaints.size, 0);
-  return { failedPolls, unsettled: unfinished.length + kept.length + unusable + handoffs.failing() };
+  return {
+    failedPolls: handlers.failedPolls(),
+    unsettled: unfinished.length + kept.length + unusable + handoffs.failing(),
+  };
 }
 
 /** One service for all: where it asks for fewer requests, all of them wait. */

@@ -30,6 +30,11 @@ export class Outage {
     this.#watch.began(fault);
   }
 
+  /** Those who are in it now. */
+  those(): readonly string[] {
+    return [...this.#inIt];
+  }
+
   isPast(who: string): void {
     if (!this.#inIt.delete(who) || this.#inIt.size > 0) return;
     const met = this.#met.size;

@@ -31,7 +31,12 @@ export async function collectTransfer(
 ): Promise<Next> {
   // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
   const found = await tools.receipts.find(job).catch(() => undefined);
-  if (found === undefined || isFinal(found)) return DONE;
+  const isOver = found === undefined || isFinal(found);
+  // One that is paused is left alone, but for what may have appeared in the inbox already. Polls find the rest again.
+  if (isOver || (source.mailbox.paused && found.state !== "delivering")) {
+    hasRoom(tools, job);
+    return DONE;
+  }
   const begins = found.state !== "delivering" && job.occasion !== "vanished";
   const quietMs = quietForMs(source.mailbox.quiet, job.expiresMs, tools.clock.now());
   // What a person wants now is not put off.

@@ -57,7 +57,10 @@ function giveUp(tools: CollectTools, record: Record): Next {
 }
 
 /** The disk is not what keeps this transfer back, now. */
-export function hasRoom({ diskFull, inbox }: CollectTools, { key }: Record): void {
+export function hasRoom(
+  { diskFull, inbox }: Pick<CollectTools, "diskFull" | "inbox">,
+  { key }: { readonly key: string },
+): void {
   diskFull.isPast(key);
   inbox.forget(key);
 }

@@ -5,7 +5,7 @@ import { readVersion } from "../base/version.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Vitals } from "../host/systemd.ts";
 import type { Inbox } from "../inbox/port.ts";
-import type { Expected } from "../mailbox/expected.ts";
+import type { Overdue } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Status } from "../model/status.ts";
@@ -31,15 +31,17 @@ export interface Desk {
   open(inbox: Inbox, scope: Scope, watch: DaemonWatch, stop: AbortSignal): Promise<void>;
   /** A poll is over, and took so long. */
   polled(state: MailboxState, isGood: boolean, seconds: number): void;
-  /** From now on the page knows what is unfinished, and how much waits. `overdue`: what was missed before a restart. */
+  /** From now on the page knows what is unfinished, how much waits, and what has not come. */
   attach(
     queue: JobQueue,
     scope: Scope,
     listUnfinished: () => Promise<readonly Receipt[]>,
-    overdue: ReturnType<Expected["overdue"]>,
+    listOverdue: () => Promise<readonly Overdue[]>,
   ): Promise<void>;
-  /** These are the mailboxes from now on. */
-  mailboxesChanged(mailboxes: Settings["mailboxes"]): void;
+  /** These count from now on, as far as they do without a restart. */
+  settingsChanged(settings: Settings): void;
+  /** These are all that has not come in time. */
+  showOverdue(overdue: readonly Overdue[]): void;
   /** From now on orders that are given through the page are carried out at once, and not only soon. */
   obeyWith(obey: () => Promise<void>): void;
 }
@@ -61,6 +63,16 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
     queueDepth: async () => queue?.depth(),
   };
   const metrics = page && new page.Metrics(mailboxNames, readVersion(), figures, clock);
+  let shown: ReadonlyMap<string, Overdue> = new Map();
+  // Where another process has seen it come, or nobody waits for it any more, nothing is told here.
+  const showOverdue = (overdue: readonly Overdue[]) => {
+    const [before, now] = [shown, new Map(overdue.map((it) => [nameOf(it), it]))];
+    for (const [name, it] of before) if (!now.has(name)) board.arrived(it.mailbox, it.rule.described);
+    for (const [name, { mailbox, rule, dueMs }] of now) {
+      if (before.get(name)?.dueMs !== dueMs) board.missed(mailbox, rule.described, dueMs);
+    }
+    shown = now;
+  };
   return {
     pulse,
     vitals: {
@@ -103,21 +115,22 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       board.tokenValidUntil(state.mailbox.name, state.tokens.validUntilMs);
       metrics?.polled(state.mailbox.name, isGood ? "ok" : "failed", seconds);
     },
-    mailboxesChanged(mailboxes) {
+    settingsChanged({ mailboxes }) {
       mailboxNames = mailboxes.map(({ name }) => name);
       board.setMailboxes(mailboxes);
       metrics?.setMailboxes(mailboxNames);
     },
+    showOverdue,
     obeyWith(given) {
       obey = given;
     },
-    async attach(opened, scope, listUnfinished, overdue) {
+    async attach(opened, scope, listUnfinished, listOverdue) {
       queue = opened;
       const look = async () => {
         board.queued((await opened.depth()) ?? 0);
         board.learn(await listUnfinished());
+        showOverdue(await listOverdue());
       };
-      for (const { mailbox, rule, dueMs } of overdue) board.missed(mailbox, rule.described, dueMs);
       // What cannot be shown now is no reason not to start: it is looked at again.
       board.recall(await readDeliveries(work).catch(() => []));
       await look().catch(() => {});
@@ -133,6 +146,10 @@ function isAttempted({ daemon, mailboxes }: Status): boolean {
   return (
     daemon.queue === "redis" || active.length === 0 || active.some(({ lastPoll }) => lastPoll !== undefined)
   );
+}
+
+function nameOf({ mailbox, rule }: Overdue): string {
+  return JSON.stringify([mailbox, rule.described]);
 }
 
 /** Its code is loaded only where there is one. */

@@ -50,14 +50,6 @@ export function overhear(
       watch.queueBack(lostForMs);
       board.troubleEnded("queue");
     },
-    missed(mailbox, rule, dueMs) {
-      watch.missed(mailbox, rule, dueMs);
-      board.missed(mailbox, rule.described, dueMs);
-    },
-    arrived(mailbox, rule, dueMs) {
-      watch.arrived(mailbox, rule, dueMs);
-      board.arrived(mailbox, rule.described);
-    },
   };
 }
 

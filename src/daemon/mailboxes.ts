@@ -19,8 +19,11 @@ import type { DaemonWatch } from "./watching.ts";
 export interface Mailboxes {
   /** By name. Changes with the settings; whoever works on a transfer keeps what was true when it began. */
   readonly states: ReadonlyMap<string, MailboxState>;
-  /** From now on these are the mailboxes. Throws `SECRET_UNREADABLE`, and then nothing has changed. */
-  apply(mailboxes: readonly MailboxSettings[]): Promise<void>;
+  /**
+   * Makes ready what these mailboxes need; from the moment that the returned is called, they are the mailboxes. Throws
+   * `SECRET_UNREADABLE`. Until the call, nothing has changed.
+   */
+  prepare(mailboxes: readonly MailboxSettings[]): Promise<() => void>;
 }
 
 export async function openMailboxes(
@@ -54,25 +57,28 @@ export async function openMailboxes(
     return opened;
   };
 
-  const apply = async (mailboxes: readonly MailboxSettings[]): Promise<void> => {
+  const prepare: Mailboxes["prepare"] = async (mailboxes) => {
     const found = new Map<MailboxSettings["service"], ServicePort>();
     for (const { service } of mailboxes) {
       if (!found.has(service)) found.set(service, await serviceFor(service));
     }
-    const wanted = new Set(mailboxes.map(({ name }) => name));
-    for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
-    for (const mailbox of mailboxes) {
-      const service = found.get(mailbox.service) as ServicePort;
-      const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, clock);
-      const known = states.get(mailbox.name);
-      const next = new MailboxState(mailbox, service, tokens);
-      if (known?.service === service && known.mailbox.email === mailbox.email) next.inherit(known);
-      states.set(mailbox.name, next);
-    }
+    return () => {
+      const wanted = new Set(mailboxes.map(({ name }) => name));
+      for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
+      for (const mailbox of mailboxes) {
+        const service = found.get(mailbox.service) as ServicePort;
+        const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, clock);
+        const known = states.get(mailbox.name);
+        const next = new MailboxState(mailbox, service, tokens);
+        if (known?.service === service && known.mailbox.email === mailbox.email) next.inherit(known);
+        states.set(mailbox.name, next);
+      }
+    };
   };
 
-  await apply(settings.mailboxes);
-  return { states, apply };
+  const begin = await prepare(settings.mailboxes);
+  begin();
+  return { states, prepare };
 }
 
 /** The same for services that are reached in the same way, as the same client. */

@@ -1,9 +1,79 @@
-/** What of new settings can be applied to a daemon that runs, and what has to wait for a restart. */
+/** New settings for a daemon that runs: what of them can be applied is, all of it or nothing; the rest waits for a restart. */
 import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
+import { type ExpectedTools, openExpected } from "../mailbox/expected.ts";
+import type { MailboxState } from "../mailbox/state.ts";
+import { jobOf } from "../mailbox/tools.ts";
+import type { Receipt } from "../model/receipt.ts";
+import type { JobQueue } from "../queue/port.ts";
+import type { Desk } from "./desk.ts";
+import type { Current } from "./handlers.ts";
+import type { Mailboxes } from "./mailboxes.ts";
+import { readUnfinished, type UnfinishedTools } from "./unfinished.ts";
+import type { DaemonWatch } from "./watching.ts";
+
+interface ReloadTools extends UnfinishedTools {
+  /** Those that the daemon was started with. */
+  readonly settings: Settings;
+  /** As it is now, and as it is from now on. */
+  current(): Current;
+  become(current: Current): void;
+  readonly mailboxes: Mailboxes;
+  readonly expected: ExpectedTools;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  readonly desk: Desk | undefined;
+  readonly watch: Pick<DaemonWatch, "reloaded">;
+}
+
+/** Whatever can fail comes first. Throws that, and then everything is as it was. */
+export async function applySettings(tools: ReloadTools, next: Settings): Promise<void> {
+  const { mailboxes, queue, desk } = tools;
+  const begin = await mailboxes.prepare(next.mailboxes);
+  const expected = await openExpected(tools.expected, next.mailboxes);
+  const unfinished = await readUnfinished(tools);
+
+  const before = { states: new Map(mailboxes.states), expected: tools.current().expected };
+  begin();
+  unfinished.learn(mailboxes.states);
+  tools.become({ expected, limits: next.limits, handoff: next.handoff });
+  desk?.settingsChanged(next);
+  desk?.showOverdue(expected.overdue());
+  // Not waited for: a queue that is away learns of it when it is back, and mailboxes are what they are without it.
+  schedulePolls(queue, next).catch(() => {});
+  const putOff = unfinished.receipts.filter((receipt) => isQuietNoMore(tools, before.states, receipt));
+  hurryAll(tools, putOff).catch(() => {});
+  await before.expected.close();
+  tools.watch.reloaded(next.mailboxes.length, needsRestart(tools.settings, next));
+}
+
+export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise<void> {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
+}
+
+async function hurryAll({ receipts, queue }: ReloadTools, putOff: readonly Receipt[]): Promise<void> {
+  for (const { mailbox, trackingId, expires } of putOff) {
+    const expiresMs = expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
+    await queue.hurry(jobOf(receipts, mailbox, trackingId, expiresMs, "listed"));
+  }
+}
+
+/** It may have been put off until quiet hours end that are others now. What waits for something else goes on waiting. */
+function isQuietNoMore(
+  { mailboxes, clock }: ReloadTools,
+  before: ReadonlyMap<string, MailboxState>,
+  { mailbox, state, until }: Receipt,
+): boolean {
+  const [old, now] = [before.get(mailbox), mailboxes.states.get(mailbox)];
+  if (old === undefined || now === undefined) return false;
+  if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
+  return state !== "waiting" || (until !== undefined && Date.parse(until) <= clock.now());
+}
 
 /** The names of keys, as in the configuration. Secrets are compared by what they are called, not by what they hold. */
-export function needsRestart(old: Settings, next: Settings): string[] {
+function needsRestart(old: Settings, next: Settings): string[] {
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
     ["inbox", old.inbox, next.inbox],
     ["work", old.work, next.work],

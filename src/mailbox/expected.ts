@@ -32,7 +32,7 @@ interface ExpectedWatch {
   arrived(mailbox: string, rule: Expectation, dueMs: number): void;
 }
 
-interface Overdue {
+export interface Overdue {
   readonly mailbox: string;
   readonly rule: Expectation;
   readonly dueMs: number;
@@ -43,6 +43,8 @@ export interface Expected {
   discovered(receipt: Receipt): void;
   /** After every poll of the mailbox that succeeded; `polledMs`: when it began. Never throws. */
   check(mailbox: string, polledMs: number): Promise<void>;
+  /** Learns what other processes have noted meanwhile. */
+  learn(): Promise<void>;
   /** What was reported as missed and has not come yet, also before a restart. */
   overdue(): Overdue[];
   /** Resolves when all is written. */
@@ -111,7 +113,11 @@ class OpenExpected implements Expected {
     );
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    return this.learn();
+  }
+
+  async learn(): Promise<void> {
     for (const file of this.#files.values()) await file.sync();
   }
 }

@@ -32,21 +32,28 @@ export function tellOnce(onDamaged: OnDamaged): OnDamaged {
 }
 
 /** Tells mailboxes of their unfinished transfers, and returns all there are, also of mailboxes that are not ours. */
-export async function learnUnfinished(
+async function learnUnfinished(
   receipts: Receipts,
   mailboxes: ReadonlyMap<string, MailboxState>,
   onDamaged: OnDamaged,
 ): Promise<Receipt[]> {
-  const unfinished: Receipt[] = [];
-  for await (const receipt of receipts.open(onDamaged)) {
+  const unfinished = await Array.fromAsync(receipts.open(onDamaged));
+  noteUnfinished(unfinished, mailboxes);
+  return unfinished;
+}
+
+/** Mailboxes that are not ours are passed over. */
+export function noteUnfinished(
+  unfinished: readonly Receipt[],
+  mailboxes: ReadonlyMap<string, MailboxState>,
+): void {
+  for (const receipt of unfinished) {
     const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
     const state = mailboxes.get(receipt.mailbox);
     state?.undelivered.set(receipt.trackingId, { expiresMs });
     // An operator may have sent it back to the start since a poll found it settled.
     state?.settled.delete(receipt.trackingId);
-    unfinished.push(receipt);
   }
-  return unfinished;
 }
 
 /** The receipts of what is kept in quarantine, as far as they can be read; no more of them than a person would look at. */

@@ -68,6 +68,62 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
 
+  test("that cannot be applied changes nothing, and is applied when it can be", async () => {
+    const { folder, write, start, simulator, deliveries, logged } = await setUp();
+    await write({});
+    const daemon = start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const inTheWay = join(folder, "inbox/.inlet/expected");
+    await writeFile(inTheWay, "");
+    const expecting = { ...mailboxKeys("third@example.com"), expect: [{ sender: "*", by: "06:00" }] };
+    await write({ mailboxes: [mailboxKeys(OTHER), expecting] });
+    await expect.poll(() => logged()).toContain("the configuration was refused: the old one stays in force");
+    simulator.addTransfer(transferPlan({ trackingId: "theirs", to: [OTHER] }));
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
+    expect(await deliveries(OTHER)).toEqual([]);
+    await rm(inTheWay);
+    daemon.kill("SIGHUP");
+    await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
+  });
+
+  test("ends quiet hours also for what was put off until their end", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    const today = new Date().getUTCDay();
+    const windows = [today, today + 1].map((day) => `${days[day]} 00:00-24:00`);
+    const quiet = { ...mailboxKeys(MAILBOX), poll: "1h", quiet: windows };
+    simulator.addTransfer(transferPlan({ trackingId: "t1", expiresInSeconds: 90 * 24 * 3600 }));
+    await write({ timezone: "UTC", mailboxes: [quiet] });
+    start();
+    await expect.poll(() => logged()).toContain('"msg":"discovered"');
+    await write({ timezone: "UTC", mailboxes: [{ ...mailboxKeys(MAILBOX), poll: "1h" }] });
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
+  });
+
+  test("that pauses a mailbox leaves alone what is queued, until it is not paused any more", async () => {
+    const { write, start, simulator, deliveries, logged } = await setUp();
+    const only = { limits: { minFreeSpace: "1KiB", transfers: 1 } };
+    simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 100 } });
+    const files = [{ name: "a.bin", generate: { bytes: 100_000 } }];
+    for (const [at, trackingId] of ["t1", "t2", "t3"].entries()) {
+      simulator.addTransfer(transferPlan({ trackingId, files, expiresInSeconds: 3 * 24 * 3600 + at * 3600 }));
+    }
+    await write({ ...only, mailboxes: [mailboxKeys(MAILBOX)] });
+    start();
+    await expect.poll(() => simulator.totals().file).toBe(1);
+    await write({ ...only, mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }, mailboxKeys(OTHER)] });
+    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    // The last of the queue, behind those that are left alone.
+    simulator.addTransfer(
+      transferPlan({ trackingId: "theirs", to: [OTHER], expiresInSeconds: 90 * 24 * 3600 }),
+    );
+    await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
+    expect(await deliveries(MAILBOX)).toEqual(["t1"]);
+    await write({ ...only, mailboxes: [mailboxKeys(MAILBOX), mailboxKeys(OTHER)] });
+    await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
+  });
+
   test("of what needs a restart is named, and the level of the log changes without one", async () => {
     const { write, start, simulator, logged } = await setUp();
     await write({});

@@ -3,6 +3,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { Obeying } from "../../../src/daemon/orders.ts";
 import { joinMembers } from "../../../src/inbox/members.ts";
@@ -82,6 +83,17 @@ test("what is discarded leaves nothing behind, wherever a crash comes", async ()
   await first.crash();
   expect(await house.stateOf("t1")).toBe("gone");
   expect(await readdir(join(house.work, "quarantine"))).toEqual([]);
+});
+
+test("what is discarded lacks no room any more", async () => {
+  const house = await openHouse();
+  const daemon = await house.daemon();
+  await house.settle("t1", "quarantined");
+  const { diskFull, receipts } = daemon.tools;
+  diskFull.meets(receipts.folderName({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
+  await house.give("discard", "t1");
+  await daemon.obey();
+  expect(diskFull.those()).toEqual([]);
 });
 
 test("an order that is given while another one for the transfer is carried out is carried out after it", async () => {

@@ -1,0 +1,64 @@
+/** What the engine runs: polls of mailboxes that there are, and the collecting of their transfers. */
+import type { Clock } from "../base/clock.ts";
+import { collectTransfer } from "../collect/collect.ts";
+import { hasRoom } from "../collect/settle.ts";
+import type { CollectTools } from "../collect/tools.ts";
+import type { Expected } from "../mailbox/expected.ts";
+import { pollMailbox } from "../mailbox/poll.ts";
+import type { MailboxState } from "../mailbox/state.ts";
+import type { PollTools } from "../mailbox/tools.ts";
+import { DONE } from "../model/job.ts";
+import type { Handlers } from "../queue/port.ts";
+import type { Desk } from "./desk.ts";
+import { workOn } from "./hearing.ts";
+import { sourceOf } from "./mailboxes.ts";
+
+/** What a reload replaces. */
+export interface Current extends Pick<CollectTools, "limits" | "handoff"> {
+  readonly expected: Expected;
+}
+
+interface HandlerTools {
+  /** As it is now. */
+  current(): Current;
+  readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly poll: PollTools;
+  readonly collect: Omit<CollectTools, keyof Current>;
+  readonly clock: Clock;
+  readonly desk: Desk | undefined;
+}
+
+export interface DaemonHandlers extends Handlers {
+  /** How many polls failed so far. */
+  failedPolls(): number;
+}
+
+export function createHandlers(tools: HandlerTools): DaemonHandlers {
+  const { current, mailboxes, poll, collect, clock, desk } = tools;
+  const during: Desk["pulse"]["during"] = (what, work) => desk?.pulse.during(what, work) ?? work();
+  let failedPolls = 0;
+  const pollByName = async (name: string, signal: AbortSignal) => {
+    const state = mailboxes.get(name);
+    if (state === undefined) return;
+    const beganMs = clock.now();
+    const isGood = await pollMailbox(poll, state, signal);
+    if (isGood) await current().expected.check(name, beganMs);
+    else failedPolls++;
+    desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
+    desk?.showOverdue(current().expected.overdue());
+  };
+  return {
+    failedPolls: () => failedPolls,
+    poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
+    async collect(job, signal) {
+      const state = mailboxes.get(job.mailbox);
+      if (state === undefined) {
+        hasRoom(collect, job);
+        return DONE;
+      }
+      const { limits, handoff } = current();
+      const now = { ...collect, limits, handoff };
+      return during(workOn(job), () => collectTransfer(now, sourceOf(state), job, signal));
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** A full disk is over when nobody is left who lacks room, however the last one ended. */
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/faults.ts";
+import { Outage } from "../../../src/base/outage.ts";
+import { collectTransfer } from "../../../src/collect/collect.ts";
+import type { CollectTools, Source } from "../../../src/collect/tools.ts";
+import { readUnfinished } from "../../../src/daemon/unfinished.ts";
+import { joinMembers } from "../../../src/inbox/members.ts";
+import { openInbox } from "../../../src/inbox/open.ts";
+import type { MailboxState } from "../../../src/mailbox/state.ts";
+import { jobOf } from "../../../src/mailbox/tools.ts";
+import { openReceipts } from "../../../src/receipts/files.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+import { SIGNAL } from "../../support/service.ts";
+
+test("goes on as long as a transfer that lacks room is to be collected", async () => {
+  const { told, learn } = await setUp();
+  await learn([stateOf("m")]);
+  expect(told).toEqual(["began"]);
+});
+
+test.each([
+  ["its mailbox is removed", []],
+  ["its mailbox is paused", [{ name: "m", paused: true }]],
+])("is over for a transfer when %s", async (_why, mailboxes) => {
+  const { told, learn } = await setUp();
+  await learn(mailboxes.map(({ name, paused }) => stateOf(name, paused)));
+  expect(told).toEqual(["began", "ended"]);
+});
+
+test("is over for a transfer that another machine has finished", async () => {
+  const { told, learn, finish } = await setUp();
+  await finish();
+  await learn([stateOf("m")]);
+  expect(told).toEqual(["began", "ended"]);
+});
+
+test("is over for a transfer whose turn comes when it was finished, or its mailbox is paused", async () => {
+  const finished = await setUp();
+  await finished.finish();
+  await finished.collect(false);
+  expect(finished.told).toEqual(["began", "ended"]);
+  const paused = await setUp();
+  await paused.collect(true);
+  expect(paused.told).toEqual(["began", "ended"]);
+});
+
+/** One transfer that met a full disk. */
+async function setUp() {
+  const folder = await makeFolder();
+  const work = join(folder, "work");
+  const receipts = await openReceipts(work, { alone: true });
+  const members = await joinMembers(work);
+  onTestFinished(() => members.leave());
+  const inbox = await openInbox(folder, work, 0, members);
+  const told: string[] = [];
+  const diskFull = new Outage(systemClock, {
+    began: () => told.push("began"),
+    ended: () => told.push("ended"),
+  });
+  const receipt = makeReceipt();
+  await receipts.create(receipt, undefined);
+  diskFull.meets(receipts.folderName(receipt), new Fault("DISK_FULL"));
+  const tools = { receipts, inbox, diskFull };
+  return {
+    told,
+    async learn(states: readonly MailboxState[]) {
+      const unfinished = await readUnfinished(tools);
+      unfinished.learn(new Map(states.map((state) => [state.mailbox.name, state])));
+    },
+    async finish() {
+      const claimed = await receipts.claim(receipt, (it) => it);
+      if (claimed !== undefined) await receipts.put({ ...claimed, state: "gone" }, claimed);
+    },
+    collect: (paused: boolean) =>
+      collectTransfer(
+        tools as unknown as CollectTools,
+        { mailbox: { name: "m", paused } } as Source,
+        jobOf(receipts, "m", "t1", 0, "listed"),
+        SIGNAL,
+      ),
+  };
+}
+
+function stateOf(name: string, paused = false): MailboxState {
+  const known = { undelivered: new Map(), settled: new Set() };
+  return { mailbox: { name, paused }, ...known } as unknown as MailboxState;
+}
