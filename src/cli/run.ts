@@ -25,6 +25,11 @@ export function define(command: Command, run: Run): void {
 }
 
 async function serve(context: Context, options: DaemonCommandOptions): Promise<Outcome> {
+  // From the start: one that comes before there is anything to reload must not stop it.
+  const early = { isWanted: false };
+  context.onReload(() => {
+    early.isWanted = true;
+  });
   const prepared = await prepareDaemon(context, options, context.stdout, USUAL_LEVEL);
   const { settings, log } = prepared;
   const { source: config, inbox, mailboxes } = settings;
@@ -32,7 +37,7 @@ async function serve(context: Context, options: DaemonCommandOptions): Promise<O
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
   const watch = tellLog(log);
   const host = openHost(context.env, tellHost(log));
-  const follow = followWith(context, prepared, watch, host);
+  const follow = followWith(context, prepared, watch, host, early);
   await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
   log.info("stopped");
   return "fine";
@@ -43,6 +48,7 @@ function followWith(
   { settings, log, load, levelOf }: Prepared,
   watch: DaemonOptions["watch"],
   host: Host | undefined,
+  early: { isWanted: boolean },
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
   return async (apply) => {
@@ -53,7 +59,10 @@ function followWith(
       },
       refused: (fault) => watch.reloadRefused(fault),
     });
-    context.onReload(() => void (host?.reloading(() => followed.reload()) ?? followed.reload()));
+    const reload = () => void (host?.reloading(() => followed.reload()) ?? followed.reload());
+    context.onReload(reload);
+    if (early.isWanted) reload();
+    early.isWanted = false;
     return followed;
   };
 }

@@ -1,0 +1,68 @@
+/** The program while its Redis is away: signals do what they should, and nothing waits for ever. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { install, mailboxKeys } from "../support/installation.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { startRedis } from "../support/redis.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+test("a reload takes effect, and a stop ends it", async () => {
+  const { daemon, redis, rewrite, queue, logged } = await setUp();
+  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  await redis.kill();
+  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  await rewrite({ queue, mailboxes: [mailboxKeys(MAILBOX), mailboxKeys("other@example.com")] });
+  await expect.poll(() => logged()).toContain("the configuration was reloaded");
+  await expectToEnd(daemon);
+});
+
+test("a stop ends it though an order waits for the queue, and the next start carries the order out", async () => {
+  const { daemon, redis, folder, config, logged } = await setUp();
+  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  await redis.kill();
+  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  const { exitCode } = await runProgram(["retry", "t1", "--config", config]);
+  expect(exitCode).toBe(0);
+  await expectToEnd(daemon);
+  const orders = join(folder, "inbox/.inlet/orders");
+  expect(await readdir(orders)).toHaveLength(1);
+  await redis.start();
+  startProgram(["run", "--config", config]).stdout?.resume();
+  await expect.poll(() => readdir(orders)).toEqual([]);
+});
+
+test("SIGHUP does not stop one that waits for it at the start, and counts when it is there", async () => {
+  const { daemon, redis, logged } = await setUp(false);
+  await expect.poll(() => logged()).toContain("the queue cannot be reached");
+  daemon.kill("SIGHUP");
+  await redis.start();
+  await expect.poll(() => logged()).toContain("the configuration was reloaded");
+  await expect.poll(() => logged()).toContain('"msg":"waiting"');
+  expect(logged()).not.toContain('"msg":"stopping"');
+  await expectToEnd(daemon);
+});
+
+/** With one transfer that waits for a password. */
+async function setUp(isThere = true) {
+  const redis = await startRedis();
+  if (!isThere) await redis.kill();
+  const { url: queue } = redis;
+  const transfers = [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })];
+  const installed = await install({ transfers }, { queue });
+  const daemon = startProgram(["run", "--config", installed.config]);
+  let log = "";
+  daemon.stdout?.on("data", (chunk) => {
+    log += String(chunk);
+  });
+  return { ...installed, redis, queue, daemon, logged: () => log };
+}
+
+async function expectToEnd(daemon: ChildProcess): Promise<void> {
+  const ended = once(daemon, "exit");
+  daemon.kill("SIGTERM");
+  expect(await ended).toEqual([0, null]);
+}
