@@ -96,7 +96,9 @@ async function live(
   const { watch, stop, clock = systemClock } = options;
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
-  const { members, receipts, inbox, passwords } = await openPremises(settings, scope, watch, clock.now());
+  let described = settings.mailboxes;
+  const premises = await openPremises(settings, () => described, scope, watch, clock.now());
+  const { members, receipts, inbox, passwords } = premises;
   const open = await openMailboxes(settings, scope, clock, watch, stop);
   const mailboxes = open.states;
   await desk?.open(inbox, scope, watch, stop);
@@ -182,8 +184,9 @@ async function live(
     handoffs.start();
     await schedulePolls(queue, settings);
     watch.ready();
-    const become = (next: Current) => {
+    const become = (next: Current, configured: Settings["mailboxes"]) => {
       now = next;
+      described = configured;
     };
     const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
     const tools = { ...parts, receipts, inbox, diskFull, queue, clock, desk, watch };

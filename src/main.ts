@@ -32,6 +32,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   NOT_FOUND: "failed",
   PASSWORD_REFUSED: "attention",
   PASSWORD_UNUSABLE: "attention",
+  ATTEMPT_ELSEWHERE: "failed",
   TRANSFER_LOCKED: "attention",
   TRANSFER_DELETED: "attention",
   CHECKSUMS_UNREADABLE: "attention",

@@ -4,7 +4,7 @@ import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
 import { isFinal } from "../model/receipt.ts";
-import { dropPassword } from "../passwords/candidates.ts";
+import { dropPassword } from "../passwords/dropped.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 import { readSecret } from "./api/session.ts";
 import { askHidden } from "./asking.ts";

@@ -23,6 +23,8 @@ import type { CollectTools, Source, StagedSource } from "./tools.ts";
 /** For what an operator vouches for. */
 const UNLIMITED = { maxFiles: Number.POSITIVE_INFINITY, maxTransferBytes: Number.POSITIVE_INFINITY };
 
+const AT_ONCE: Next = { kind: "again", afterMs: 0 };
+
 export async function collectTransfer(
   tools: CollectTools,
   source: Source,
@@ -72,14 +74,27 @@ async function work(
   if (claimed.state === "collecting") tools.watch.stateChanged(claimed);
   const stage = await tools.inbox.stage(job.key, claimed.fence, claimed.state === "delivering");
   try {
+    const supplied = await tools.passwords.supplied(source.mailbox, job.trackingId);
     await collect(tools, { ...source, stage }, record, job.occasion === "vanished", signal);
     hasRoom(tools, record);
-    return DONE;
+    return (await isSuppliedSince(tools, source, record, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
     return await settleFault(tools, { ...source, stage }, record, asFault(error), signal);
   } finally {
     stage.release();
   }
+}
+
+/** Somebody supplied a password while others were tried: no new job was given out for it. */
+async function isSuppliedSince(
+  { passwords }: CollectTools,
+  { mailbox }: Source,
+  { receipt }: Record,
+  before: string | undefined,
+): Promise<boolean> {
+  if (receipt.state !== "waiting") return false;
+  const supplied = await passwords.supplied(mailbox, receipt.trackingId);
+  return supplied !== undefined && supplied !== before;
 }
 
 async function collect(

@@ -6,7 +6,7 @@ import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
-import { dropPassword } from "../passwords/candidates.ts";
+import { dropPassword } from "../passwords/dropped.ts";
 import { giveOrder } from "../receipts/orders.ts";
 import { nameOf } from "../receipts/places.ts";
 import { peekReceipts } from "../receipts/reading.ts";

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { clearTemporaries, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Settings } from "../config/settings.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";
 import { joinMembers } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
@@ -12,6 +12,7 @@ import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { openReceipts } from "../receipts/files.ts";
 import { Places } from "../receipts/places.ts";
+import { fellowsAmong } from "./fellows.ts";
 
 /** Hears what is wrong with the folders. Must not throw. */
 export interface PremisesWatch {
@@ -20,10 +21,17 @@ export interface PremisesWatch {
 }
 
 /**
- * Throws `INBOX_HELD` where somebody else has the inbox, `WORK_NOT_OURS` or `WORK_LOST` where the work folder is not the
- * one that we had, `WORK_NEWER` where a newer program has used it, and what the disk says against it.
+ * `mailboxes`: those that there are now. Throws `INBOX_HELD` where somebody else has the inbox, `WORK_NOT_OURS` or
+ * `WORK_LOST` where the work folder is not the one that we had, `WORK_NEWER` where a newer program has used it, and what
+ * the disk says against it.
  */
-export async function openPremises(settings: Settings, scope: Scope, watch: PremisesWatch, nowMs: number) {
+export async function openPremises(
+  settings: Settings,
+  mailboxes: () => readonly MailboxSettings[],
+  scope: Scope,
+  watch: PremisesWatch,
+  nowMs: number,
+) {
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
   const tokens = join(state, "tokens");
@@ -44,6 +52,11 @@ export async function openPremises(settings: Settings, scope: Scope, watch: Prem
     members,
     receipts,
     inbox: await openInbox(root, work, limits.minFreeBytes, members),
-    passwords: await openPasswords(state, nowMs),
+    passwords: await openPasswords({
+      state,
+      nowMs,
+      fellows: fellowsAmong(mailboxes, receipts),
+      sharedTurns: isAlone ? undefined : join(work, "turns"),
+    }),
   };
 }

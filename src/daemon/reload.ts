@@ -18,7 +18,7 @@ interface ReloadTools extends UnfinishedTools {
   readonly settings: Settings;
   /** As it is now, and as it is from now on. */
   current(): Current;
-  become(current: Current): void;
+  become(current: Current, configured: Settings["mailboxes"]): void;
   readonly mailboxes: Mailboxes;
   readonly expected: ExpectedTools;
   readonly queue: JobQueue;
@@ -37,7 +37,7 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   const before = { states: new Map(mailboxes.states), expected: tools.current().expected };
   begin();
   unfinished.learn(mailboxes.states);
-  tools.become({ expected, limits: next.limits, handoff: next.handoff });
+  tools.become({ expected, limits: next.limits, handoff: next.handoff }, next.mailboxes);
   desk?.settingsChanged(next);
   desk?.showOverdue(expected.overdue());
   // Not waited for: a queue that is away learns of it when it is back, and mailboxes are what they are without it.

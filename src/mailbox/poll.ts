@@ -129,7 +129,7 @@ async function takeUp(
   state.undelivered.set(trackingId, { expiresMs });
   const job = jobOf(receipts, name, trackingId, expiresMs, "listed");
   if (known === undefined || known.state === "gone") {
-    const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId);
+    const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId, known);
     const isNew = await receipts.create(receipt, known);
     if (isNew) watch.discovered(receipt);
     return { settled: false, discovered: isNew, job };
@@ -146,15 +146,16 @@ function mayComeBack({ state, reason }: Receipt): boolean {
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
 async function isReady(
   { passwords, clock }: PollTools,
-  { tried }: MailboxState,
+  { tried, mailbox }: MailboxState,
   { state, until, trackingId }: Receipt,
 ): Promise<boolean> {
   if (state !== "waiting") return true;
   if (until !== undefined) return clock.now() >= Date.parse(until);
   // Rules may have been added since it was tried last; what was refused is never sent again.
-  if (tried.has(trackingId)) return passwords.isDropped(trackingId);
-  tried.add(trackingId);
-  return true;
+  const supplied = await passwords.supplied(mailbox, trackingId);
+  const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
+  tried.set(trackingId, supplied);
+  return !isTried;
 }
 
 function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, receipt: Receipt): void {
@@ -171,6 +172,8 @@ function newReceipt(
   entry: ListedTransfer,
   recipient: Recipient,
   transferId: string,
+  /** What was spent on it before it was gone stays spent. */
+  known: Receipt | undefined,
 ): Receipt {
   return {
     version: RECEIPT_VERSION,
@@ -189,9 +192,9 @@ function newReceipt(
     released: false,
     fence: 0,
     attempts: 0,
-    refusedPasswords: 0,
-    unansweredPasswords: 0,
-    refusedFingerprints: [],
+    refusedPasswords: known?.refusedPasswords ?? 0,
+    unansweredPasswords: known?.unansweredPasswords ?? 0,
+    refusedFingerprints: known?.refusedFingerprints ?? [],
     at: { discovered: new Date(clock.now()).toISOString() },
   };
 }

@@ -23,8 +23,8 @@ export class MailboxState {
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */
   readonly warned = new Set<string>();
-  /** Those that wait for a password, and were tried with what these settings say. */
-  readonly tried = new Set<string>();
+  /** Those that wait for a password, and were tried with what these settings say and with what was supplied then. */
+  readonly tried = new Map<string, string | undefined>();
   /** Since when polls fail, in milliseconds, and why the last one did. */
   failing: { readonly sinceMs: number; readonly fault: Fault } | undefined;
 

@@ -1,17 +1,14 @@
 /** Where passwords come from: the drop folder, links that carry one, and rules. */
 import { createHash } from "node:crypto";
-import { constants } from "node:fs";
-import { open, readdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import { Secret } from "../base/secret.ts";
+import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
-import type { PasswordQuery } from "./port.ts";
+import { DropFolder, markOf, readPassword } from "./dropped.ts";
+import type { Fellows, PasswordQuery } from "./port.ts";
 import { fits } from "./rules.ts";
-
-/** Longer than any password that a service accepts. */
-const MOST_BYTES = 64 * 1024;
 
 export interface Candidate {
   readonly password: Secret;
@@ -25,7 +22,10 @@ export interface Candidate {
 export interface Candidates {
   /** Best first; each is read when it is its turn. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
   find(mailbox: Mailbox, query: PasswordQuery, signal: AbortSignal): AsyncIterable<Candidate>;
-  /** Takes a dropped password out of the drop folder; it is kept apart until the transfer is settled. */
+  /**
+   * Takes a dropped password out of the drop folder; it is kept apart until the transfer is settled, for every mailbox
+   * that still has to collect it.
+   */
   accepted(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate): Promise<void>;
   /** Takes a dropped password out of the drop folder for good. */
   refused(query: PasswordQuery, candidate: Candidate): Promise<void>;
@@ -33,27 +33,25 @@ export interface Candidates {
   forgetOthers(
     unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
   ): Promise<void>;
-  isDropped(trackingId: string): Promise<boolean>;
+  supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
 }
 
 /** Below the state folder: `passwords/`, where people drop files named by tracking-id, and what was accepted of them. */
-export async function openCandidates(state: string, nowMs: number): Promise<Candidates> {
-  const dropFolder = join(state, "passwords");
-  const keptFolder = join(state, "accepted");
-  for (const folder of [dropFolder, keptFolder]) await makeFolderDurably(folder, 0o700);
+export async function openCandidates(state: string, nowMs: number, fellows: Fellows): Promise<Candidates> {
+  const drops = new DropFolder(state);
+  const keptFolder = keptFolderIn(state);
+  for (const folder of [drops.folder, keptFolder]) await makeFolderDurably(folder, 0o700);
   await clearTemporaries(keptFolder, nowMs);
-  const keptPath = (mailbox: Mailbox, trackingId: string) =>
-    join(keptFolder, keptName(mailbox.name, trackingId));
-  const takeDropped = async ({ trackingId }: PasswordQuery, { origin }: Candidate) => {
-    const path = dropPath(dropFolder, trackingId);
-    if (origin === "drop" && path !== undefined) await rm(path, { force: true });
+  const keptPath = (mailbox: string, trackingId: string) => join(keptFolder, keptName(mailbox, trackingId));
+  const takeDropped = async ({ trackingId }: PasswordQuery, { origin, password }: Candidate) => {
+    if (origin === "drop") await drops.takeAway(trackingId, password);
   };
 
   return {
     async *find(mailbox, query, signal) {
-      const kept = await readPassword(keptPath(mailbox, query.trackingId));
+      const kept = await readPassword(keptPath(mailbox.name, query.trackingId));
       if (kept !== undefined) yield { password: kept, origin: "kept" };
-      const dropped = await readPassword(dropPath(dropFolder, query.trackingId));
+      const dropped = await drops.read(query.trackingId);
       if (dropped !== undefined) yield { password: dropped, origin: "drop" };
       const link = await query.link();
       const carried = link === undefined ? undefined : passwordOfLink(link);
@@ -64,60 +62,33 @@ export async function openCandidates(state: string, nowMs: number): Promise<Cand
     },
     async accepted(mailbox, query, candidate) {
       if (candidate.origin !== "drop") return;
-      await replaceDurably(keptPath(mailbox, query.trackingId), candidate.password.reveal(), 0o600);
+      const { trackingId } = query;
+      const others = await fellows.unsettled(mailbox.name, trackingId);
+      for (const name of [mailbox.name, ...others.map(({ receipt }) => receipt.mailbox)]) {
+        await replaceDurably(keptPath(name, trackingId), candidate.password.reveal(), 0o600);
+      }
       await takeDropped(query, candidate);
     },
     refused: takeDropped,
-    settled: (mailbox, trackingId) => rm(keptPath(mailbox, trackingId), { force: true }),
+    settled: (mailbox, trackingId) => rm(keptPath(mailbox.name, trackingId), { force: true }),
     async forgetOthers(unsettled) {
       const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
       for (const name of await readdir(keptFolder)) {
         if (!wanted.has(name)) await rm(join(keptFolder, name), { force: true });
       }
     },
-    async isDropped(trackingId) {
-      const path = dropPath(dropFolder, trackingId);
-      return path !== undefined && (await exists(path));
+    async supplied(mailbox, trackingId) {
+      const places = [drops.pathOf(trackingId), keptPath(mailbox.name, trackingId)];
+      const marks = await Promise.all(places.map(markOf));
+      return marks.every((mark) => mark === undefined) ? undefined : marks.join();
     },
   };
 }
 
-/** Drops a password as a person would. Returns where; `undefined` where the tracking-id cannot be the name of a file. */
-export async function dropPassword(
-  state: string,
-  trackingId: string,
-  password: Secret,
-): Promise<string | undefined> {
-  const folder = join(state, "passwords");
-  const path = dropPath(folder, trackingId);
-  if (path === undefined) return undefined;
-  await makeFolderDurably(folder, 0o700);
-  await replaceDurably(path, password.reveal(), 0o600, folder);
-  return path;
+function keptFolderIn(state: string): string {
+  return join(state, "accepted");
 }
 
 function keptName(mailbox: string, trackingId: string): string {
   return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
-}
-
-/** Tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */
-function dropPath(folder: string, trackingId: string): string | undefined {
-  const plain = /^[^/\0]{1,200}$/.test(trackingId) && !trackingId.startsWith(".");
-  return plain ? join(folder, trackingId) : undefined;
-}
-
-/** Only a regular file counts, never what a link leads to; without the line end that editors add. */
-async function readPassword(path: string | undefined): Promise<Secret | undefined> {
-  if (path === undefined) return undefined;
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch(() => undefined);
-  if (file === undefined) return undefined;
-  try {
-    const facts = await file.stat();
-    if (!facts.isFile() || facts.size > MOST_BYTES) return undefined;
-    const text = (await file.readFile("utf8")).replace(/\r?\n$/, "");
-    return text === "" ? undefined : new Secret(text);
-  } finally {
-    await file.close();
-  }
 }

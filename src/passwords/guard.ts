@@ -9,7 +9,16 @@ import type { Receipt } from "../model/receipt.ts";
 import type { Candidate } from "./candidates.ts";
 
 /** What the guard needs to know of a receipt. */
-type Spent = Pick<Receipt, "trackingId" | "refusedPasswords" | "unansweredPasswords" | "refusedFingerprints">;
+type Counts = Pick<
+  Receipt,
+  "trackingId" | "refusedPasswords" | "unansweredPasswords" | "refusedFingerprints"
+>;
+
+/** What was spent on a transfer in all: a service counts wrong passwords over all its recipients. */
+export interface Spent extends Counts {
+  /** Other mailboxes had a part in it. */
+  readonly isShared: boolean;
+}
 
 /** `known`: it was refused before. `exhausted`: no attempt is left. `reserved`: the last one is a person's. */
 export type Permission = "yes" | "known" | "exhausted" | "reserved";
@@ -21,22 +30,35 @@ export async function mayTry(spent: Spent, candidate: Candidate, budget: number)
   return candidate.origin === "rule" && spent.refusedFingerprints.length >= forRules ? "reserved" : "yes";
 }
 
+/** `fellows`: the receipts of other mailboxes that received the same transfer. */
+export function sumOf(own: Counts, fellows: readonly Counts[]): Spent {
+  const all = [own, ...fellows];
+  const sum = (count: (receipt: Counts) => number) => all.reduce((total, it) => total + count(it), 0);
+  return {
+    trackingId: own.trackingId,
+    refusedPasswords: sum((it) => it.refusedPasswords),
+    unansweredPasswords: sum((it) => it.unansweredPasswords),
+    refusedFingerprints: all.flatMap((it) => it.refusedFingerprints),
+    isShared: fellows.some((it) => it.refusedPasswords > 0),
+  };
+}
+
 /** Before it is sent. */
-export function spend<R extends Spent>(receipt: R): R {
+export function spend<R extends Counts>(receipt: R): R {
   return counted(receipt, receipt.unansweredPasswords + 1, receipt.refusedFingerprints);
 }
 
 /** An answer came, and it was not about the password. */
-export function giveBack<R extends Spent>(receipt: R): R {
+export function giveBack<R extends Counts>(receipt: R): R {
   return counted(receipt, receipt.unansweredPasswords - 1, receipt.refusedFingerprints);
 }
 
 /** It was the right one; so were the attempts with it that had no answer. */
-export function accept<R extends Spent>(receipt: R): R {
+export function accept<R extends Counts>(receipt: R): R {
   return counted(receipt, 0, receipt.refusedFingerprints);
 }
 
-export async function refuse<R extends Spent>(receipt: R, password: Secret): Promise<R> {
+export async function refuse<R extends Counts>(receipt: R, password: Secret): Promise<R> {
   const fingerprint = await fingerprintOf(password, receipt.trackingId);
   return counted(receipt, receipt.unansweredPasswords - 1, [...receipt.refusedFingerprints, fingerprint]);
 }
@@ -52,7 +74,7 @@ async function fingerprintOf(password: Secret, trackingId: string): Promise<stri
   return (await derive(password.reveal(), `inlet ${trackingId}`, 16)).toString("hex");
 }
 
-function counted<R extends Spent>(receipt: R, unanswered: number, fingerprints: readonly string[]): R {
+function counted<R extends Counts>(receipt: R, unanswered: number, fingerprints: readonly string[]): R {
   const unansweredPasswords = Math.max(unanswered, 0);
   return {
     ...receipt,

@@ -1,14 +1,29 @@
 /** Opens the passwords below a state folder. */
 import { openCandidates } from "./candidates.ts";
-import type { Passwords } from "./port.ts";
-import { Proven, prove } from "./prove.ts";
+import type { Fellows, Passwords } from "./port.ts";
+import { prove } from "./prove.ts";
+import { Proven } from "./proven.ts";
+import { openAttemptTurns } from "./turns.ts";
 
-export async function openPasswords(state: string, nowMs: number): Promise<Passwords> {
-  const candidates = await openCandidates(state, nowMs);
-  const proven = new Proven();
+export interface PasswordsOptions {
+  readonly state: string;
+  readonly nowMs: number;
+  readonly fellows: Fellows;
+  /** Where processes that share the work tell each other whose turn it is; missing where there is only this one. */
+  readonly sharedTurns: string | undefined;
+}
+
+export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
+  const { state, nowMs, fellows, sharedTurns } = options;
+  const candidates = await openCandidates(state, nowMs, fellows);
+  const turns = await openAttemptTurns(sharedTurns);
+  const proven = new Proven(fellows);
   return {
-    prove: (request, signal) => prove(candidates, proven, request, signal),
-    isDropped: candidates.isDropped,
+    prove: (request, signal) =>
+      turns.take(request.query.trackingId, signal, () =>
+        prove({ candidates, proven, fellows }, request, signal),
+      ),
+    supplied: candidates.supplied,
     async settled(mailbox, trackingId) {
       proven.forget(mailbox.name, trackingId);
       await candidates.settled(mailbox, trackingId);

@@ -26,15 +26,39 @@ export type Proof<Value> =
   /** Nothing is left to try: `message` says why, and what a person can do. */
   | { readonly kind: "waiting"; readonly message: string; readonly receipt: Receipt };
 
+/** Another mailbox that has received the same transfer. */
+interface Fellow {
+  readonly receipt: Receipt;
+  /** How many wrong passwords the transfer may cost, by the word of that mailbox. */
+  readonly passwordAttempts: number;
+}
+
+/**
+ * The other mailboxes of the same service: a service counts wrong passwords over all recipients of a transfer, and one
+ * password opens it for all of them.
+ */
+export interface Fellows {
+  /** The same for all mailboxes of one service. */
+  serviceOf(mailbox: string): string;
+  /** Their receipts that have passwords spent on the transfer; all that were durable when this was called. */
+  spentOn(mailbox: string, trackingId: string): Promise<readonly Receipt[]>;
+  /** Those of them that have not settled the transfer, as far as their receipts can be read. */
+  unsettled(mailbox: string, trackingId: string): Promise<readonly Fellow[]>;
+}
+
 export interface Passwords {
   /**
    * Tries candidates one after the other, each alone: what was accepted before, what a person dropped, what the link
    * carries, what rules say. An attempt is written down as spent before it is sent, and a refused one is never sent
-   * again. A fault that is not about the password is thrown; what was spent on it stays spent unless an answer came.
+   * again, for whichever mailbox of the service. A fault that is not about the password is thrown; what was spent on it
+   * stays spent unless an answer came. Throws `ATTEMPT_ELSEWHERE` where another process spends the attempt.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
-  /** Whether somebody has dropped a password for it. */
-  isDropped(trackingId: string): Promise<boolean>;
+  /**
+   * Names what somebody has supplied for it and was not refused: something else, or the same once more, has another name.
+   * `undefined` where there is nothing.
+   */
+  supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
   /** Forgets what was kept for a transfer that is delivered, quarantined or gone. */
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
   /** Forgets everything but what was kept for these: a crash may have come before `settled`. */

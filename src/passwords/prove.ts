@@ -1,12 +1,12 @@
 /** Tries passwords one after the other, within the budget, and leaves the receipt true whatever happens. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import type { Secret } from "../base/secret.ts";
 import { commandFor } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
-import { accept, giveBack, mayTry, type Permission, refuse, spend } from "./guard.ts";
-import type { Proof, ProofRequest } from "./port.ts";
+import { accept, giveBack, mayTry, type Permission, refuse, type Spent, spend, sumOf } from "./guard.ts";
+import type { Fellows, Proof, ProofRequest } from "./port.ts";
+import type { Proven } from "./proven.ts";
 
 /** An answer came and was not about the password, or nothing was sent: the attempt cost nothing. */
 const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
@@ -28,41 +28,54 @@ const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
   "NOT_FOUND",
 ]);
 
+interface ProofTools {
+  readonly candidates: Candidates;
+  readonly proven: Proven;
+  readonly fellows: Fellows;
+}
+
 export async function prove<Value>(
-  candidates: Candidates,
-  proven: Proven,
+  { candidates, proven, fellows }: ProofTools,
   request: ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
   const { mailbox, query, save, send } = request;
+  const { name, passwordAttempts: budget } = mailbox;
   let { receipt } = request;
   let obstacle: Permission = "known";
+  const lookAround = async () => sumOf(receipt, await fellows.spentOn(name, query.trackingId));
   for await (const candidate of candidates.find(mailbox, query, signal)) {
-    const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
-    const permission = isProven ? "yes" : await mayTry(receipt, candidate, mailbox.passwordAttempts);
+    const isProven = proven.has(name, query.trackingId, candidate.password);
+    const permission = isProven ? "yes" : await mayTry(await lookAround(), candidate, budget);
     if (permission !== "yes") {
       if (permission === "known") await candidates.refused(query, candidate);
       else obstacle = permission;
       continue;
     }
+    if (signal.aborted) throw new Fault("STOPPED");
     receipt = spend(receipt);
     await save(receipt);
+    // Of two processes that spend the last attempt at the same moment at least one sees the other here.
+    if (!isProven && (await lookAround()).refusedPasswords > budget) {
+      await save(giveBack(receipt));
+      throw new Fault("ATTEMPT_ELSEWHERE", { detail: query.trackingId });
+    }
     try {
       const value = await send(candidate.password);
-      proven.add(mailbox.name, query.trackingId, candidate.password);
+      proven.add(name, query.trackingId, candidate.password);
       receipt = accept(receipt);
       await save(receipt);
       await candidates.accepted(mailbox, query, candidate);
       return { kind: "accepted", password: candidate.password, value, receipt };
     } catch (error) {
       if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
-        proven.forget(mailbox.name, query.trackingId);
+        proven.forgetAll(name, query.trackingId);
       }
       receipt = await afterFailure(error, candidate, receipt, save);
       await candidates.refused(query, candidate);
     }
   }
-  return { kind: "waiting", message: explain(receipt, obstacle, mailbox.passwordAttempts), receipt };
+  return { kind: "waiting", message: explain(await lookAround(), obstacle, budget), receipt };
 }
 
 /** Returns where the password was refused and the next may be tried; throws everything else. */
@@ -81,11 +94,11 @@ async function afterFailure(
   throw error;
 }
 
-function explain(receipt: Receipt, obstacle: Permission, budget: number): string {
-  const { refusedPasswords, trackingId } = receipt;
+function explain(spent: Spent, obstacle: Permission, budget: number): string {
+  const { refusedPasswords, trackingId } = spent;
   const supply = commandFor("password", trackingId);
   if (refusedPasswords === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
-  const refused = describeSpent(receipt);
+  const refused = describeSpent(spent);
   if (obstacle === "exhausted" || refusedPasswords >= budget) {
     return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
   }
@@ -93,7 +106,7 @@ function explain(receipt: Receipt, obstacle: Permission, budget: number): string
 }
 
 /** What was refused, and what nobody knows the answer to: the connection, the disk or the power failed. */
-function describeSpent({ refusedFingerprints, unansweredPasswords }: Receipt): string {
+function describeSpent({ refusedFingerprints, unansweredPasswords, isShared }: Spent): string {
   const many = (count: number, one: string, more: string) =>
     count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
   const parts = [
@@ -105,29 +118,6 @@ function describeSpent({ refusedFingerprints, unansweredPasswords }: Receipt): s
     ),
   ];
   const text = parts.join(", and ");
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
-}
-
-/**
- * Passwords that the service has accepted since this process started. Should the disk refuse to write that down, they
- * are tried again without being counted as a guess.
- */
-export class Proven {
-  readonly #passwords = new Map<string, Secret>();
-
-  add(mailbox: string, trackingId: string, password: Secret): void {
-    this.#passwords.set(keyOf(mailbox, trackingId), password);
-  }
-
-  has(mailbox: string, trackingId: string, password: Secret): boolean {
-    return this.#passwords.get(keyOf(mailbox, trackingId))?.reveal() === password.reveal();
-  }
-
-  forget(mailbox: string, trackingId: string): void {
-    this.#passwords.delete(keyOf(mailbox, trackingId));
-  }
-}
-
-function keyOf(mailbox: string, trackingId: string): string {
-  return `${mailbox}\0${trackingId}`;
+  const where = isShared ? ", over all mailboxes that received it" : "";
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${where}`;
 }

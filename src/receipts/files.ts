@@ -23,6 +23,7 @@ import { appendToJournal } from "./journal.ts";
 import { nameOf, Places } from "./places.ts";
 import type { ReceiptKey, Receipts } from "./port.ts";
 import { fencesIn, findReceipt, readHighest, readReceipt } from "./reading.ts";
+import { findSpent, forgetUnspent, noteSpent } from "./spent.ts";
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -61,6 +62,10 @@ class FileReceipts implements Receipts {
     return findReceipt(this.#places, key);
   }
 
+  async spentOn(trackingId: string): Promise<Receipt[]> {
+    return findSpent(this.#places, trackingId);
+  }
+
   async create(receipt: Receipt, previous: Receipt | undefined): Promise<boolean> {
     const first = { ...receipt, fence: previous === undefined ? 0 : previous.fence + 1 };
     checkStep(first, previous);
@@ -97,6 +102,7 @@ class FileReceipts implements Receipts {
 
   async put(receipt: Receipt, previous: Receipt): Promise<void> {
     checkStep(receipt, previous);
+    await noteSpent(this.#places, receipt, previous);
     if (isFinal(receipt)) return this.#settle(receipt, previous);
     const path = this.#places.openPathOf(receipt);
     // A folder that is gone was taken away by whoever settled it.
@@ -104,6 +110,7 @@ class FileReceipts implements Receipts {
     await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
     await this.#demandClaim(receipt);
     if (previous.state !== receipt.state) await this.#note(receipt);
+    await forgetUnspent(this.#places, receipt, previous);
   }
 
   async *open(onDamaged: (path: string, reason: string) => void): AsyncIterable<Receipt> {
@@ -117,8 +124,11 @@ class FileReceipts implements Receipts {
       // A crash came before the first receipt was in its folder.
       if (latest === undefined) await rmdir(folder).catch(() => {});
       if (latest === undefined) continue;
-      if (!isFinal(latest)) yield latest;
-      else {
+      if (!isFinal(latest)) {
+        // An earlier version made no entry of what is spent.
+        await noteSpent(this.#places, latest, undefined);
+        yield latest;
+      } else {
         // A crash came between the final receipt and what follows it: the line in the journal may be there twice.
         await this.#note(latest);
         await this.#clearOpen(latest);

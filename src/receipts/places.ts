@@ -6,6 +6,8 @@ import type { ReceiptKey } from "./port.ts";
 export class Places {
   readonly openFolder: string;
   readonly doneFolder: string;
+  /** For entries of those that have passwords spent. */
+  readonly spentFolder: string;
   readonly journalFolder: string;
   /** For what has no name yet; emptied by whoever holds the inbox alone. */
   readonly newFolder: string;
@@ -13,6 +15,7 @@ export class Places {
   constructor(work: string) {
     this.openFolder = join(work, "receipts", "open");
     this.doneFolder = join(work, "receipts", "done");
+    this.spentFolder = join(work, "receipts", "spent");
     this.newFolder = join(work, "receipts", "new");
     this.journalFolder = join(work, "journal");
   }
@@ -27,12 +30,17 @@ export class Places {
   }
 
   doneFolderOf(key: ReceiptKey): string {
-    return join(this.doneFolder, digestOf(key).slice(0, 2));
+    return join(this.doneFolder, spreadOf(nameOf(key)));
   }
 
   donePathOf(key: ReceiptKey): string {
     return join(this.doneFolderOf(key), `${nameOf(key)}.json`);
   }
+}
+
+/** The folder, below the one of those that are final, for a receipt by its name. */
+export function spreadOf(name: string): string {
+  return name.slice(name.lastIndexOf(".") + 1).slice(0, 2);
 }
 
 /** The tracking-id, as far as every file system can hold it, for people; the digest, to be unique. */

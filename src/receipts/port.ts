@@ -21,6 +21,11 @@ export interface Receipts {
    */
   find(key: ReceiptKey): Promise<Receipt | undefined>;
   /**
+   * Receipts of this transfer, of whichever mailbox, that have passwords spent on it. Whatever was durable when this
+   * was called is found. Throws `RECEIPT_UNREADABLE`.
+   */
+  spentOn(trackingId: string): Promise<Receipt[]>;
+  /**
    * The first receipt of a transfer, or its first one after it was gone, as `previous` says. Returns false where
    * somebody else was faster.
    */

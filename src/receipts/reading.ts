@@ -4,13 +4,20 @@ import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
 import { parseReceipt } from "./format.ts";
-import { Places } from "./places.ts";
+import { nameOf, Places, spreadOf } from "./places.ts";
 import type { ReceiptKey } from "./port.ts";
 
-/** In this order: one that becomes final between the two is found by the second, and never by neither. */
 export async function findReceipt(places: Places, key: ReceiptKey): Promise<Receipt | undefined> {
-  const open = await readHighest(places.openFolderOf(key));
-  const done = await readReceipt(places.donePathOf(key));
+  return findByName(places, nameOf(key));
+}
+
+/**
+ * By the name of what belongs to it, for whoever does not know its mailbox. In this order: one that becomes final between
+ * the two is found by the second, and never by neither.
+ */
+export async function findByName(places: Places, name: string): Promise<Receipt | undefined> {
+  const open = await readHighest(join(places.openFolder, name));
+  const done = await readReceipt(join(places.doneFolder, spreadOf(name), `${name}.json`));
   return done !== undefined && done.fence >= (open?.fence ?? 0) ? done : open;
 }
 
@@ -58,7 +65,7 @@ export async function readReceipt(path: string): Promise<Receipt | undefined> {
   return text === undefined ? undefined : parseReceipt(text, path);
 }
 
-function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {
+export function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {
   return (cause) => {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return instead;
     throw new Fault("RECEIPT_UNREADABLE", { detail: path, cause });

@@ -1,9 +1,10 @@
 /** Wrong passwords destroy transfers: what is sent, how often, and what happens when it is refused. */
 
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Settings } from "../../src/config/settings.ts";
+import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import type { PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
@@ -103,6 +104,110 @@ describe("I3 no burnt transfers", () => {
     const { changes } = await runOnce(settings);
     expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_security" });
   });
+});
+
+describe("I3 no burnt transfers: a transfer that several mailboxes received", () => {
+  const NAMES = ["a@example.com", "b@example.com", "c@example.com"];
+
+  test("is asked with a wrong password of their rules once, for all of them, over restarts", async () => {
+    const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
+    for (let round = 0; round < 3; round++) await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
+  });
+
+  test("costs no more attempts than one mailbox may spend, whatever their rules say", async () => {
+    const { simulator, settings } = await openSeveral({ passwordAttempts: 3 }, (name) =>
+      rules(`wrong 1 of ${name}`, `wrong 2 of ${name}`),
+    );
+    for (let round = 0; round < 3; round++) await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toHaveLength(2);
+    await drop(settings, "t1", "wrong by hand");
+    const last = await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toHaveLength(3);
+    expect(
+      last.changes.filter(({ state }) => state === "waiting").map(({ message }) => message),
+    ).toContainEqual(
+      expect.stringContaining("3 passwords were refused, over all mailboxes that received it, which is all"),
+    );
+  });
+
+  test("counts attempts whose answer never came, of whichever mailbox", async () => {
+    const { simulator, settings } = await openSeveral({ passwords: rules(PASSWORD) });
+    simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
+    for (let round = 0; round < 3; round++) await runOnce(settings);
+    expect(simulator.totals().info).toBeLessThanOrEqual(2);
+  });
+
+  test("opens for all of them with one supplied password, and a refused one is not sent again", async () => {
+    const { simulator, settings } = await openSeveral({ passwords: [], pollMs: 3_600_000 });
+    const daemon = startDaemon(settings);
+    const waiting = () => daemon.changes.filter(({ state }) => state === "waiting");
+    await expect.poll(() => new Set(waiting().map(({ mailbox }) => mailbox)).size).toBe(NAMES.length);
+    await drop(settings, "t1", "not quite");
+    await expect.poll(() => simulator.refusedPasswords("t1")).toEqual(["not quite"]);
+    await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
+    await drop(settings, "t1", "not quite");
+    await expect.poll(() => readdir(join(settings.state, "passwords"))).toEqual([]);
+    await drop(settings, "t1", PASSWORD);
+    await expect
+      .poll(() =>
+        daemon.changes
+          .filter(({ state }) => state === "delivered")
+          .map(({ mailbox }) => mailbox)
+          .toSorted(),
+      )
+      .toEqual(NAMES);
+    expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
+    await expect.poll(() => readdir(join(settings.state, "accepted"))).toEqual([]);
+  });
+
+  test("of another service is another transfer, though its tracking-id is the same", async () => {
+    const first = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(0, 1) })],
+    });
+    const second = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(1, 2), password: "Wr0ng!42" })],
+    });
+    const settings = await daemonSettings([
+      mailboxSettings(first, { name: "a", email: NAMES[0] ?? "", passwords: rules("Wr0ng!42") }),
+      mailboxSettings(second, { name: "b", email: NAMES[1] ?? "", passwords: rules("Wr0ng!42") }),
+    ]);
+    const { changes } = await runOnce(settings);
+    expect(changes.findLast(({ mailbox }) => mailbox === "b")?.state).toBe("delivered");
+    expect(first.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
+  });
+
+  test("was gone, and came back: what was spent on it before stays spent", async () => {
+    const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
+    await runOnce(settings);
+    const place = join(settings.work, "receipts/open");
+    for (const name of await readdir(place)) {
+      const [file = ""] = await readdir(join(place, name));
+      const receipt = JSON.parse(await readFile(join(place, name, file), "utf8"));
+      const gone = {
+        ...receipt,
+        state: "gone",
+        reason: "not_listed",
+        at: { ...receipt.at, gone: receipt.at.waiting },
+      };
+      const folder = join(settings.work, "receipts/done", name.slice(name.lastIndexOf(".") + 1).slice(0, 2));
+      await mkdir(folder, { recursive: true });
+      await writeFile(join(folder, `${name}.json`), JSON.stringify(gone));
+      await rm(join(place, name), { recursive: true });
+    }
+    await runOnce(settings);
+    expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
+  });
+
+  /** Three mailboxes of one service, and a transfer that they all received. */
+  async function openSeveral(mailbox: Partial<MailboxSettings>, rulesOf?: (name: string) => PasswordRule[]) {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: NAMES })] });
+    const mailboxes = NAMES.map((name) => {
+      const own = rulesOf === undefined ? {} : { passwords: rulesOf(name) };
+      return mailboxSettings(simulator, { ...mailbox, ...own, name, email: name });
+    });
+    return { simulator, settings: await daemonSettings(mailboxes) };
+  }
 });
 
 describe("passwords are found", () => {

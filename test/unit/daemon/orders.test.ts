@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
+import { fellowsAmong } from "../../../src/daemon/fellows.ts";
 import { Obeying } from "../../../src/daemon/orders.ts";
 import { joinMembers } from "../../../src/inbox/members.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
@@ -182,7 +183,12 @@ async function openHouse() {
         members,
         receipts,
         inbox: await openInbox(folder, work, 0, members),
-        passwords: await openPasswords(join(folder, "state"), 0),
+        passwords: await openPasswords({
+          state: join(folder, "state"),
+          nowMs: 0,
+          fellows: fellowsAmong(() => [], receipts),
+          sharedTurns: undefined,
+        }),
         queue: createEmbeddedQueue({ places: 1, random: Math.random }),
         handoffs: { retry: async () => isOwner },
         clock: systemClock,
