@@ -13,7 +13,7 @@ import { type FetchContext, fetchFiles } from "./fetch.ts";
 import { fetchZip } from "./fetch-zip.ts";
 import { verifiedOf } from "./manifest.ts";
 import { fetchMessage } from "./message.ts";
-import { type OpenedTransfer, openTransfer } from "./open.ts";
+import { type OpenedTransfer, openTransfer, waitsIdly } from "./open.ts";
 import { type Plan, planTransfer } from "./plan.ts";
 import { quietForMs } from "./quiet.ts";
 import { entered, Record } from "./record.ts";
@@ -47,6 +47,7 @@ export async function collectTransfer(
   // Intake pauses while there is no room: nothing is asked of the service, and nothing written.
   if (begins && !(await tools.inbox.hasRoom(job.key)))
     return { kind: "again", afterMs: tools.patience.diskMs };
+  if (begins && (await waitsIdly(tools, source, found, signal))) return DONE;
   const record = new Record(tools, found);
   try {
     const claimed = await tools.receipts.claim(job, (receipt) => begin(receipt, job, tools.clock.now()));

@@ -1,6 +1,7 @@
 /** Opens a transfer: proves its password, alone and first, then learns what it consists of. */
 import { Fault } from "../base/faults.ts";
 import { type Checksum, checksumOf } from "../model/checksum.ts";
+import type { Receipt } from "../model/receipt.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
 import type { Record } from "./record.ts";
@@ -25,26 +26,21 @@ export async function openTransfer(
   record: Record,
   signal: AbortSignal,
 ): Promise<OpenedTransfer | undefined> {
-  const { service, mailbox, health } = source;
-  const { trackingId, sender, transferId, passwordInLink } = record.receipt;
+  const { service, health } = source;
+  const { transferId } = record.receipt;
   // An attempt without an answer is spent: while the service is shaky, ask it something harmless first.
   if (health.shaky || record.receipt.unansweredPasswords > 0) await service.apiVersions(signal);
   const proof = await tools.passwords.prove(
     {
-      mailbox,
-      query: {
-        trackingId,
-        sender,
-        link: async () => (passwordInLink ? source.linkOf(trackingId, signal) : undefined),
-      },
-      receipt: record.receipt,
+      ...requestOf(source, record.receipt, signal),
       save: (receipt) => record.save(receipt),
       send: (password) => service.information({ transferId, password }, signal),
     },
     signal,
   );
   if (proof.kind === "waiting") {
-    await record.enter("waiting", { reason: "password", message: proof.message });
+    const { message, noAttemptsLeft } = proof;
+    await record.enter("waiting", { reason: "password", message, noAttemptsLeft });
     return undefined;
   }
   const access = { transferId, password: proof.password };
@@ -72,6 +68,24 @@ export async function openTransfer(
       ],
     })),
   };
+}
+
+/** Whether it waits for a password, and would only go on waiting: then not even its receipt is to be touched. */
+export async function waitsIdly(
+  { passwords }: CollectTools,
+  source: Source,
+  receipt: Receipt,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (receipt.state !== "waiting" || receipt.reason !== "password") return false;
+  // What goes wrong here goes wrong again where it is dealt with.
+  return passwords.isIdle(requestOf(source, receipt, signal), signal).catch(() => false);
+}
+
+function requestOf({ mailbox, linkOf }: Source, receipt: Receipt, signal: AbortSignal) {
+  const { trackingId, sender, passwordInLink } = receipt;
+  const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
+  return { mailbox, query: { trackingId, sender, link }, receipt };
 }
 
 /** A service without a checksums file is judged by its list alone; one that names other files is not trusted. */

@@ -44,5 +44,6 @@ export function entered(
   facts: Partial<Receipt> = {},
 ): Receipt {
   const at = { ...receipt.at, [state]: new Date(nowMs).toISOString() };
-  return { ...receipt, reason: undefined, message: undefined, until: undefined, ...facts, state, at };
+  const unsaid = { reason: undefined, message: undefined, until: undefined, noAttemptsLeft: undefined };
+  return { ...receipt, ...unsaid, ...facts, state, at };
 }

@@ -131,6 +131,7 @@ async function takeUp(
   if (known === undefined || known.state === "gone") {
     const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId, known);
     const isNew = await receipts.create(receipt, known);
+    state.tried.set(trackingId, undefined);
     if (isNew) watch.discovered(receipt);
     return { settled: false, discovered: isNew, job };
   }

@@ -107,10 +107,27 @@ export async function clearLeftOvers(
     areAllRead = false;
     watch.receiptDamaged(path, reason);
   });
-  if (areAllRead) await passwords.forgetOthers(unfinished);
+  if (areAllRead) {
+    await passwords.forgetOthers(unfinished);
+    await passwords.forgetDropped((trackingId) => isSettled(trackingId, unfinished, receipts, mailboxes));
+  }
   const wanted = new Set(await receipts.openNames());
   for (const key of staged) {
     // It takes room and does no harm: no reason not to start.
     if (!wanted.has(key)) await inbox.dropStaged(key).catch((error) => watch.leftOver(asFault(error)));
   }
+}
+
+/** It is known here, and nobody has anything left to do with it. */
+async function isSettled(
+  trackingId: string,
+  unfinished: readonly Receipt[],
+  receipts: Receipts,
+  mailboxes: ReadonlyMap<string, MailboxState>,
+): Promise<boolean> {
+  if (unfinished.some((receipt) => receipt.trackingId === trackingId)) return false;
+  for (const mailbox of mailboxes.keys()) {
+    if ((await receipts.find({ mailbox, trackingId })) !== undefined) return true;
+  }
+  return false;
 }

@@ -49,6 +49,8 @@ export interface Receipt {
   readonly reason: string | undefined;
   /** For people: what exactly happened and what to do. */
   readonly message: string | undefined;
+  /** It waits for a password, and none would be sent: `passwordAttempts` are spent. */
+  readonly noAttemptsLeft?: boolean | undefined;
   /** Until when it waits, where that is known; ISO 8601, as all times here. */
   readonly until: string | undefined;
   readonly expires: string | undefined;

@@ -67,6 +67,8 @@ export interface TransferStatus {
   readonly since: string | undefined;
   readonly reason: string | undefined;
   readonly message: string | undefined;
+  /** No password would be sent any more. */
+  readonly noAttemptsLeft?: boolean | undefined;
   readonly until: string | undefined;
   readonly expires: string | undefined;
   readonly progress: Progress | undefined;

@@ -225,10 +225,10 @@ export class Board {
 
 function show({ receipt, meter }: Entry, nowMs: number): TransferStatus[] {
   if (receipt === undefined) return [];
-  const { mailbox, trackingId, sender, state, reason, message, until, expires, at } = receipt;
+  const { mailbox, trackingId, sender, state, reason, message, noAttemptsLeft, until, expires, at } = receipt;
   const progress = meter?.read(nowMs);
   const facts = { mailbox, trackingId, sender, state, since: at[state], reason, message, until, progress };
-  return [{ ...facts, expires: state === "gone" ? undefined : expires }];
+  return [{ ...facts, noAttemptsLeft, expires: state === "gone" ? undefined : expires }];
 }
 
 function isInHand({ progress }: TransferStatus): boolean {

@@ -16,11 +16,12 @@ const LABELS: Readonly<Record<Action, string>> = {
 };
 
 export function renderForms(transfer: TransferStatus, proof: string): Html {
-  const { state, reason } = transfer;
+  const { state, reason, noAttemptsLeft } = transfer;
+  const canSupply = reason === "password" && noAttemptsLeft !== true;
   if (state === "gone" || reason === "uncollected") return html``;
   if (reason === "handoff") return html`<div class="actions">${renderAction("retry", transfer, proof)}</div>`;
   const actions: Action[] = state === "quarantined" ? ["retry", "release", "discard"] : ["retry", "discard"];
-  return html`<div class="actions">${reason === "password" ? renderPassword(transfer, proof) : undefined}${actions.map(
+  return html`<div class="actions">${canSupply ? renderPassword(transfer, proof) : undefined}${actions.map(
     (action) => renderAction(action, transfer, proof),
   )}</div>`;
 }

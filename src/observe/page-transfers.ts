@@ -94,10 +94,10 @@ function reasonOf({ state, reason }: TransferStatus): string {
 }
 
 /** The command that helps. */
-function helpFor({ state, reason, trackingId }: TransferStatus): Html | undefined {
+function helpFor({ state, reason, trackingId, noAttemptsLeft }: TransferStatus): Html | undefined {
   const commands = (...actions: Parameters<typeof commandFor>[0][]) =>
     html`${actions.map((action) => html`<p><code>${commandFor(action, trackingId)}</code></p>`)}`;
-  if (reason === "password") return commands("password");
+  if (reason === "password") return noAttemptsLeft ? undefined : commands("password");
   if (reason === "handoff") return commands("retry");
   return state === "quarantined" ? commands("retry", "release", "discard") : undefined;
 }

@@ -29,7 +29,12 @@ export interface Candidates {
   accepted(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate): Promise<void>;
   /** Takes a dropped password out of the drop folder for good. */
   refused(query: PasswordQuery, candidate: Candidate): Promise<void>;
+  /** Takes away a dropped password that no attempt is left for, by the budget of any mailbox that might want it. */
+  unsent(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate, spent: number): Promise<void>;
+  /** Something was dropped that is no password. */
+  isUnusable(trackingId: string): Promise<boolean>;
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
+  forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
   forgetOthers(
     unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
   ): Promise<void>;
@@ -70,7 +75,23 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
       await takeDropped(query, candidate);
     },
     refused: takeDropped,
-    settled: (mailbox, trackingId) => rm(keptPath(mailbox.name, trackingId), { force: true }),
+    async unsent(mailbox, query, candidate, spent) {
+      const others = await fellows.unsettled(mailbox.name, query.trackingId);
+      if (others.every(({ passwordAttempts }) => spent >= passwordAttempts))
+        await takeDropped(query, candidate);
+    },
+    isUnusable: async (trackingId) =>
+      (await markOf(drops.pathOf(trackingId))) !== undefined && (await drops.read(trackingId)) === undefined,
+    async settled(mailbox, trackingId) {
+      await rm(keptPath(mailbox.name, trackingId), { force: true });
+      if ((await markOf(drops.pathOf(trackingId))) === undefined) return;
+      if ((await fellows.unsettled(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
+    },
+    async forgetDropped(isSettled) {
+      for (const trackingId of await drops.list()) {
+        if (await isSettled(trackingId)) await drops.clear(trackingId);
+      }
+    },
     async forgetOthers(unsettled) {
       const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
       for (const name of await readdir(keptFolder)) {

@@ -1,6 +1,6 @@
 /** The drop folder: passwords that people supply, as files named by tracking-id. */
 import { constants } from "node:fs";
-import { lstat, open, unlink } from "node:fs/promises";
+import { lstat, open, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
@@ -40,6 +40,11 @@ export class DropFolder {
     await unlink(path).catch((error: NodeJS.ErrnoException) => {
       if (!["ENOENT", "EISDIR", "EPERM"].includes(error.code ?? "")) throw error;
     });
+  }
+
+  /** The tracking-ids for which something was dropped. */
+  async list(): Promise<string[]> {
+    return (await readdir(this.folder)).filter((name) => this.pathOf(name) !== undefined);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Opens the passwords below a state folder. */
 import { openCandidates } from "./candidates.ts";
+import { isIdle } from "./idle.ts";
 import type { Fellows, Passwords } from "./port.ts";
 import { prove } from "./prove.ts";
 import { Proven } from "./proven.ts";
@@ -18,16 +19,17 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const candidates = await openCandidates(state, nowMs, fellows);
   const turns = await openAttemptTurns(sharedTurns);
   const proven = new Proven(fellows);
+  const tools = { candidates, proven, fellows };
   return {
     prove: (request, signal) =>
-      turns.take(request.query.trackingId, signal, () =>
-        prove({ candidates, proven, fellows }, request, signal),
-      ),
+      turns.take(request.query.trackingId, signal, () => prove(tools, request, signal)),
+    isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: candidates.supplied,
     async settled(mailbox, trackingId) {
       proven.forget(mailbox.name, trackingId);
       await candidates.settled(mailbox, trackingId);
     },
     forgetOthers: candidates.forgetOthers,
+    forgetDropped: candidates.forgetDropped,
   };
 }

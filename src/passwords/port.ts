@@ -11,10 +11,13 @@ export interface PasswordQuery {
   link(): Promise<Secret | undefined>;
 }
 
-export interface ProofRequest<Value> {
+export interface WaitingRequest {
   readonly mailbox: Mailbox;
   readonly query: PasswordQuery;
   readonly receipt: Receipt;
+}
+
+export interface ProofRequest<Value> extends WaitingRequest {
   /** Makes a receipt durable. */
   save(receipt: Receipt): Promise<void>;
   /** One request that needs the password; throws a fault, `PASSWORD_REFUSED` among them. */
@@ -24,7 +27,13 @@ export interface ProofRequest<Value> {
 export type Proof<Value> =
   | { readonly kind: "accepted"; readonly password: Secret; readonly value: Value; readonly receipt: Receipt }
   /** Nothing is left to try: `message` says why, and what a person can do. */
-  | { readonly kind: "waiting"; readonly message: string; readonly receipt: Receipt };
+  | {
+      readonly kind: "waiting";
+      readonly message: string;
+      /** Not even a person's password would be sent. */
+      readonly noAttemptsLeft: boolean;
+      readonly receipt: Receipt;
+    };
 
 /** Another mailbox that has received the same transfer. */
 interface Fellow {
@@ -55,14 +64,21 @@ export interface Passwords {
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
   /**
+   * Whether a transfer that waits for a password would only go on waiting for the same reason: then there is nothing to
+   * try, to put away or to tell. Changes nothing. Throws as finding a password does.
+   */
+  isIdle(request: WaitingRequest, signal: AbortSignal): Promise<boolean>;
+  /**
    * Names what somebody has supplied for it and was not refused: something else, or the same once more, has another name.
    * `undefined` where there is nothing.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
-  /** Forgets what was kept for a transfer that is delivered, quarantined or gone. */
+  /** Forgets what was kept, and what nobody needs of what was dropped, for one that is delivered, quarantined or gone. */
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
   /** Forgets everything but what was kept for these: a crash may have come before `settled`. */
   forgetOthers(
     unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
   ): Promise<void>;
+  /** Takes dropped passwords away that came too late; what was dropped for a transfer that is still to come stays. */
+  forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
 }

@@ -1,11 +1,11 @@
 /** Tries passwords one after the other, within the budget, and leaves the receipt true whatever happens. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import { commandFor } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
+import { explain, NOTES } from "./explain.ts";
 import { accept, giveBack, mayTry, type Permission, refuse, type Spent, spend, sumOf } from "./guard.ts";
-import type { Fellows, Proof, ProofRequest } from "./port.ts";
+import type { Fellows, Proof, ProofRequest, WaitingRequest } from "./port.ts";
 import type { Proven } from "./proven.ts";
 
 /** An answer came and was not about the password, or nothing was sent: the attempt cost nothing. */
@@ -28,7 +28,7 @@ const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
   "NOT_FOUND",
 ]);
 
-interface ProofTools {
+export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
   readonly fellows: Fellows;
@@ -43,16 +43,18 @@ export async function prove<Value>(
   const { name, passwordAttempts: budget } = mailbox;
   let { receipt } = request;
   let obstacle: Permission = "known";
+  const notes: string[] = [];
   const lookAround = async () => sumOf(receipt, await fellows.spentOn(name, query.trackingId));
-  for await (const candidate of candidates.find(mailbox, query, signal)) {
+  for await (const candidate of inOrder(candidates, proven, request, signal)) {
     const isProven = proven.has(name, query.trackingId, candidate.password);
-    const permission = isProven ? "yes" : await mayTry(await lookAround(), candidate, budget);
+    const spent = await lookAround();
+    const permission = isProven ? "yes" : await mayTry(spent, candidate, budget);
     if (permission !== "yes") {
-      if (permission === "known") await candidates.refused(query, candidate);
-      else obstacle = permission;
+      if (permission !== "known") obstacle = permission;
+      notes.push(...(await passOver(candidates, request, candidate, permission, spent)));
       continue;
     }
-    if (signal.aborted) throw new Fault("STOPPED");
+    signal.throwIfAborted();
     receipt = spend(receipt);
     await save(receipt);
     // Of two processes that spend the last attempt at the same moment at least one sees the other here.
@@ -68,14 +70,41 @@ export async function prove<Value>(
       await candidates.accepted(mailbox, query, candidate);
       return { kind: "accepted", password: candidate.password, value, receipt };
     } catch (error) {
-      if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
-        proven.forgetAll(name, query.trackingId);
-      }
-      receipt = await afterFailure(error, candidate, receipt, save);
+      const onRefused = () => proven.forgetAll(name, query.trackingId);
+      receipt = await afterFailure(error, candidate, receipt, save, onRefused);
       await candidates.refused(query, candidate);
     }
   }
-  return { kind: "waiting", message: explain(await lookAround(), obstacle, budget), receipt };
+  if (await candidates.isUnusable(query.trackingId)) notes.unshift(NOTES.unusable);
+  const spent = await lookAround();
+  const message = [explain(spent, obstacle, budget), ...notes].join(" ");
+  return { kind: "waiting", message, noAttemptsLeft: spent.refusedPasswords >= budget, receipt };
+}
+
+/** What the service has just accepted before anything else: another one could only be wrong. */
+async function* inOrder(
+  candidates: Candidates,
+  proven: Proven,
+  { mailbox, query }: WaitingRequest,
+  signal: AbortSignal,
+): AsyncIterable<Candidate> {
+  const password = proven.of(mailbox.name, query.trackingId);
+  if (password !== undefined) yield { password, origin: "kept" };
+  yield* candidates.find(mailbox, query, signal);
+}
+
+/** What was dropped goes where nobody could use it. Returns what is to be told of it. */
+async function passOver(
+  candidates: Candidates,
+  { mailbox, query }: WaitingRequest,
+  candidate: Candidate,
+  permission: Permission,
+  { refusedPasswords }: Spent,
+): Promise<string[]> {
+  if (permission === "known") await candidates.refused(query, candidate);
+  if (permission === "exhausted") await candidates.unsent(mailbox, query, candidate, refusedPasswords);
+  if (candidate.origin !== "drop") return [];
+  return [permission === "known" ? NOTES.known : NOTES.unsent];
 }
 
 /** Returns where the password was refused and the next may be tried; throws everything else. */
@@ -84,40 +113,14 @@ async function afterFailure(
   candidate: Candidate,
   receipt: Receipt,
   save: (receipt: Receipt) => Promise<void>,
+  onRefused: () => void,
 ): Promise<Receipt> {
   if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
+    onRefused();
     const refused = await refuse(receipt, candidate.password);
     await save(refused);
     return refused;
   }
   if (error instanceof Fault && COSTS_NOTHING.has(error.code)) await save(giveBack(receipt));
   throw error;
-}
-
-function explain(spent: Spent, obstacle: Permission, budget: number): string {
-  const { refusedPasswords, trackingId } = spent;
-  const supply = commandFor("password", trackingId);
-  if (refusedPasswords === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
-  const refused = describeSpent(spent);
-  if (obstacle === "exhausted" || refusedPasswords >= budget) {
-    return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
-  }
-  return `${refused}: ask the sender for the right one and supply it with ${supply}.`;
-}
-
-/** What was refused, and what nobody knows the answer to: the connection, the disk or the power failed. */
-function describeSpent({ refusedFingerprints, unansweredPasswords, isShared }: Spent): string {
-  const many = (count: number, one: string, more: string) =>
-    count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
-  const parts = [
-    ...many(refusedFingerprints.length, "one password was refused", "passwords were refused"),
-    ...many(
-      unansweredPasswords,
-      "the answer to one attempt was lost",
-      "attempts had an answer that was lost",
-    ),
-  ];
-  const text = parts.join(", and ");
-  const where = isShared ? ", over all mailboxes that received it" : "";
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${where}`;
 }

@@ -20,6 +20,12 @@ export class Proven {
     this.#passwords.set(key, known.set(mailbox, password));
   }
 
+  /** One that was accepted for it, for whichever mailbox. */
+  of(mailbox: string, trackingId: string): Secret | undefined {
+    const known = this.#passwords.get(this.#keyOf(mailbox, trackingId));
+    return known?.values().next().value;
+  }
+
   has(mailbox: string, trackingId: string, password: Secret): boolean {
     const known = this.#passwords.get(this.#keyOf(mailbox, trackingId));
     return [...(known?.values() ?? [])].some((it) => it.reveal() === password.reveal());

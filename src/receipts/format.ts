@@ -14,6 +14,7 @@ const Shape = v.object({
   state: v.picklist(Object.keys(TRANSITIONS) as (keyof typeof TRANSITIONS)[]),
   reason: Text,
   message: Text,
+  noAttemptsLeft: v.optional(v.boolean()),
   until: Text,
   expires: Text,
   passwordInLink: v.boolean(),

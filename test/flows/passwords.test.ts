@@ -266,6 +266,68 @@ describe("passwords are found", () => {
   });
 });
 
+describe("passwords that were dropped", () => {
+  test("too late, or for nothing, are taken away: when the transfer is settled, at the start, and when no attempt is left", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [
+        transferPlan({ trackingId: "t1" }),
+        transferPlan({ trackingId: "t2", password: "nobody-Knows:7" }),
+      ],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwordAttempts: 1 })]);
+    const drops = join(settings.state, "passwords");
+    simulator.addFault({ on: "files", times: "always", does: { kind: "error", status: 503 } });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals().files).toBeGreaterThan(0);
+    await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
+    await drop(settings, "t1", "wrong and late");
+    await drop(settings, "t2", "one too many");
+    simulator.clearFaults();
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    await expect.poll(() => readdir(drops)).toEqual([]);
+    expect(daemon.changes.findLast(({ trackingId }) => trackingId === "t2")).toMatchObject({
+      state: "waiting",
+      noAttemptsLeft: true,
+      message: expect.stringMatching(
+        /all that passwordAttempts allows.*The password that was supplied was not sent\./,
+      ),
+    });
+    await daemon.stop();
+    await drop(settings, "t1", "wrong and very late");
+    await drop(settings, "not-yet", "of one that is still to come");
+    await runOnce(settings);
+    expect(await readdir(drops)).toEqual(["not-yet"]);
+    expect(simulator.refusedPasswords("t1")).toEqual([]);
+  });
+
+  test("but cannot be used are told of once, and nothing is begun for them again and again", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await mkdir(join(settings.state, "passwords", "t1"), { recursive: true });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("cannot be used");
+    const [changes, polls] = [daemon.changes.length, simulator.totals().received];
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 6);
+    expect(daemon.changes).toHaveLength(changes);
+  });
+});
+
+test("a transfer that waits for a password is told of once, over polls and restarts, and waits since the first time", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 6);
+  await daemon.stop();
+  const again = await runOnce(settings);
+  expect([...daemon.changes, ...again.changes].map(({ state }) => state)).toEqual([
+    "discovered",
+    "collecting",
+    "waiting",
+  ]);
+});
+
 function rules(...passwords: string[]) {
   return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
 }
