@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { backoffMs } from "../base/backoff.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
+import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
 import { deliveredOf, dueSteps, type Entry, isDelivered, type StepState } from "./entry.ts";
 import { Lane } from "./lane.ts";
@@ -59,10 +60,12 @@ export class Steps {
     try {
       const { receipts, clock } = this.#tools;
       const entry = await this.#outbox.read(name);
-      if (entry === undefined || !dueSteps(entry, this.#tools.handoff(), clock.now()).includes(step)) return;
+      // What is configured now is what is done, whatever is configured by then.
+      const handoff = this.#tools.handoff();
+      if (entry === undefined || !dueSteps(entry, handoff, clock.now()).includes(step)) return;
       const receipt = await receipts.find(entry);
       if (receipt !== undefined && !isDelivered(entry, receipt)) return;
-      const attempt = await this.#attempt(entry, step);
+      const attempt = await this.#attempt(entry, step, handoff);
       if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
       await this.#note(name, step, entry, attempt);
     } catch (error) {
@@ -71,10 +74,9 @@ export class Steps {
     }
   }
 
-  async #attempt(entry: Entry, step: HandoffStep): Promise<Attempt> {
+  async #attempt(entry: Entry, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
     const { inbox, patience, clock } = this.#tools;
     const { signal } = this.#stop;
-    const { command, webhook } = this.#tools.handoff();
     try {
       if (step === "command" && command !== undefined) {
         return await runCommand(command, entry, inbox.root, patience.killMs, signal);

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Secret } from "../../../src/base/secret.ts";
@@ -6,7 +8,9 @@ import { makeEntry, type StepState } from "../../../src/handoff/entry.ts";
 import { afterAttempt } from "../../../src/handoff/steps.ts";
 import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
 import { handoffOf } from "../../support/handoff.ts";
+import { makeFolder } from "../../support/program.ts";
 import { makeReceipt } from "../../support/receipt.ts";
+import { openBench } from "./bench.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -75,4 +79,24 @@ test("the body of the webhook says everything as it is, and its signature covers
   expect(signBody(new Secret("s3cret"), "{}", 1_772_352_000_999)).toBe(
     "t=1772352000,v1=37d682f4cbb1f68fa6920abe0afb8faf9003f1749d205e9fb92d6d5c707c59d3",
   );
+});
+
+test("a command that is taken out of the configuration when it is about to run was not done unless it ran", async () => {
+  const ran = join(await makeFolder(), "ran");
+  const bench = await openBench({ command: ["touch", ran] });
+  await bench.deliver("t1");
+  const { receipts } = bench;
+  const handoffs = await bench.open({
+    receipts: {
+      folderName: (key) => receipts.folderName(key),
+      put: (...both) => receipts.put(...both),
+      find(key) {
+        bench.handoff = handoffOf({});
+        return receipts.find(key);
+      },
+    },
+  });
+  handoffs.begin({ mailbox: "m", trackingId: "t1" });
+  await expect.poll(() => bench.told).toEqual(["t1: command done"]);
+  expect(existsSync(ran)).toBe(true);
 });
