@@ -107,8 +107,17 @@ export function isCurrent(entry: Entry, receipt: Receipt): boolean {
 }
 
 /** The same, also where the receipt does not say yet that it was delivered. */
-export function isLatest(entry: Entry, { at }: Receipt): boolean {
+function isLatest(entry: Entry, { at }: Receipt): boolean {
   return at.delivering === entry.deliveringAt;
+}
+
+/**
+ * Which of two deliveries of one transfer counts: the one that the receipt names, though it may not say yet that it was
+ * delivered. Only where it names neither do times decide: they may be those of two machines.
+ */
+export function isOutlived(entry: Entry, by: Entry, receipt: Receipt | undefined): boolean {
+  const [isOurs, isTheirs] = [entry, by].map((it) => receipt !== undefined && isLatest(it, receipt));
+  return isOurs === isTheirs ? by.deliveringAt > entry.deliveringAt : isTheirs === true;
 }
 
 /** Steps that are neither done nor left out of the configuration since. */

@@ -96,7 +96,7 @@ class FileHandoffs implements OpenHandoffs {
       for (const owner of await this.#outbox.ownersOf(name)) {
         if (owner === self) continue;
         if (!(await isGone(owner))) return false;
-        await this.#outbox.takeOver(name, owner);
+        await this.#takeOver(name, owner);
       }
       const entry = await this.#outbox.read(name);
       const steps = entry === undefined ? [] : openSteps(entry, this.#tools.handoff());
@@ -128,6 +128,10 @@ class FileHandoffs implements OpenHandoffs {
     this.#stop.abort();
     await this.#steps.close();
     await this.#looking;
+  }
+
+  #takeOver(name: string, owner: string): Promise<boolean> {
+    return this.#outbox.takeOver(name, owner, (entry) => this.#tools.receipts.find(entry));
   }
 
   /** Whether somebody else has noted this very delivery. */
@@ -176,7 +180,7 @@ class FileHandoffs implements OpenHandoffs {
   /** `undefined` where it is over, or not ours. */
   async #look(name: string, owner: string = this.#tools.owner): Promise<Entry | undefined> {
     return this.#outbox.inTurn(name, async () => {
-      if (owner !== this.#tools.owner && !(await this.#outbox.takeOver(name, owner))) return undefined;
+      if (owner !== this.#tools.owner && !(await this.#takeOver(name, owner))) return undefined;
       let saved = await this.#outbox.read(name);
       if (saved === undefined) return undefined;
       const save = async (entry: Entry) => {

@@ -12,7 +12,8 @@ import {
   replaceDurably,
 } from "../base/durable.ts";
 import { Turns } from "../base/turns.ts";
-import { type Entry, formatEntry, parseEntry } from "./entry.ts";
+import type { Receipt } from "../model/receipt.ts";
+import { type Entry, formatEntry, isOutlived, parseEntry } from "./entry.ts";
 
 /** So many names are read at once. */
 const BATCH = 512;
@@ -23,6 +24,8 @@ export interface Found {
   readonly name: string;
   readonly owner: string;
 }
+
+type FindReceipt = (entry: Entry) => Promise<Receipt | undefined>;
 
 export class Outbox {
   readonly #folder: string;
@@ -98,13 +101,13 @@ export class Outbox {
   }
 
   /**
-   * Takes one over whose owner is gone; false where somebody else was faster. Of two deliveries of one transfer the
-   * later one counts. Not forced to the disk: after a power cut it is taken over again.
+   * Takes one over whose owner is gone; false where somebody else was faster. Of two deliveries of one transfer that one
+   * stays which its receipt names. Not forced to the disk: after a power cut it is taken over again.
    */
-  async takeOver(name: string, owner: string): Promise<boolean> {
+  async takeOver(name: string, owner: string, find: FindReceipt): Promise<boolean> {
     const [ours, theirs] = [await this.read(name), await this.read(name, owner)];
     if (theirs === undefined) return false;
-    if (ours !== undefined && ours.deliveringAt >= theirs.deliveringAt) {
+    if (ours !== undefined && !isOutlived(ours, theirs, await find(ours))) {
       await this.remove(name, owner);
       return false;
     }
