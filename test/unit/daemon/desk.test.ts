@@ -6,7 +6,7 @@ import { openExpected } from "../../../src/mailbox/expected.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeReceipt } from "../../support/receipt.ts";
-import { mailboxSettings, settingsIn, watchWith } from "../../support/settings.ts";
+import { mailboxSettings, redisQueue, settingsIn, watchWith } from "../../support/settings.ts";
 
 const HOUR_MS = 3_600_000;
 const rule: Expectation = {
@@ -49,7 +49,8 @@ async function setUp() {
   const open = (mailboxes: readonly (typeof mailbox)[]) =>
     openExpected({ folder: join(folder, "expected"), receipts, clock, watch: watchWith() }, mailboxes);
   const daemon = async () => {
-    const desk = await createDesk(settingsIn(folder, [mailbox]), clock);
+    const queue = redisQueue("redis://127.0.0.1:9");
+    const desk = await createDesk(settingsIn(folder, [mailbox], { queue }), clock);
     const expected = await open([mailbox]);
     return {
       desk,
