@@ -1,9 +1,10 @@
 /** What is known of a mailbox's expectations, in memory and in a file that several processes may share. */
 import { readFile } from "node:fs/promises";
 import * as v from "valibot";
+import type { Clock } from "../base/clock.ts";
 import { replaceDurably } from "../base/durable.ts";
 import type { Expectation } from "../model/mailbox.ts";
-import { type Known, mergeKnown } from "./overdue.ts";
+import { type Known, mergeKnown, withoutFuture } from "./overdue.ts";
 
 const Content = v.record(
   v.string(),
@@ -13,28 +14,30 @@ const Content = v.record(
 export class ExpectedFile {
   readonly rules: readonly Expectation[];
   readonly #path: string;
+  readonly #clock: Clock;
   readonly #known: Map<string, Known>;
   #writing: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 
-  /** `nowMs`: since when rules are known that the file does not name. */
-  constructor(path: string, rules: readonly Expectation[], nowMs: number) {
+  /** Rules that the file does not name are known from now on. */
+  constructor(path: string, rules: readonly Expectation[], clock: Clock) {
     this.#path = path;
+    this.#clock = clock;
     this.rules = rules;
-    const unheard: Known = { sinceMs: nowMs, arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    const unheard: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
     this.#known = new Map(rules.map((rule) => [keyOf(rule), unheard]));
   }
 
   knownOf(rule: Expectation): Known {
     const known = this.#known.get(keyOf(rule));
     if (known === undefined) throw new TypeError(`no rule of this file: ${rule.described}`);
-    return known;
+    return withoutFuture(known, this.#clock.now());
   }
 
   /** In memory at once, in the file soon. */
   learn(rule: Expectation, news: Partial<Known>): void {
     const known = this.knownOf(rule);
-    this.#known.set(keyOf(rule), mergeKnown(known, { ...known, ...news }));
+    this.#keep(keyOf(rule), mergeKnown(known, { ...known, ...news }));
     void this.sync();
   }
 
@@ -53,13 +56,14 @@ export class ExpectedFile {
 
   async #exchange(): Promise<void> {
     const before = await this.#read();
-    for (const [key, known] of this.#known) {
-      const other = before[key];
-      if (other !== undefined) this.#known.set(key, mergeKnown(known, other));
-    }
+    for (const [key, known] of this.#known) this.#keep(key, mergeKnown(known, before[key] ?? known));
     const now = Object.fromEntries(this.#known);
     if (JSON.stringify(now) === JSON.stringify(before)) return;
     await replaceDurably(this.#path, JSON.stringify(now), 0o600);
+  }
+
+  #keep(key: string, known: Known): void {
+    this.#known.set(key, withoutFuture(known, this.#clock.now()));
   }
 
   /** One that is missing or damaged knows nothing, and rules then count from now on. */

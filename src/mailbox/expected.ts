@@ -61,7 +61,7 @@ export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mai
   }
   for (const { name, expect = [] } of expecting) {
     const path = join(tools.folder, `${createHash("sha256").update(name).digest("hex").slice(0, 32)}.json`);
-    files.set(name, new ExpectedFile(path, expect, tools.clock.now()));
+    files.set(name, new ExpectedFile(path, expect, tools.clock));
   }
   const expected = new OpenExpected(tools.watch, files);
   // Between a receipt and the note of its arrival, a process may have been killed.

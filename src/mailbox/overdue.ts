@@ -4,7 +4,7 @@ import type { Expectation } from "../model/mailbox.ts";
 
 /**
  * What is known of one expectation, in milliseconds since the epoch, 0 for never. But for `sinceMs`, which only ever
- * falls, everything only ever rises: what two processes know of it can be put together in any order.
+ * falls, everything only ever rises, up to now: what two processes know of it can be put together in any order.
  */
 export interface Known {
   /** When the expectation was first heard of. */
@@ -54,5 +54,15 @@ export function mergeKnown(a: Known, b: Known): Known {
     arrivedMs: Math.max(a.arrivedMs, b.arrivedMs),
     missedMs: Math.max(a.missedMs, b.missedMs),
     clearedMs: Math.max(a.clearedMs, b.clearedMs),
+  };
+}
+
+/** A clock that was ahead has noted times that have not come yet: until they had, nothing would be reported. */
+export function withoutFuture(known: Known, nowMs: number): Known {
+  return {
+    sinceMs: Math.min(known.sinceMs, nowMs),
+    arrivedMs: Math.min(known.arrivedMs, nowMs),
+    missedMs: Math.min(known.missedMs, nowMs),
+    clearedMs: Math.min(known.clearedMs, nowMs),
   };
 }

@@ -20,6 +20,7 @@ const bank: Expectation = {
 const on = (day: number, time: string) => Date.parse(`2026-03-${String(day).padStart(2, "0")}T${time}:00Z`);
 
 interface Watched {
+  /** Its clock is at the time of what it was told last. */
   readonly expected: Expected;
   readonly told: string[];
 }
@@ -31,8 +32,9 @@ interface Life {
   readonly open?: readonly Receipt[];
 }
 
-async function start(nowMs: number, { folder, rules = [bank], open = [] }: Life): Promise<Watched> {
+async function start(startMs: number, { folder, rules = [bank], open = [] }: Life): Promise<Watched> {
   const told: string[] = [];
+  let nowMs = startMs;
   const at = (ms: number) => new Date(ms).toISOString().slice(8, 16);
   const expected = await openExpected(
     {
@@ -51,7 +53,20 @@ async function start(nowMs: number, { folder, rules = [bank], open = [] }: Life)
     },
     [{ name: "m", expect: rules } as unknown as Mailbox, { name: "other" } as Mailbox],
   );
-  return { expected, told };
+  const timed: Expected = {
+    learn: () => expected.learn(),
+    overdue: () => expected.overdue(),
+    close: () => expected.close(),
+    discovered(receipt: Receipt) {
+      nowMs = Date.parse(receipt.at.discovered ?? "");
+      expected.discovered(receipt);
+    },
+    check(mailbox: string, polledMs: number) {
+      nowMs = polledMs;
+      return expected.check(mailbox, polledMs);
+    },
+  };
+  return { expected: timed, told };
 }
 
 function arrival(ms: number, sender = "Anna@Bank.example", mailbox = "m"): Receipt {
@@ -148,6 +163,35 @@ describe("a restart", () => {
     await expected.check("m", on(3, "06:00"));
     expect(told).toEqual([]);
     await expected.close();
+  });
+});
+
+describe("a clock that was ahead", () => {
+  const AHEAD_MS = 365 * 24 * HOUR_MS;
+
+  test("for a moment, in which one was missed, keeps no later one from being reported", async () => {
+    const folder = await makeFolder();
+    const { expected, told } = await start(on(1, "12:00"), { folder });
+    expected.discovered(arrival(on(2, "05:00")));
+    await expected.check("m", on(2, "07:00") + AHEAD_MS);
+    expect(told.splice(0)).toHaveLength(1);
+    for (const day of [3, 4, 5]) await expected.check("m", on(day, "07:00"));
+    expect(told).toEqual(["04", "05"].map((day) => MISSED.replace("03T", `${day}T`)));
+    await expected.close();
+  });
+
+  test("when one came does not have it count for all the time until then, over a restart too", async () => {
+    const folder = await makeFolder();
+    const first = await start(on(1, "12:00"), { folder });
+    first.expected.discovered(arrival(on(2, "05:00") + AHEAD_MS));
+    await first.expected.close();
+    const { expected, told } = await start(on(2, "05:00"), { folder });
+    for (const day of [2, 3, 4]) await expected.check("m", on(day, "07:00"));
+    expect(told).toEqual([MISSED, MISSED.replace("03T", "04T")]);
+    await expected.close();
+    const [name = ""] = await readdir(folder);
+    const [known] = Object.values(JSON.parse(await readFile(join(folder, name), "utf8")));
+    expect(known).toMatchObject({ arrivedMs: on(2, "05:00") });
   });
 });
 
