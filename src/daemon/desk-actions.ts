@@ -1,6 +1,6 @@
 /** What visitors of the page can do: the same as the commands, by the same means. */
 import type { Clock } from "../base/clock.ts";
-import { Secret } from "../base/secret.ts";
+import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
@@ -10,6 +10,7 @@ import { dropPassword } from "../passwords/dropped.ts";
 import { giveOrder } from "../receipts/orders.ts";
 import { nameOf } from "../receipts/places.ts";
 import { peekReceipts } from "../receipts/reading.ts";
+import { createTokenReader } from "./desk-token.ts";
 
 /** `undefined` where the page is for reading only. */
 export async function openActions(
@@ -19,12 +20,16 @@ export async function openActions(
   clock: Clock,
   stop: AbortSignal,
   obey: () => Promise<void>,
+  /** Where the token comes from now. */
+  token: () => SecretSource | undefined,
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
   const { find } = peekReceipts(work);
   const isOurs = (mailbox: string) => mailboxes().includes(mailbox);
+  const sessions = new Sessions({ token: await http.token?.read(stop), clock });
   return {
-    sessions: new Sessions({ token: await http.token?.read(stop), clock }),
+    sessions,
+    renew: createTokenReader(token, (read) => sessions.renew(read), clock, stop),
     async order(order) {
       const receipt = isOurs(order.mailbox) ? await find(order) : undefined;
       const isHandedOver = !(await hasOpenSteps(work, nameOf(order)));

@@ -55,6 +55,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
   let inbox: Inbox | undefined;
   let queue: JobQueue | undefined;
   let obey = () => Promise.resolve();
+  let token = http?.token;
   let mailboxNames = settings.mailboxes.map(({ name }) => name);
   const page = http === undefined ? undefined : await loadPage();
   const figures = {
@@ -105,6 +106,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
           clock,
           stop,
           () => obey(),
+          () => token,
         ),
         hosts: http.hosts,
         stuck: () => pulse.stuck(),
@@ -115,7 +117,8 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       board.tokenValidUntil(state.mailbox.name, state.tokens.validUntilMs);
       metrics?.polled(state.mailbox.name, isGood ? "ok" : "failed", seconds);
     },
-    settingsChanged({ mailboxes }) {
+    settingsChanged({ mailboxes, http: changed }) {
+      token = changed?.token ?? token;
       mailboxNames = mailboxes.map(({ name }) => name);
       board.setMailboxes(mailboxes);
       metrics?.setMailboxes(mailboxNames);

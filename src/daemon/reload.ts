@@ -79,12 +79,17 @@ function needsRestart(old: Settings, next: Settings): string[] {
     ["work", old.work, next.work],
     ["state", old.state, next.state],
     ["queue", plain(old.queue), plain(next.queue)],
-    ["http", plain(old.http), plain(next.http)],
+    ["http", withoutToken(old.http), withoutToken(next.http)],
     ["limits.transfers", old.limits.transfers, next.limits.transfers],
     ["limits.minFreeSpace", old.limits.minFreeBytes, next.limits.minFreeBytes],
     ["limits.bandwidth", plain(old.limits.bandwidth), plain(next.limits.bandwidth)],
   ];
   return pairs.filter(([, before, after]) => !isDeepStrictEqual(before, after)).map(([name]) => name);
+}
+
+/** What it holds, and where it comes from, is looked up each time; whether there is one decides who may act. */
+function withoutToken(http: Settings["http"]): unknown {
+  return plain(http && { ...http, token: http.token !== undefined });
 }
 
 /** As JSON shows it: functions fall away, and what they close over. */

@@ -6,10 +6,13 @@ import { ACTIONS, type Order } from "../model/order.ts";
 import type { Sessions } from "./sessions.ts";
 
 const MOST_BYTES = 16 * 1024;
+const UNREADABLE = "The token cannot be read now: see http.token in the configuration.";
 
 /** Each returns a sentence for people: what was done, or why not. */
 export interface Actions {
   readonly sessions: Sessions;
+  /** Before each use of the sessions: the token may have changed. False where it cannot be read. */
+  renew(): Promise<boolean>;
   order(order: Order): Promise<string>;
   password(mailbox: string, trackingId: string, password: string): Promise<string>;
 }
@@ -18,12 +21,13 @@ type Fields = Readonly<Record<string, string>>;
 
 /** `/sign-in`: a token for a cookie. */
 export async function signIn(
-  { sessions }: Actions,
+  actions: Actions,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const { token = "" } = await readFields(request);
-  const cookie = sessions.signIn(request, token);
+  if (!(await actions.renew())) return refuse(response, 503, UNREADABLE);
+  const cookie = actions.sessions.signIn(request, token);
   if (cookie === undefined) return refuse(response, 403, "That is not the token, or it was tried too often.");
   response.writeHead(303, { location: "./#attention", "set-cookie": cookie }).end();
 }
@@ -35,6 +39,7 @@ export async function act(
   response: ServerResponse,
 ): Promise<void> {
   const fields = await readFields(request);
+  if (!(await actions.renew())) return refuse(response, 503, UNREADABLE);
   if (!actions.sessions.mayAct(request, fields["proof"])) {
     return refuse(response, 403, "Only whoever has signed in, or sends the token, may do that.");
   }

@@ -21,7 +21,7 @@ export interface SessionOptions {
 }
 
 export class Sessions {
-  readonly #token: Secret | undefined;
+  #token: Secret | undefined;
   readonly #clock: Clock;
   readonly #key = randomBytes(32);
   /** By id: until when. */
@@ -31,6 +31,12 @@ export class Sessions {
   constructor({ token, clock }: SessionOptions) {
     this.#token = token;
     this.#clock = clock;
+  }
+
+  /** From now on this is the token. Where it is another one, everybody has to sign in again. */
+  renew(token: Secret): void {
+    if (this.#token !== undefined && !isSame(this.#token.reveal(), token.reveal())) this.#open.clear();
+    this.#token = token;
   }
 
   /** The proof that a form of this session carries; `undefined` for whoever has not signed in. */

@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
@@ -225,6 +226,23 @@ describe("acting", () => {
     }
     expect(daemon.stateOf("t1")).toBe("waiting");
     expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(200);
+  });
+
+  test("a changed token counts without a restart, and whoever has signed in by the old one is out", async () => {
+    let token = TOKEN;
+    const source = { described: "the test", read: async () => new Secret(token) };
+    const { url, daemon } = await start(CLOSED, { http: pageSettings({ actions: true, token: source }) });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const signedIn = await post(`${url}sign-in`, { token });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    const proof = /name="proof" value="([^"]+)"/.exec((await read(url, { cookie })).body)?.[1] ?? "";
+    const act = async (fields: object, headers: Record<string, string>) =>
+      (await post(`${url}api/actions`, { ...order, ...fields }, headers)).status;
+    expect(await act({ proof }, { cookie })).toBe(200);
+    token = "another-Token:2";
+    await expect.poll(() => act({ proof }, { cookie })).toBe(403);
+    expect(await act({}, { authorization: `Bearer ${TOKEN}` })).toBe(403);
+    expect(await act({}, { authorization: `Bearer ${token}` })).toBe(200);
   });
 
   test("a token is not guessed: after some wrong ones even the right one has to wait", async () => {

@@ -124,6 +124,26 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
   });
 
+  test("brings another token for the page, whose address needs a restart", async () => {
+    const { write, start, logged } = await setUp();
+    const http = (token: string, listen = "127.0.0.1:0") => ({ http: { listen, actions: true, token } });
+    await write(http("first-Token:1"));
+    start();
+    await expect.poll(() => logged()).toContain("the status page is open");
+    const page = /"address":"([^"]+)"/.exec(logged())?.[1] ?? "";
+    const signIn = async (token: string) => {
+      const body = new URLSearchParams({ token });
+      return (await fetch(`${page}sign-in`, { method: "POST", body, redirect: "manual" })).status;
+    };
+    expect(await signIn("first-Token:1")).toBe(303);
+    await write(http("second-Token:2"));
+    await expect.poll(() => logged()).toContain("the configuration was reloaded");
+    expect(logged()).not.toContain("needsRestart");
+    expect([await signIn("first-Token:1"), await signIn("second-Token:2")]).toEqual([403, 303]);
+    await write(http("second-Token:2", "127.0.0.1:1"));
+    await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
+  });
+
   test("of what needs a restart is named, and the level of the log changes without one", async () => {
     const { write, start, simulator, logged } = await setUp();
     await write({});
