@@ -139,6 +139,7 @@ function narrate(
     leftOver: quiet,
     workExposed: quiet,
     handoffsSeen: quiet,
+    acknowledged: quiet,
     handoffsStuck: quiet,
     handoffsGoOn: quiet,
     missed: quiet,

@@ -34,7 +34,7 @@ const MEANING: Readonly<Record<Action, { readonly help: string; readonly questio
     question: "It was not proven to be what its sender sent. Deliver it all the same?",
   },
   discard: {
-    help: "The transfer is given up for good, and what was received of it is deleted. The service keeps it until it expires.",
+    help: "The transfer is given up for good, and what was received of it is deleted. The service keeps it until it expires. One that is gone is no longer shown as needing a person.",
     question: "What was received of it is deleted, and it will not be collected again. Discard it?",
   },
   redeliver: {
@@ -83,10 +83,11 @@ async function order(
   const isTaken = await untilTaken(given, settings.work, context.stop, isPending);
   const after = await peekReceipts(settings.work).find(receipt);
   if (options.json) printJson(context, after);
+  const isKnown = after?.acknowledged === true && action === "discard";
   say(
     context,
     isTaken
-      ? `${trackingId} is now ${after?.state ?? "unknown"}.`
+      ? `${trackingId} is ${isKnown ? "gone, and no longer shown" : `now ${after?.state ?? "unknown"}`}.`
       : "No daemon has taken it up yet: it is done as soon as one runs.",
   );
   return "fine";
@@ -95,11 +96,12 @@ async function order(
 async function isMeant(
   context: Context,
   action: Action,
-  { trackingId, sender, message }: Receipt,
+  { trackingId, sender, state, message }: Receipt,
   { yes }: OrderOptions,
 ): Promise<boolean> {
   const { question } = MEANING[action];
-  if (question === undefined || yes) return true;
+  // Of what is gone there is nothing left to lose.
+  if (question === undefined || yes || state === "gone") return true;
   if (!canAsk(context)) {
     throw new Fault("ORDER_IMPOSSIBLE", {
       detail: "nobody is there to be asked: say --yes where it is meant",

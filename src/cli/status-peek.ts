@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
-import { describeDaemon, readDeliveries } from "../daemon/facts.ts";
+import { describeDaemon, readDeliveries, readGone } from "../daemon/facts.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { listQuarantined } from "../mailbox/unfinished.ts";
 import type { Status } from "../model/status.ts";
@@ -15,7 +15,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const receipts = peekReceipts(work);
   const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts, () => {});
   board.learn([...(await receipts.unfinished()), ...kept]);
-  board.recall(await readDeliveries(work));
+  board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
   board.handoffs.seen(await peekHandoffs(work, settings.handoff));
   const status = board.read();
   // This command is no daemon, and nobody is to take its process for one.

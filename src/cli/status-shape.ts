@@ -65,6 +65,8 @@ const Shape = v.looseObject({
   troubles: v.array(Trouble),
   mailboxes: v.array(Mailbox),
   counts: v.record(v.string(), v.number()),
+  totals: v.object({ attention: v.number(), inHand: v.number(), queued: v.number() }),
+  waitingSince: v.optional(Time),
   attention: v.array(Transfer),
   inHand: v.array(Transfer),
   queued: v.array(Transfer),

@@ -12,19 +12,27 @@ const MOST_LISTED = 20;
 /** `instead`: where no daemon said it, why. Every text in it may come from a stranger. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const nowMs = Date.parse(status.at);
+  const { totals } = status;
+  const recent = status.recent.slice(0, 5);
   const parts = [
     formatHead(status, instead, stream),
-    section("Trouble", status.troubles, ({ what, message, advice, since }) => [
+    section("Trouble", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
       `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
       `  ${printable(advice)}`,
     ]),
-    section("Needs a person", status.attention, (transfer) => formatAttention(transfer, nowMs, stream)),
-    section("Being collected", status.inHand, (transfer) => [formatInHand(transfer)]),
-    section("Waiting for a turn", status.queued, (transfer) => [formatQueued(transfer, nowMs)]),
+    section("Needs a person", status.attention, totals.attention, (transfer) =>
+      formatAttention(transfer, nowMs, stream),
+    ),
+    section("Being collected", status.inHand, totals.inHand, (transfer) => [formatInHand(transfer)]),
+    section("Waiting for a turn", status.queued, totals.queued, (transfer) => [
+      formatQueued(transfer, nowMs),
+    ]),
     status.live
-      ? section("Mailboxes", status.mailboxes, (mailbox) => [formatMailbox(mailbox, nowMs, stream)])
+      ? section("Mailboxes", status.mailboxes, status.mailboxes.length, (mailbox) => [
+          formatMailbox(mailbox, nowMs, stream),
+        ])
       : "",
-    section("Delivered lately", status.recent.slice(0, 5), ({ at, folder }) => [
+    section("Delivered lately", recent, recent.length, ({ at, folder }) => [
       `${formatWhen(at, nowMs)}: ${printable(folder)}`,
     ]),
   ];
@@ -32,7 +40,7 @@ export function formatStatus(status: Status, instead: string | undefined, stream
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {
-  const { live, daemon, troubles, attention } = status;
+  const { live, daemon, troubles, totals } = status;
   const place = `${printable(daemon.inbox)} on ${printable(daemon.host)}`;
   const who = live
     ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}`
@@ -40,21 +48,24 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
   if (troubles.length > 0) {
     return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
   }
-  if (attention.length > 0) {
-    const words = `${formatCount(attention.length, "transfer needs", "transfers need")} you`;
+  if (totals.attention > 0) {
+    const words = `${formatCount(totals.attention, "transfer needs", "transfers need")} you`;
     return `${styleText("yellow", words, { stream })}\n${who}`;
   }
   return live ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
 }
 
+/** `total`: how many there are, of which these are the first. */
 function section<Item>(
   title: string,
   items: readonly Item[],
+  total: number,
   format: (item: Item) => readonly string[],
 ): string {
   if (items.length === 0) return "";
-  const lines = items.slice(0, MOST_LISTED).flatMap(format);
-  const more = items.length > MOST_LISTED ? [`… and ${items.length - MOST_LISTED} more`] : [];
+  const listed = items.slice(0, MOST_LISTED);
+  const lines = listed.flatMap(format);
+  const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
   return [`${title}:`, ...[...lines, ...more].map((line) => `  ${line}`)].join("\n");
 }
 

@@ -120,8 +120,8 @@ function describeOther(isAsked: boolean, answer: unknown, status: Status | undef
     : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
 }
 
-function outcomeOf({ live, troubles, attention }: Status): Outcome {
+function outcomeOf({ live, troubles, totals }: Status): Outcome {
   if (troubles.some(({ code }) => code !== "DISK_FULL" && code !== "ARRIVAL_MISSED")) return "unreachable";
-  if (attention.length > 0 || troubles.length > 0) return "attention";
+  if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";
 }

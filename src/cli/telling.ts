@@ -61,6 +61,7 @@ export function tellLog(log: Log): DaemonWatch {
       const level = told.isNew(receipt, `stuck ${fault.code}`) ? "error" : "debug";
       log[level]({ ...factsOf(receipt), state: receipt.state, fault }, "stuck, and tried again");
     },
+    acknowledged: (receipt) => log.info(factsOf(receipt), "gone, and acknowledged"),
     lost: (receipt) => log.info(factsOf(receipt), "another worker has taken it over"),
     stateChanged: (receipt, fault) => tellState(log, told, receipt, fault),
   };

@@ -13,7 +13,7 @@ import { Board } from "../observe/board.ts";
 import { Pulse } from "../observe/pulse.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { openActions } from "./desk-actions.ts";
-import { describeDaemon, readDeliveries, readPast } from "./facts.ts";
+import { describeDaemon, readDeliveries, readGone, readPast } from "./facts.ts";
 import { overhear } from "./hearing.ts";
 import type { DaemonWatch } from "./watching.ts";
 
@@ -135,7 +135,9 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
         showOverdue(await listOverdue());
       };
       // What cannot be shown now is no reason not to start: it is looked at again.
-      board.recall(await readDeliveries(work).catch(() => []));
+      const nothing = () => [];
+      const gone = await readGone(work, clock.now()).catch(nothing);
+      board.recall(await readDeliveries(work).catch(nothing), gone);
       await look().catch(() => {});
       const timer = setInterval(() => void look().catch(() => {}), LOOK_EVERY_MS);
       scope.use(timer, clearInterval);

@@ -2,10 +2,14 @@
 import { hostname } from "node:os";
 import { readVersion } from "../base/version.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Receipt } from "../model/receipt.ts";
 import type { DaemonFacts, Delivery } from "../model/status.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
+import { peekReceipts } from "../receipts/reading.ts";
 
 const MOST_PAST = 50;
+const MOST_GONE = 1_000;
+const DAY_MS = 24 * 60 * 60_000;
 
 export function describeDaemon({ queue, inbox }: Settings): DaemonFacts {
   const isAlone = queue === "embedded";
@@ -39,4 +43,12 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
       tookSeconds: undefined,
     }),
   );
+}
+
+/** What was gone within the last day and is not back, so that people hear of it also after a restart. */
+export async function readGone(work: string, nowMs: number): Promise<Receipt[]> {
+  const { find } = peekReceipts(work);
+  const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MOST_GONE });
+  const found = await Promise.all(past.map((entry) => find(entry).catch(() => undefined)));
+  return found.flatMap((receipt) => (receipt?.state === "gone" ? [receipt] : []));
 }

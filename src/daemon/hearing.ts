@@ -66,6 +66,10 @@ function overhearTransfers(watch: DaemonWatch, board: Board, pulse: Pulse, metri
       pulse.beat(workOn(receipt));
       metrics?.stateChanged(receipt);
     },
+    acknowledged(receipt) {
+      watch.acknowledged(receipt);
+      board.acknowledged(receipt);
+    },
     progressed(receipt, doneBytes, totalBytes, receivedBytes) {
       watch.progressed(receipt, doneBytes, totalBytes, receivedBytes);
       board.progressed(receipt, doneBytes, totalBytes, receivedBytes);

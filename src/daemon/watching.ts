@@ -3,6 +3,7 @@ import type { Fault } from "../base/faults.ts";
 import type { CollectTools } from "../collect/tools.ts";
 import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
+import type { OrderTools } from "../mailbox/orders.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import type { LeftOverWatch } from "../mailbox/unfinished.ts";
 import type { Order } from "../model/order.ts";
@@ -12,6 +13,7 @@ import type { PremisesWatch } from "./premises.ts";
 export type DaemonWatch = CollectTools["watch"] &
   PollTools["watch"] &
   ExpectedTools["watch"] &
+  Pick<OrderTools["watch"], "acknowledged"> &
   HandoffWatch &
   LeftOverWatch &
   PremisesWatch & {

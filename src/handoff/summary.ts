@@ -5,17 +5,24 @@ import type { Handoff } from "../model/mailbox.ts";
 import { deliveredOf, type Entry, failedSteps } from "./entry.ts";
 import { folderIn, Outbox } from "./outbox.ts";
 
-const MOST_TROUBLES = 100;
+/** Of those that failed, and of those that nobody collects. */
+const MOST_TROUBLES = 500;
 
 /** Grows while all of them are looked over, and stays small. */
 export class Summary implements HandoffSummary {
   readonly #handoff: Handoff;
-  readonly troubles: HandoffTrouble[] = [];
+  readonly #failed: HandoffTrouble[] = [];
+  readonly #overdue: HandoffTrouble[] = [];
+  troubled = 0;
   uncollected = 0;
   oldestMs: number | undefined;
 
   constructor(handoff: Handoff) {
     this.#handoff = handoff;
+  }
+
+  get troubles(): readonly HandoffTrouble[] {
+    return [...this.#failed, ...this.#overdue];
   }
 
   add(entry: Entry | undefined): void {
@@ -26,8 +33,10 @@ export class Summary implements HandoffSummary {
     }
     const failed = failedSteps(entry, this.#handoff);
     const isOverdue = entry.reported && entry.collectedAt === undefined;
-    if ((failed.length === 0 && !isOverdue) || this.troubles.length >= MOST_TROUBLES) return;
-    this.troubles.push({ ...deliveredOf(entry), failed, isOverdue });
+    if (failed.length === 0 && !isOverdue) return;
+    this.troubled++;
+    const known = failed.length > 0 ? this.#failed : this.#overdue;
+    if (known.length < MOST_TROUBLES) known.push({ ...deliveredOf(entry), failed, isOverdue });
   }
 }
 

@@ -5,14 +5,14 @@ import type { Status } from "../model/status.ts";
 const LONGEST = 300;
 
 export function describeInOneLine(status: Status): string {
-  const { troubles, attention, mailboxes, recent } = status;
+  const { troubles, totals, mailboxes, recent } = status;
   const [trouble] = troubles;
   const active = mailboxes.filter(({ paused }) => !paused).length;
   const parts = [
     trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
     troubles.length > 1 ? `${formatCount(troubles.length - 1, "more trouble", "more troubles")}` : undefined,
-    attention.length > 0
-      ? `${formatCount(attention.length, "transfer needs", "transfers need")} a person`
+    totals.attention > 0
+      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} a person`
       : undefined,
     describeWork(status),
     `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
@@ -25,14 +25,14 @@ export function describeInOneLine(status: Status): string {
   return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line;
 }
 
-function describeWork({ inHand, queued }: Status): string | undefined {
-  if (inHand.length === 0) {
-    return queued.length > 0
-      ? `${formatCount(queued.length, "transfer waits", "transfers wait")} for a turn`
+function describeWork({ inHand, totals }: Status): string | undefined {
+  if (totals.inHand === 0) {
+    return totals.queued > 0
+      ? `${formatCount(totals.queued, "transfer waits", "transfers wait")} for a turn`
       : undefined;
   }
   const done = inHand.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
   const total = inHand.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
   const share = total === 0 ? "" : `, ${formatBytes(done)} of ${formatBytes(total)}`;
-  return `${formatCount(inHand.length, "transfer", "transfers")} in hand${share}`;
+  return `${formatCount(totals.inHand, "transfer", "transfers")} in hand${share}`;
 }

@@ -10,7 +10,7 @@ import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Action, Order } from "../model/order.ts";
-import { DISCARDED, isFinal, type Receipt } from "../model/receipt.ts";
+import { DISCARDED, isFinal, isSettledForPeople, type Receipt } from "../model/receipt.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { Receipts } from "../receipts/port.ts";
@@ -27,7 +27,11 @@ export interface OrderTools {
   /** The disk being full: what is discarded needs no room any more. */
   readonly diskFull: Outage;
   /** Hears of changes, as from collecting. */
-  readonly watch: { stateChanged(receipt: Receipt): void };
+  readonly watch: {
+    stateChanged(receipt: Receipt): void;
+    /** An operator knows that it is gone. */
+    acknowledged(receipt: Receipt): void;
+  };
 }
 
 /**
@@ -49,6 +53,7 @@ export function objectionTo(
   if (action === "redeliver") {
     return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
   }
+  if (action === "discard" && state === "gone" && !isSettledForPeople(receipt)) return undefined;
   const isOver = isFinal(receipt) && state !== "quarantined";
   if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
   return undefined;
@@ -64,7 +69,8 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
   if (isBehind(order, receipt)) return true;
   const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
   if (order.action === "retry" && isDelivered) return tools.handoffs.retry(order);
-  if (order.action === "discard") await discard(tools, state, receipt);
+  if (order.action === "discard" && receipt.state === "gone") await acknowledge(tools, receipt);
+  else if (order.action === "discard") await discard(tools, state, receipt);
   else await beginAgain(tools, state, order, receipt);
   return true;
 }
@@ -103,8 +109,16 @@ function startAgain(receipt: Receipt, released: boolean): Receipt {
     verified: undefined,
     acknowledgement: undefined,
     released,
+    acknowledged: undefined,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },
   };
+}
+
+/** Why it is gone stays as it is: should the service list it again, it is collected. */
+async function acknowledge({ receipts, watch }: OrderTools, receipt: Receipt): Promise<void> {
+  const acknowledged = { ...receipt, acknowledged: true };
+  await receipts.put(acknowledged, receipt);
+  watch.acknowledged(acknowledged);
 }
 
 /**

@@ -36,6 +36,8 @@ export interface HandoffSummary {
   readonly uncollected: number;
   /** When the first of them was delivered; missing where there is none. */
   readonly oldestMs: number | undefined;
-  /** No more than a person would look at. */
+  /** With how many something is wrong. */
+  readonly troubled: number;
+  /** Those of them that a person would look at: first what failed. */
   readonly troubles: readonly HandoffTrouble[];
 }

@@ -67,6 +67,8 @@ export interface Receipt {
   readonly acknowledgement?: string | undefined;
   /** An operator vouches for it: limits and checksums do not keep it from being delivered, marked as not verified. */
   readonly released: boolean;
+  /** It is gone, and an operator knows it. */
+  readonly acknowledged?: boolean | undefined;
   /** Counts the claims on it: whoever holds a lower one than another has lost it. */
   readonly fence: number;
   /** How often collecting was begun. */
@@ -86,4 +88,10 @@ export const DISCARDED = "discarded";
 
 export function isFinal(receipt: Receipt): boolean {
   return FINAL.has(receipt.state);
+}
+
+/** Whether nobody is to be told of it any more: it ended well, or an operator wanted or knows how it ended. */
+export function isSettledForPeople({ state, reason, acknowledged }: Receipt): boolean {
+  if (state === "gone") return reason === DISCARDED || acknowledged === true;
+  return state === "delivered" || state === "collected";
 }

@@ -14,7 +14,11 @@ export interface Status {
   readonly mailboxes: readonly MailboxStatus[];
   /** How many transfers are in which state; those that ended well are not counted. */
   readonly counts: Readonly<Partial<Record<ReceiptState, number>>>;
-  /** Need a person, what expires first first. */
+  /** How many there are in each of the lists that follow, which show no more of them than a person would look at. */
+  readonly totals: Readonly<Record<"attention" | "inHand" | "queued", number>>;
+  /** Since when the oldest transfer that nobody has in hand is in its state; missing where there is none. */
+  readonly waitingSince: string | undefined;
+  /** Need a person: in quarantine, gone, not handed over, what waits for a password or expires soon, not collected. */
   readonly attention: readonly TransferStatus[];
   /** Being collected by this process. */
   readonly inHand: readonly TransferStatus[];

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
-import type { Receipt, ReceiptState } from "../model/receipt.ts";
+import type { Receipt } from "../model/receipt.ts";
 import {
   type DaemonFacts,
   type Delivery,
@@ -16,28 +16,18 @@ import {
 import { HandoffBoard } from "./handoff-board.ts";
 import { Load } from "./load.ts";
 import { MailboxBoard, type MailboxFacts } from "./mailbox-board.ts";
-import { ProgressMeter } from "./progress.ts";
+import { TransferBoard } from "./transfer-board.ts";
 
 /** More than so many are counted, but not shown. */
-const MOST_KNOWN = 5_000;
 const MOST_SHOWN = 100;
 const MOST_RECENT = 50;
-const DAY_MS = 24 * 60 * 60 * 1000;
-
-/** One transfer that has not ended well. */
-interface Entry {
-  readonly state: ReceiptState;
-  /** Missing for those beyond the bound. */
-  readonly receipt: Receipt | undefined;
-  readonly meter: ProgressMeter | undefined;
-}
 
 export class Board {
   readonly #facts: DaemonFacts;
   readonly #clock: Clock;
   readonly #startedMs: number;
   readonly #mailboxes: MailboxBoard;
-  readonly #entries = new Map<string, Entry>();
+  readonly #transfers: TransferBoard;
   readonly #troubles = new Map<string, Trouble>();
   readonly #load = new Load();
   #recent: Delivery[] = [];
@@ -49,6 +39,7 @@ export class Board {
     this.#clock = clock;
     this.#startedMs = clock.now();
     this.#mailboxes = new MailboxBoard(mailboxes, clock, facts.queue === "embedded");
+    this.#transfers = new TransferBoard(clock);
   }
 
   /** Called after every change, which may be thousands of times a second. Returns what ends it. */
@@ -59,11 +50,7 @@ export class Board {
 
   /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
   learn(receipts: readonly Receipt[]): void {
-    const known = new Set(receipts.map(keyOf));
-    for (const [key, { meter, receipt }] of this.#entries) {
-      if (!known.has(key) && meter === undefined && !this.#isNews(receipt)) this.#entries.delete(key);
-    }
-    for (const receipt of receipts) if (!this.#isInHand(receipt)) this.#keep(receipt, false);
+    this.#transfers.learn(receipts);
     this.#changed();
   }
 
@@ -72,9 +59,10 @@ export class Board {
     this.#changed();
   }
 
-  /** Deliveries of earlier runs, newest first. */
-  recall(deliveries: readonly Delivery[]): void {
+  /** Deliveries of earlier runs, newest first, and what was gone lately. */
+  recall(deliveries: readonly Delivery[], gone: readonly Receipt[]): void {
     this.#recent = [...this.#recent, ...deliveries].slice(0, MOST_RECENT);
+    for (const receipt of gone) this.#transfers.keep(receipt, false);
   }
 
   /** How many jobs wait for a place now. */
@@ -87,27 +75,30 @@ export class Board {
   }
 
   discovered(receipt: Receipt): void {
-    this.#keep(receipt);
+    this.#transfers.keep(receipt);
     this.#changed();
   }
 
   stateChanged(receipt: Receipt): void {
     if (receipt.state === "delivered") this.#delivered(receipt);
-    if (receipt.state === "delivered" || receipt.state === "collected") {
-      this.#entries.delete(keyOf(receipt));
-    } else this.#keep(receipt);
+    this.#transfers.keep(receipt);
+    this.#changed();
+  }
+
+  /** Somebody knows that it is gone. */
+  acknowledged(receipt: Receipt): void {
+    this.#transfers.forget(receipt);
     this.#changed();
   }
 
   /** Another process has it now. */
   lost(receipt: Receipt): void {
-    this.#entries.delete(keyOf(receipt));
+    this.#transfers.forget(receipt);
     this.#changed();
   }
 
   progressed(receipt: Receipt, doneBytes: number, totalBytes: number, newBytes: number): void {
-    const entry = this.#entries.get(keyOf(receipt));
-    entry?.meter?.note(doneBytes, totalBytes, this.#clock.now());
+    this.#transfers.progressed(receipt, doneBytes, totalBytes);
     this.#load.received(newBytes, this.#clock.now());
     this.#changed();
   }
@@ -154,10 +145,10 @@ export class Board {
 
   read(): Status {
     const nowMs = this.#clock.now();
-    const shown = [...this.#entries.values()].flatMap((entry) => show(entry, nowMs));
     const mailboxes = this.#mailboxes.read();
-    const attention = shown.filter((it) => !isInHand(it) && needsPerson(it, nowMs)).toSorted(byExpiry);
-    const queued = shown.filter((it) => !isInHand(it) && !needsPerson(it, nowMs)).toSorted(byExpiry);
+    const transfers = this.#transfers.read();
+    const handoffs = this.handoffs.read();
+    const { quarantined, gone, pressing, inHand, queued, totals, counts, waitingSince } = transfers;
     return {
       version: STATUS_VERSION,
       at: new Date(nowMs).toISOString(),
@@ -165,36 +156,15 @@ export class Board {
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
       troubles: [...this.#troubles.values(), ...mailboxes.flatMap(({ trouble }) => trouble ?? [])],
       mailboxes,
-      counts: this.#count(),
-      attention: [...attention, ...this.handoffs.read()].slice(0, MOST_SHOWN),
-      inHand: shown.filter(isInHand).slice(0, MOST_SHOWN),
+      counts,
+      totals: { ...totals, attention: totals.attention + handoffs.total },
+      waitingSince,
+      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.uncollected]),
+      inHand: inHand.slice(0, MOST_SHOWN),
       queued: queued.slice(0, MOST_SHOWN),
       recent: this.#recent,
       load: this.#load.read(nowMs),
     };
-  }
-
-  /** `isOurs`: it is this process that works on it, if anybody does. */
-  #keep(receipt: Receipt, isOurs = true): void {
-    const key = keyOf(receipt);
-    const known = this.#entries.get(key);
-    const isWorkedOn = isOurs && (receipt.state === "collecting" || receipt.state === "delivering");
-    const isShown = known?.receipt !== undefined || this.#entries.size < MOST_KNOWN;
-    this.#entries.set(key, {
-      state: receipt.state,
-      receipt: isShown ? receipt : undefined,
-      meter: isWorkedOn && isShown ? (known?.meter ?? new ProgressMeter()) : undefined,
-    });
-  }
-
-  /** What is gone is shown for a day, so that somebody hears of it. */
-  #isNews(receipt: Receipt | undefined): boolean {
-    const goneAt = receipt?.state === "gone" ? receipt.at.gone : undefined;
-    return goneAt !== undefined && this.#clock.now() - Date.parse(goneAt) < DAY_MS;
-  }
-
-  #isInHand(receipt: Receipt): boolean {
-    return this.#entries.get(keyOf(receipt))?.meter !== undefined;
   }
 
   #delivered({ mailbox, trackingId, sender, folder = "", at }: Receipt): void {
@@ -212,39 +182,18 @@ export class Board {
     this.#load.delivered(nowMs);
   }
 
-  #count(): Partial<Record<ReceiptState, number>> {
-    const counts: Partial<Record<ReceiptState, number>> = {};
-    for (const { state } of this.#entries.values()) counts[state] = (counts[state] ?? 0) + 1;
-    return counts;
-  }
-
   #changed(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
-function show({ receipt, meter }: Entry, nowMs: number): TransferStatus[] {
-  if (receipt === undefined) return [];
-  const { mailbox, trackingId, sender, state, reason, message, noAttemptsLeft, until, expires, at } = receipt;
-  const progress = meter?.read(nowMs);
-  const facts = { mailbox, trackingId, sender, state, since: at[state], reason, message, until, progress };
-  return [{ ...facts, noAttemptsLeft, expires: state === "gone" ? undefined : expires }];
-}
-
-function isInHand({ progress }: TransferStatus): boolean {
-  return progress !== undefined;
-}
-
-/** It will not go on by itself, or not in time. */
-function needsPerson({ state, reason, expires }: TransferStatus, nowMs: number): boolean {
-  if (state === "quarantined" || state === "gone" || reason === "password") return true;
-  return expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
-}
-
-function byExpiry(a: TransferStatus, b: TransferStatus): number {
-  return (a.expires ?? "9999").localeCompare(b.expires ?? "9999");
-}
-
-function keyOf({ mailbox, trackingId }: { readonly mailbox: string; readonly trackingId: string }): string {
-  return `${mailbox}\0${trackingId}`;
+/** Many of one kind do not hide another: each has its share of the places, and what is left goes to the first. */
+function shareOut(kinds: readonly (readonly TransferStatus[])[]): TransferStatus[] {
+  const share = Math.floor(MOST_SHOWN / kinds.length);
+  let left = MOST_SHOWN - kinds.reduce((sum, { length }) => sum + Math.min(length, share), 0);
+  return kinds.flatMap((kind) => {
+    const more = Math.min(left, Math.max(0, kind.length - share));
+    left -= more;
+    return kind.slice(0, share + more);
+  });
 }

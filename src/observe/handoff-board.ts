@@ -3,20 +3,23 @@ import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../
 import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
 
-/** More than so many nobody looks at. */
-const MOST_KEPT = 100;
+/** More than so many nobody looks at: what else there is, the next look counts. */
+const MOST_KEPT = 1_000;
 
 export class HandoffBoard {
   readonly #onChange: () => void;
   #troubles = new Map<string, HandoffTrouble>();
+  /** How many there are beside those. */
+  #others = 0;
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
   }
 
   /** What was looked at counts; what happens until the next look is added to it. */
-  seen({ troubles }: HandoffSummary): void {
-    if (troubles.length + this.#troubles.size === 0) return;
+  seen({ troubles, troubled }: HandoffSummary): void {
+    if (troubled + this.#troubles.size === 0) return;
+    this.#others = troubled - troubles.length;
     this.#troubles = new Map(troubles.map((trouble) => [keyOf(trouble), trouble]));
     this.#onChange();
   }
@@ -42,8 +45,18 @@ export class HandoffBoard {
     this.#keep({ ...delivered, isOverdue: false, failed });
   }
 
-  read(): TransferStatus[] {
-    return [...this.#troubles.values()].map(show);
+  /** `uncollected`: nobody has taken them, but whoever was to be told was. */
+  read(): {
+    readonly failed: readonly TransferStatus[];
+    readonly uncollected: readonly TransferStatus[];
+    readonly total: number;
+  } {
+    const shown = [...this.#troubles.values()].map(show);
+    return {
+      failed: shown.filter(({ reason }) => reason === "handoff"),
+      uncollected: shown.filter(({ reason }) => reason === "uncollected"),
+      total: this.#troubles.size + this.#others,
+    };
   }
 
   #keep(trouble: HandoffTrouble): void {

@@ -5,7 +5,7 @@ import type { HandoffStep, HandoffSummary } from "../model/handoff.ts";
 
 export class HandoffMetrics {
   readonly #attempts: Counter<"step" | "result">;
-  #summary: HandoffSummary = { uncollected: 0, oldestMs: undefined, troubles: [] };
+  #summary: HandoffSummary = { uncollected: 0, oldestMs: undefined, troubled: 0, troubles: [] };
 
   constructor(registry: Registry, clock: Clock) {
     const registers = [registry];

@@ -132,13 +132,10 @@ export class Metrics {
       for (const state of STATES) gauge.set({ state }, counts[state] ?? 0);
     });
     this.#gauge("inlet_attention", "Transfers that need a person.", [], (gauge) =>
-      gauge.set(this.#status.attention.length),
+      gauge.set(this.#status.totals.attention),
     );
     this.#gauge("inlet_oldest_waiting_seconds", "How long the oldest transfer waits.", [], (gauge) => {
-      const { attention, queued } = this.#status;
-      const waiting = [...attention, ...queued].filter(({ state }) => state !== "delivered");
-      const since = waiting.flatMap((it) => (it.since === undefined ? [] : it.since));
-      const oldest = since.toSorted()[0];
+      const { waitingSince: oldest } = this.#status;
       gauge.set(oldest === undefined ? 0 : Math.max(0, clock.now() - Date.parse(oldest)) / 1000);
     });
     this.#gauge(

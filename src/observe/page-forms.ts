@@ -18,7 +18,9 @@ const LABELS: Readonly<Record<Action, string>> = {
 export function renderForms(transfer: TransferStatus, proof: string): Html {
   const { state, reason, noAttemptsLeft } = transfer;
   const canSupply = reason === "password" && noAttemptsLeft !== true;
-  if (state === "gone" || reason === "uncollected") return html``;
+  if (reason === "uncollected") return html``;
+  if (state === "gone")
+    return html`<div class="actions">${renderForm("discard", "Seen", transfer, proof)}</div>`;
   if (reason === "handoff") return html`<div class="actions">${renderAction("retry", transfer, proof)}</div>`;
   const actions: Action[] = state === "quarantined" ? ["retry", "release", "discard"] : ["retry", "discard"];
   return html`<div class="actions">${canSupply ? renderPassword(transfer, proof) : undefined}${actions.map(
@@ -32,9 +34,13 @@ function renderPassword(transfer: TransferStatus, proof: string): Html {
 
 function renderAction(action: Action, transfer: TransferStatus, proof: string): Html {
   const warning = WARNINGS[action];
-  const form = html`<form action="api/actions" method="post">${hidden(action, transfer, proof)}<button>${LABELS[action]}</button></form>`;
+  const form = renderForm(action, LABELS[action], transfer, proof);
   if (warning === undefined) return form;
   return html`<details><summary>${LABELS[action]}…</summary><p>${warning}</p>${form}</details>`;
+}
+
+function renderForm(action: Action, label: string, transfer: TransferStatus, proof: string): Html {
+  return html`<form action="api/actions" method="post">${hidden(action, transfer, proof)}<button>${label}</button></form>`;
 }
 
 function hidden(action: string, { mailbox, trackingId }: TransferStatus, proof: string): Html {

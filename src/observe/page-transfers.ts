@@ -12,9 +12,9 @@ export interface Visitor {
   readonly proof: string | undefined;
 }
 
-export function renderAttention({ attention }: Status, nowMs: number, { proof }: Visitor): Html {
-  if (attention.length === 0) return html`<h2>Needs a person</h2><p class="nothing">Nothing.</p>`;
-  return html`<h2>Needs a person <span class="count">${attention.length}</span></h2>
+export function renderAttention({ attention, totals }: Status, nowMs: number, { proof }: Visitor): Html {
+  if (totals.attention === 0) return html`<h2>Needs a person</h2><p class="nothing">Nothing.</p>`;
+  return html`<h2>Needs a person <span class="count">${totals.attention}</span></h2>${renderMore(attention, totals.attention)}
 <ul class="cards">${attention.map(
     (transfer) => html`<li class="card ${transfer.state}">
 <h3>${reasonOf(transfer)}</h3>
@@ -29,9 +29,9 @@ ${proof === undefined ? helpFor(transfer) : renderForms(transfer, proof)}
   )}</ul>`;
 }
 
-export function renderInHand({ inHand }: Status): Html {
+export function renderInHand({ inHand, totals }: Status): Html {
   if (inHand.length === 0) return html`<h2>Being collected</h2><p class="nothing">Nothing.</p>`;
-  return html`<h2>Being collected <span class="count">${inHand.length}</span></h2>
+  return html`<h2>Being collected <span class="count">${totals.inHand}</span></h2>${renderMore(inHand, totals.inHand)}
 <ul class="rows">${inHand.map(({ trackingId, mailbox, sender, progress }) => {
     const { doneBytes = 0, totalBytes = 0, bytesPerSecond = 0, secondsLeft } = progress ?? {};
     const words = [
@@ -47,11 +47,9 @@ export function renderInHand({ inHand }: Status): Html {
   })}</ul>`;
 }
 
-export function renderQueued({ queued, counts }: Status, nowMs: number): Html {
-  if (queued.length === 0) return html`<h2>Waiting for a turn</h2><p class="nothing">Nothing.</p>`;
-  const all = (counts.discovered ?? 0) + (counts.waiting ?? 0) + (counts.collecting ?? 0);
-  const more = all > queued.length ? html`<p class="facts">of ${all} in all</p>` : undefined;
-  return html`<h2>Waiting for a turn <span class="count">${queued.length}</span></h2>${more}
+export function renderQueued({ queued, totals }: Status, nowMs: number): Html {
+  if (totals.queued === 0) return html`<h2>Waiting for a turn</h2><p class="nothing">Nothing.</p>`;
+  return html`<h2>Waiting for a turn <span class="count">${totals.queued}</span></h2>${renderMore(queued, totals.queued)}
 <div class="scroll" tabindex="0" role="region" aria-label="Waiting for a turn"><table>
 <thead><tr><th>Sender</th><th>Mailbox</th><th>Transfer</th><th>Why</th><th>Expires</th></tr></thead>
 <tbody>${queued.map(
@@ -77,6 +75,13 @@ export function renderRecent({ recent }: Status, nowMs: number): Html {
     )}</tbody></table></div>`;
 }
 
+/** Where not all are listed. */
+function renderMore(listed: readonly unknown[], total: number): Html | undefined {
+  return total > listed.length
+    ? html`<p class="facts">${listed.length} of ${total} are listed here</p>`
+    : undefined;
+}
+
 export function timeOf(iso: string, nowMs: number): Html {
   return html`<time datetime="${iso}" title="${iso}">${formatWhen(iso, nowMs)}</time>`;
 }
@@ -99,5 +104,6 @@ function helpFor({ state, reason, trackingId, noAttemptsLeft }: TransferStatus):
     html`${actions.map((action) => html`<p><code>${commandFor(action, trackingId)}</code></p>`)}`;
   if (reason === "password") return noAttemptsLeft ? undefined : commands("password");
   if (reason === "handoff") return commands("retry");
+  if (state === "gone") return commands("discard");
   return state === "quarantined" ? commands("retry", "release", "discard") : undefined;
 }

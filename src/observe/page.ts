@@ -70,14 +70,12 @@ function renderSignIn(): Html {
 }
 
 /** One glance must do. */
-function renderSummary({ troubles, attention, inHand, counts }: Status): Html {
-  const waiting = Object.values(counts).reduce((sum, count) => sum + count, 0) - attention.length;
-  const later = Math.max(0, waiting - inHand.length);
+function renderSummary({ troubles, totals }: Status): Html {
   const facts = [
-    inHand.length > 0 ? `${inHand.length} being collected` : undefined,
-    later > 0 ? `${formatCount(later, "waits", "wait")} for a turn` : undefined,
+    totals.inHand > 0 ? `${totals.inHand} being collected` : undefined,
+    totals.queued > 0 ? `${formatCount(totals.queued, "waits", "wait")} for a turn` : undefined,
   ].filter((fact) => fact !== undefined);
-  const [mood, words] = moodOf(troubles.length, attention.length);
+  const [mood, words] = moodOf(troubles.length, totals.attention);
   return html`<p class="mood ${mood}">${words}</p>${
     facts.length > 0 ? html`<p class="facts">${facts.join(" · ")}</p>` : undefined
   }
@@ -94,6 +92,6 @@ function moodOf(troubles: number, attention: number): [mood: string, words: stri
 }
 
 /** Also the name of a tab, where it says how things are. */
-export function titleOf({ troubles, attention, daemon }: Status): string {
-  return `${moodOf(troubles.length, attention.length)[1]} – Inlet on ${daemon.host}`;
+export function titleOf({ troubles, totals, daemon }: Status): string {
+  return `${moodOf(troubles.length, totals.attention)[1]} – Inlet on ${daemon.host}`;
 }

@@ -22,6 +22,7 @@ const Shape = v.object({
   verified: v.optional(v.picklist(["all", "none"])),
   acknowledgement: Text,
   released: v.optional(v.boolean(), false),
+  acknowledged: v.optional(v.boolean()),
   fence: v.number(),
   attempts: v.number(),
   refusedPasswords: v.number(),

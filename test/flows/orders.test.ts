@@ -1,10 +1,12 @@
 /** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
+import type { ChildProcess } from "node:child_process";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { freePort } from "../support/redis-server.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -86,6 +88,29 @@ describe("a transfer in quarantine", () => {
   });
 });
 
+test("what is gone is shown also after a restart, until somebody says that they know", async () => {
+  const keys = { http: { listen: `127.0.0.1:${await freePort()}` } };
+  const { config, inlet, states, simulator } = await setUp(
+    { transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })] },
+    keys,
+  );
+  const first = run(config);
+  await expect.poll(() => states()).toEqual({ t1: "waiting" });
+  simulator.revoke("t1");
+  await expect.poll(() => states()).toEqual({ t1: "gone" });
+  first.kill();
+  const status = async () => JSON.parse((await inlet("status", "--json")).stdout);
+  await expect.poll(() => first.exitCode).not.toBe(null);
+  expect(await status()).toMatchObject({ live: false, totals: { attention: 1 }, counts: { gone: 1 } });
+  run(config);
+  await expect.poll(status).toMatchObject({ live: true, attention: [{ trackingId: "t1", state: "gone" }] });
+  const { exitCode, stderr } = await inlet("discard", "t1");
+  expect([exitCode, stderr]).toEqual([0, "t1 is gone, and no longer shown.\n"]);
+  expect(await status()).toMatchObject({ live: true, totals: { attention: 0 }, counts: {} });
+  const again = await inlet("discard", "t1");
+  expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining("nothing is left to discard")]);
+}, 90_000);
+
 test("what was delivered can be delivered again, beside the first or in its place", async () => {
   const { config, folder, inlet, deliveries } = await setUp({
     transfers: [transferPlan({ trackingId: "t1" })],
@@ -166,13 +191,15 @@ describe("root, beside a daemon of another user,", () => {
   }, 90_000);
 });
 
-function run(config: string): void {
-  startProgram(["run", "--config", config]).stdout?.resume();
+function run(config: string): ChildProcess {
+  const daemon = startProgram(["run", "--config", config]);
+  daemon.stdout?.resume();
+  return daemon;
 }
 
-async function setUp(scenario: Scenario) {
+async function setUp(scenario: Scenario, keys: object = {}) {
   const mailboxes = [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
-  const { simulator, folder, config } = await install(scenario, { mailboxes });
+  const { simulator, folder, config } = await install(scenario, { ...keys, mailboxes });
   return {
     simulator,
     folder,

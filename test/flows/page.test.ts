@@ -84,7 +84,14 @@ describe("the API", () => {
     });
     await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    const { body } = await read(`${url}metrics`);
+    // It is tried again with every poll, and is in hand for a moment then.
+    let body = "";
+    await expect
+      .poll(async () => {
+        body = (await read(`${url}metrics`)).body;
+        return body;
+      })
+      .toContain("inlet_attention 1\n");
     const promtool = await findProgram("promtool", ["prometheus"]);
     const checked = await runCommand(promtool.path, ["check", "metrics"], { input: body });
     expect(checked).toMatchObject({ exitCode: 0, stdout: "", stderr: "" });

@@ -105,6 +105,7 @@ describe("whoever else listens at http.listen", () => {
         mailboxes: [],
         counts: {},
         attention: [],
+        totals: { attention: 0, inHand: 0, queued: 1 },
         inHand: [],
         recent: [],
         load: [],

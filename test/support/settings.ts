@@ -146,6 +146,7 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     leftOver: nothing,
     workExposed: nothing,
     handoffsSeen: nothing,
+    acknowledged: nothing,
     handoffsStuck: nothing,
     handoffsGoOn: nothing,
     reloaded: nothing,

@@ -194,6 +194,7 @@ async function openHouse() {
         clock: systemClock,
         diskFull: new Outage(systemClock, { began() {}, ended() {} }),
         watch: {
+          acknowledged: () => {},
           stateChanged: () => heard.stateChanged?.(),
           orderFailed: (
             { action, trackingId }: { action: Action; trackingId: string },

@@ -79,6 +79,7 @@ class TestVitals implements Vitals {
   status(): Status {
     return {
       troubles: [],
+      totals: { attention: 0, inHand: 0, queued: 0 },
       attention: [],
       mailboxes: [],
       recent: [],

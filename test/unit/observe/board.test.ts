@@ -29,7 +29,7 @@ describe("the board", () => {
       makeReceipt({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
     );
     const { attention, inHand, queued, counts } = board.read();
-    expect(attention.map(({ trackingId }) => trackingId)).toEqual(["urgent", "closed", "wrong"]);
+    expect(attention.map(({ trackingId }) => trackingId)).toEqual(["wrong", "urgent", "closed"]);
     expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["now"]);
     expect(queued.map(({ trackingId }) => trackingId)).toEqual(["later"]);
     expect(counts).toEqual({ discovered: 2, collecting: 1, waiting: 1, quarantined: 1 });
@@ -40,16 +40,19 @@ describe("the board", () => {
     board.discovered(makeReceipt());
     pass(90_000);
     board.stateChanged(makeReceipt({ state: "delivered", folder: "m/a/t1" }));
-    board.recall([
-      {
-        mailbox: "m",
-        trackingId: "t0",
-        sender: "b",
-        folder: "m/b/t0",
-        at: "2026-02-01T00:00:00Z",
-        tookSeconds: undefined,
-      },
-    ]);
+    board.recall(
+      [
+        {
+          mailbox: "m",
+          trackingId: "t0",
+          sender: "b",
+          folder: "m/b/t0",
+          at: "2026-02-01T00:00:00Z",
+          tookSeconds: undefined,
+        },
+      ],
+      [],
+    );
     const { recent, counts } = board.read();
     expect(recent.map(({ folder, tookSeconds }) => [folder, tookSeconds])).toEqual([
       ["m/a/t1", 90],
@@ -97,11 +100,50 @@ describe("the board", () => {
     expect(board.read().attention).toEqual([]);
   });
 
+  test("counts all that need a person, and many that wait for a password hide nothing else", () => {
+    const { board } = openBoard();
+    const soon = new Date(START_MS + HOUR_MS).toISOString();
+    for (let at = 0; at < 6_000; at++) {
+      const waits = { state: "waiting", reason: "password", expires: soon } as const;
+      board.stateChanged(makeReceipt({ trackingId: `closed${at}`, ...waits }));
+    }
+    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    const at = { gone: new Date(START_MS).toISOString() };
+    board.stateChanged(makeReceipt({ trackingId: "gone", state: "gone", at }));
+    const delivered = { mailbox: "m", trackingId: "told", sender: "a", folder: "f", deliveredAt: soon };
+    board.handoffs.failed(delivered, "command", "It failed", true);
+    const { attention, totals, counts, queued } = board.read();
+    expect(attention.slice(0, 4).map(({ trackingId }) => trackingId)).toEqual([
+      "wrong",
+      "gone",
+      "told",
+      "closed0",
+    ]);
+    expect([attention.length, totals]).toEqual([100, { attention: 6_003, inHand: 0, queued: 0 }]);
+    expect([counts, queued]).toEqual([{ waiting: 6_000, quarantined: 1, gone: 1 }, []]);
+    board.handoffs.seen({ uncollected: 0, oldestMs: undefined, troubled: 7_000, troubles: [] });
+    expect(board.read().totals.attention).toBe(13_002);
+  });
+
+  test("recalls what was gone before a restart, and leaves out what an operator discarded or knows of", () => {
+    const { board } = openBoard();
+    const at = { gone: new Date(START_MS - HOUR_MS).toISOString() };
+    const gone = (trackingId: string, facts: object) =>
+      makeReceipt({ trackingId, state: "gone", reason: "deleted_by_revocation", at, ...facts });
+    board.recall([], [gone("news", {}), gone("unwanted", { reason: "discarded" })]);
+    board.stateChanged(gone("also unwanted", { reason: "discarded" }));
+    board.learn([]);
+    const { attention, counts } = board.read();
+    expect([attention.map(({ trackingId }) => trackingId), counts]).toEqual([["news"], { gone: 1 }]);
+    board.acknowledged(gone("news", { acknowledged: true }));
+    expect(board.read().totals.attention).toBe(0);
+  });
+
   test("I8 bounded: counts more transfers than it shows", () => {
     const { board } = openBoard();
     for (let at = 0; at < 6_000; at++) board.discovered(makeReceipt({ trackingId: `t${at}` }));
-    const { queued, counts } = board.read();
-    expect([queued.length, counts.discovered]).toEqual([100, 6_000]);
+    const { queued, counts, totals } = board.read();
+    expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
 
   test("I7 nothing silent: a mailbox that cannot be polled shows since when and why", () => {

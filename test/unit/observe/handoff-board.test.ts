@@ -16,7 +16,7 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
   board.failed(t1, "command", "It failed", true);
   board.failed(t1, "webhook", "It was refused", false);
   board.uncollected(t2);
-  expect(board.read()).toMatchObject([
+  expect(shown(board)).toMatchObject([
     {
       trackingId: "t1",
       state: "delivered",
@@ -29,17 +29,27 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
   board.handedOver(t1, "command");
   board.handedOver(t1, "webhook");
   board.collected(t2);
-  expect([board.read(), changes]).toEqual([[], 6]);
+  expect([shown(board), changes]).toEqual([[], 6]);
   board.failed(t2, "command", "It failed", false);
-  expect(board.read()[0]?.message).toBe(
+  expect(shown(board)[0]?.message).toBe(
     "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
   );
 });
 
 test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
   const board = new HandoffBoard(() => {});
-  for (let at = 0; at < 1_000; at++) board.uncollected({ ...FACTS, trackingId: `t${at}` });
-  expect(board.read()).toHaveLength(100);
-  board.seen({ uncollected: 1, oldestMs: 0, troubles: [{ ...t1, failed: [], isOverdue: true }] });
-  expect(board.read().map(({ trackingId }) => trackingId)).toEqual(["t1"]);
+  for (let at = 0; at < 2_000; at++) board.uncollected({ ...FACTS, trackingId: `t${at}` });
+  expect(shown(board)).toHaveLength(1_000);
+  board.seen({
+    uncollected: 1,
+    oldestMs: 0,
+    troubled: 5,
+    troubles: [{ ...t1, failed: [], isOverdue: true }],
+  });
+  expect([shown(board).map(({ trackingId }) => trackingId), board.read().total]).toEqual([["t1"], 5]);
 });
+
+function shown(board: HandoffBoard) {
+  const { failed, uncollected } = board.read();
+  return [...failed, ...uncollected];
+}
