@@ -1,20 +1,24 @@
 /** What visitors of the page can do: the same as the commands, by the same means. */
+import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
+import { isFinal } from "../model/receipt.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
 import { giveOrder } from "../receipts/orders.ts";
 import { nameOf } from "../receipts/places.ts";
+import type { ReceiptKey } from "../receipts/port.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 import { createTokenReader } from "./desk-token.ts";
 
 /** `undefined` where the page is for reading only. */
 export async function openActions(
-  { http, work, state }: Settings,
+  { http, work, state, inbox }: Settings,
   /** Which mailboxes there are now. */
   mailboxes: () => readonly string[],
   clock: Clock,
@@ -25,27 +29,47 @@ export async function openActions(
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
   const { find } = peekReceipts(work);
-  const isOurs = (mailbox: string) => mailboxes().includes(mailbox);
-  const sessions = new Sessions({ token: await http.token?.read(stop), clock });
+  const findOurs = async (key: ReceiptKey) =>
+    mailboxes().includes(key.mailbox) ? await find(key) : undefined;
+  const place = JSON.stringify([hostname(), http.listen, inbox]);
+  const cookie = createHash("sha256").update(place).digest("hex").slice(0, 12);
+  const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
   return {
     sessions,
     renew: createTokenReader(token, (read) => sessions.renew(read), clock, stop),
     async order(order) {
-      const receipt = isOurs(order.mailbox) ? await find(order) : undefined;
+      const { action, trackingId } = order;
+      const receipt = await findOurs(order);
       const isHandedOver = !(await hasOpenSteps(work, nameOf(order)));
-      const objection = objectionTo(order.action, receipt, isHandedOver);
-      if (objection !== undefined) return `Nothing was done with ${order.trackingId}: ${objection}.`;
+      const objection = objectionTo(action, receipt, isHandedOver);
+      if (objection !== undefined) {
+        const text = `Nothing was done with ${trackingId}: ${objection}.`;
+        return { text, refused: receipt === undefined ? 404 : 409 };
+      }
       await giveOrder(work, { ...order, fence: receipt?.fence });
       await obey();
-      return `${order.trackingId} is now ${(await find(order))?.state ?? "unknown"}.`;
+      const { state: before } = receipt ?? {};
+      if (action === "retry" && (before === "delivered" || before === "collected")) {
+        return { text: `What follows the delivery of ${trackingId} is being tried again.` };
+      }
+      const after = await find(order);
+      return {
+        text:
+          after?.acknowledged === true && action === "discard"
+            ? `${trackingId} is gone, and no longer shown.`
+            : `${trackingId} is now ${after?.state ?? "unknown"}.`,
+      };
     },
     async password(mailbox, trackingId, password) {
-      const receipt = isOurs(mailbox) ? await find({ mailbox, trackingId }) : undefined;
-      if (receipt === undefined || password === "") return "No such transfer waits for a password.";
+      const receipt = await findOurs({ mailbox, trackingId });
+      if (receipt === undefined) return { text: "No such transfer waits for a password.", refused: 404 };
+      if (isFinal(receipt)) {
+        return { text: `No password was taken for ${trackingId}: it is ${receipt.state}.`, refused: 409 };
+      }
       const path = await dropPassword(state, trackingId, new Secret(password));
       return path === undefined
-        ? "Its tracking-id cannot be the name of a file: use a rule."
-        : `The password of ${trackingId} is being tried.`;
+        ? { text: "Its tracking-id cannot be the name of a file: use a rule.", refused: 409 }
+        : { text: `The password of ${trackingId} is being tried.` };
     },
   };
 }

@@ -2,13 +2,16 @@
  * Server-sent events: everybody who listens hears the newest state when it has changed, at most once a second, and
  * some words now and then so that proxies keep the line open. What is sent is made once, however many listen.
  */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Board } from "./board.ts";
 
 const LEAST_PAUSE_MS = 1_000;
 /** Times in words grow old, so a page is renewed also where nothing happens. */
 const RENEW_MS = 15_000;
 const MOST_LISTENERS = 50;
+/** From one address, so that nobody has all places. A proxy in front of the page may speak for some people. */
+const MOST_PER_PEER = 20;
 /** Who reads so slowly that this much piles up is sent away; a browser comes back by itself. */
 const MOST_PENDING_BYTES = 1024 ** 2;
 
@@ -16,6 +19,8 @@ export type Render = () => { readonly event: string; readonly data: unknown };
 
 export class Events {
   readonly #listeners = new Map<ServerResponse, Render>();
+  /** An answer without an end has its connection for itself: what is asked for behind it never gets one. */
+  readonly #sockets = new Set<Socket>();
   readonly #stopWatching: () => void;
   #timer: NodeJS.Timeout | undefined;
   #dueMs = 0;
@@ -26,14 +31,18 @@ export class Events {
   }
 
   /** Returns false where too many listen already. */
-  add(response: ServerResponse, render: Render): boolean {
-    if (this.#listeners.size >= MOST_LISTENERS) return false;
+  add({ socket }: IncomingMessage, response: ServerResponse, render: Render): boolean {
+    const ofPeer = [...this.#sockets].filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
+    if (this.#listeners.size >= MOST_LISTENERS || ofPeer.length >= MOST_PER_PEER) return false;
+    if (this.#sockets.has(socket)) return false;
+    this.#sockets.add(socket);
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     response.write("retry: 3000\n\n");
     response.write(format(render));
     this.#listeners.set(response, render);
     response.once("close", () => {
       this.#listeners.delete(response);
+      this.#sockets.delete(socket);
       if (this.#listeners.size === 0) this.#stopTimer();
     });
     this.#plan(RENEW_MS);

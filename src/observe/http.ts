@@ -4,13 +4,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Status } from "../model/status.ts";
-import { type Actions, act, signIn } from "./actions.ts";
+import { type Actions, act, type ShowPage, signIn, signOut } from "./actions.ts";
 import type { Board } from "./board.ts";
 import { Events, type Render } from "./events.ts";
 import { readinessOf } from "./health.ts";
 import { renderPage, renderSections, titleOf } from "./page.ts";
+import type { ShownHistory } from "./page-history.ts";
 import type { Visitor } from "./page-transfers.ts";
 import { LONGEST_SEARCH, Past, parsePastQuery, type ReadPast } from "./past.ts";
+import type { Said } from "./sessions.ts";
 
 export interface Desk {
   readonly board: Board;
@@ -33,7 +35,8 @@ const HEADERS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
+  // Without any referrer browsers would not say either that a form comes from here.
+  "referrer-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "cross-origin-opener-policy": "same-origin",
   "cache-control": "no-store",
@@ -41,8 +44,7 @@ const HEADERS = {
 
 /** For machines, which may call us by any name: they say nothing of a sender. */
 const FOR_ANY_HOST: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
-const CHANGES: ReadonlySet<string> = new Set(["/sign-in", "/api/actions"]);
-const LONGEST_SAID = 500;
+const CHANGES: ReadonlySet<string> = new Set(["/sign-in", "/sign-out", "/api/actions"]);
 const BUSY = "Others are searching the history: try again in a moment.";
 
 /** Not listening yet. Closing the server ends every connection. */
@@ -101,15 +103,31 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
   const renderFor = (request: IncomingMessage): Render => {
     const proof = desk.actions?.sessions.proofOf(request);
     if (proof === undefined) return asPage;
-    return () => ({ event: "page", data: describePage(board.read(), { canSignIn: true, proof }) });
+    const visitor = { ...reader(desk.actions), proof };
+    return () => ({ event: "page", data: describePage(board.read(), visitor) });
   };
   const { actions } = desk;
+  const showPage = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    history: ShownHistory,
+    told?: Said,
+  ) => {
+    const { proof, cookie, said } = actions?.sessions.greet(request) ?? {};
+    if (cookie !== undefined) response.setHeader("set-cookie", cookie);
+    const page = renderPage(board.read(), history, { ...reader(actions), proof }, told ?? said);
+    send(response, status, "text/html; charset=utf-8", page);
+  };
+  const saying: ShowPage = (request, response, status, said) =>
+    showPage(request, response, status, { search: "", found: [] }, said);
   const changes: [string, Handler][] =
     actions === undefined
       ? []
       : [
-          ["/sign-in", (request, response) => signIn(actions, request, response)],
-          ["/api/actions", (request, response) => act(actions, request, response)],
+          ["/sign-in", (request, response) => signIn(actions, request, response, saying)],
+          ["/sign-out", (request, response) => signOut(actions, request, response, saying)],
+          ["/api/actions", (request, response) => act(actions, request, response, saying)],
         ];
   return new Map<string, Handler>([
     [
@@ -117,13 +135,10 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
       async (request, response, url) => {
         const search = (url.searchParams.get("search") ?? "").trim().slice(0, LONGEST_SEARCH);
         const found = search === "" ? [] : await past.ask(request, response, { search });
-        if (found === undefined) return refuse(response, 503, BUSY);
-        const { proof, cookie } = actions?.sessions.greet(request) ?? {};
-        if (cookie !== undefined) response.setHeader("set-cookie", cookie);
-        const said = proof === undefined ? "" : (url.searchParams.get("said") ?? "").slice(0, LONGEST_SAID);
-        const visitor = { ...reader(actions), proof };
-        const page = renderPage(board.read(), { search, found }, visitor, said);
-        send(response, 200, "text/html; charset=utf-8", page);
+        if (found === undefined) {
+          return showPage(request, response, 503, { search, found: [] }, { text: BUSY, isError: true });
+        }
+        showPage(request, response, 200, { search, found });
       },
     ],
     ["/page.css", asset("page.css", "text/css; charset=utf-8")],
@@ -144,7 +159,7 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
       "/api/events",
       (request, response, url) => {
         const render = url.searchParams.get("as") === "page" ? renderFor(request) : asStatus;
-        if (!events.add(response, render)) refuse(response, 503, "Too many are listening.");
+        if (!events.add(request, response, render)) refuse(response, 503, "Too many are listening.");
       },
     ],
     [
@@ -176,7 +191,7 @@ function describePage(status: Status, visitor: Visitor) {
 
 /** Whoever has not signed in. */
 function reader(actions: Actions | undefined): Visitor {
-  return { canSignIn: actions !== undefined, proof: undefined };
+  return { canSignIn: actions?.sessions.needsToken === true, proof: undefined };
 }
 
 /** Read when it is asked for: a daemon whose page nobody opens does not hold it. */

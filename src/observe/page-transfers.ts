@@ -7,6 +7,7 @@ import { renderForms } from "./page-forms.ts";
 
 /** Who looks at the page. */
 export interface Visitor {
+  /** It takes a token to act. */
   readonly canSignIn: boolean;
   /** What forms have to carry, of one who has signed in. */
   readonly proof: string | undefined;

@@ -9,6 +9,7 @@ import { renderHistory, type ShownHistory } from "./page-history.ts";
 import { renderLoad } from "./page-load.ts";
 import { renderMailboxes } from "./page-mailboxes.ts";
 import { renderAttention, renderInHand, renderQueued, renderRecent, type Visitor } from "./page-transfers.ts";
+import type { Said } from "./sessions.ts";
 
 /** By the id of the element that each fills. */
 export type Sections = Readonly<Record<(typeof SECTIONS)[number], string>>;
@@ -29,7 +30,12 @@ export function renderSections(status: Status, visitor: Visitor): Sections {
 }
 
 /** `said`: what became of what the visitor did last. */
-export function renderPage(status: Status, history: ShownHistory, visitor: Visitor, said: string): string {
+export function renderPage(
+  status: Status,
+  history: ShownHistory,
+  visitor: Visitor,
+  said: Said | undefined,
+): string {
   const sections = renderSections(status, visitor);
   const { host, inbox, program } = status.daemon;
   return String(html`<!doctype html>
@@ -38,7 +44,7 @@ export function renderPage(status: Status, history: ShownHistory, visitor: Visit
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
+<meta name="referrer" content="same-origin">
 <title>${titleOf(status)}</title>
 <link rel="stylesheet" href="page.css">
 <link rel="icon" href="icon.svg">
@@ -50,13 +56,13 @@ export function renderPage(status: Status, history: ShownHistory, visitor: Visit
 <header>
 <h1>Inlet</h1>
 <p class="place">${host} → <span class="path">${inbox}</span></p>
-${said === "" ? undefined : html`<p class="said" role="status">${said}</p>`}
+${said === undefined ? undefined : renderSaid(said)}
 <div id="summary" role="status">${new Html(sections.summary)}</div>
 </header>
 <main>
 ${SECTIONS.slice(1).map((id) => html`<section id="${id}" tabindex="-1">${new Html(sections[id])}</section>\n`)}
 <section id="history" tabindex="-1">${renderHistory(history)}</section>
-${visitor.canSignIn && visitor.proof === undefined ? renderSignIn() : undefined}
+${visitor.canSignIn ? renderSigning(visitor.proof) : undefined}
 </main>
 <footer><p>Inlet ${program} · <span id="live">as of <time datetime="${status.at}">${status.at.slice(11, 19)} UTC</time></span> · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>
 </body>
@@ -64,9 +70,20 @@ ${visitor.canSignIn && visitor.proof === undefined ? renderSignIn() : undefined}
 `);
 }
 
-function renderSignIn(): Html {
+function renderSaid({ text, isError }: Said): Html {
+  return isError
+    ? html`<p class="said bad" role="alert">${text}</p>`
+    : html`<p class="said" role="status">${text}</p>`;
+}
+
+function renderSigning(proof: string | undefined): Html {
+  const page = html`<input type="hidden" name="page" value="yes">`;
+  if (proof !== undefined) {
+    return html`<section id="sign-out" tabindex="-1"><h2>You have signed in</h2>
+<form action="sign-out" method="post">${page}<input type="hidden" name="proof" value="${proof}"><button>Sign out</button></form></section>`;
+  }
   return html`<section id="sign-in" tabindex="-1"><h2>Act</h2>
-<form action="sign-in" method="post"><label>Token, to supply passwords, retry, release and discard here <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form></section>`;
+<form action="sign-in" method="post">${page}<label>Token, to supply passwords, retry, release and discard here <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form></section>`;
 }
 
 /** One glance must do. */

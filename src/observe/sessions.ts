@@ -6,31 +6,51 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypt
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import type { Secret } from "../base/secret.ts";
+import { Guesses } from "./guesses.ts";
 
-const COOKIE = "inlet-session";
 const LASTS_MS = 12 * 60 * 60 * 1000;
 const MOST_SESSIONS = 100;
-/** Wrong tokens, by whomever: more in a minute are not even looked at. */
-const MOST_FAILURES = 10;
-const MINUTE_MS = 60_000;
 
 export interface SessionOptions {
   /** Missing on a Unix socket: whoever reaches it may act. */
   readonly token: Secret | undefined;
+  /** What tells this daemon's cookie from those of others on the same host: browsers send all of them to each port. */
+  readonly cookie: string;
   readonly clock: Clock;
+}
+
+/** What became of what a visitor did last: told once. */
+export interface Said {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** What a token is, or a proof. `too often`: wrong, and one of many from the same place. */
+export type Verdict = "right" | "wrong" | "too often";
+
+interface Session {
+  readonly untilMs: number;
+  said?: Said | undefined;
 }
 
 export class Sessions {
   #token: Secret | undefined;
+  readonly #cookie: string;
   readonly #clock: Clock;
   readonly #key = randomBytes(32);
-  /** By id: until when. */
-  readonly #open = new Map<string, number>();
-  #failuresMs: number[] = [];
+  readonly #open = new Map<string, Session>();
+  readonly #guesses: Guesses;
 
-  constructor({ token, clock }: SessionOptions) {
+  constructor({ token, cookie, clock }: SessionOptions) {
     this.#token = token;
+    this.#cookie = `inlet-session-${cookie}`;
     this.#clock = clock;
+    this.#guesses = new Guesses(clock);
+  }
+
+  /** Whether people have to sign in, and can sign out. */
+  get needsToken(): boolean {
+    return this.#token !== undefined;
   }
 
   /** From now on this is the token. Where it is another one, everybody has to sign in again. */
@@ -41,71 +61,99 @@ export class Sessions {
 
   /** The proof that a form of this session carries; `undefined` for whoever has not signed in. */
   proofOf(request: IncomingMessage): string | undefined {
-    const id = cookieOf(request);
-    if (id === undefined || (this.#open.get(id) ?? 0) < this.#clock.now()) return undefined;
-    return this.#proof(id);
+    const id = this.#idOf(request);
+    return id === undefined ? undefined : this.#proof(id);
   }
 
   /** Who opens the page: where no token is needed for it, they have signed in by that, and get the cookie. */
-  greet(request: IncomingMessage): { readonly proof?: string | undefined; readonly cookie?: string } {
-    const proof = this.proofOf(request);
-    if (proof !== undefined || this.#token !== undefined) return { proof };
-    const id = this.#begin();
-    return { proof: this.#proof(id), cookie: formatCookie(id) };
+  greet(request: IncomingMessage): {
+    readonly proof?: string;
+    readonly cookie?: string;
+    readonly said?: Said;
+  } {
+    const id = this.#idOf(request);
+    const session = id === undefined ? undefined : this.#open.get(id);
+    if (id !== undefined && session !== undefined) {
+      const { said } = session;
+      session.said = undefined;
+      return { proof: this.#proof(id), ...(said === undefined ? {} : { said }) };
+    }
+    if (this.needsToken) return {};
+    const begun = this.#begin();
+    return { proof: this.#proof(begun), cookie: this.#formatCookie(begun, LASTS_MS) };
+  }
+
+  /** The next page that this visitor opens says it. */
+  say(request: IncomingMessage, said: Said): void {
+    const session = this.#open.get(this.#idOf(request) ?? "");
+    if (session !== undefined) session.said = said;
   }
 
   /** Whether a request may change something: by the token in its header, or by a session and its proof. */
-  mayAct(request: IncomingMessage, proof: string | undefined): boolean {
+  mayAct(request: IncomingMessage, proof: string | undefined): Verdict {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
-    if (bearer !== undefined) return this.#isToken(bearer);
+    if (bearer !== undefined) return this.#judge(request, bearer);
+    if (!this.needsToken && isProgram(request)) return "right";
     const expected = this.proofOf(request);
-    return expected !== undefined && proof !== undefined && isSame(expected, proof) && isFromHere(request);
+    const isProven = expected !== undefined && proof !== undefined && isSame(expected, proof);
+    return isProven && isFromHere(request) ? "right" : "wrong";
   }
 
-  /** The header that sets the cookie; `undefined` where the token is wrong. */
-  signIn(request: IncomingMessage, token: string): string | undefined {
-    if (!isFromHere(request) || !this.#isToken(token)) return undefined;
-    return formatCookie(this.#begin());
+  /** The header that sets the cookie, where the token is right. */
+  signIn(request: IncomingMessage, token: string): { readonly verdict: Verdict; readonly cookie?: string } {
+    const verdict = isFromHere(request) ? this.#judge(request, token) : "wrong";
+    return verdict === "right"
+      ? { verdict, cookie: this.#formatCookie(this.#begin(), LASTS_MS) }
+      : { verdict };
+  }
+
+  /** The header that takes the cookie away. */
+  signOut(request: IncomingMessage): string {
+    this.#open.delete(this.#idOf(request) ?? "");
+    return this.#formatCookie("", 0);
+  }
+
+  /** Before an answer to whoever tries too often. */
+  slowDown(): Promise<void> {
+    return this.#guesses.slowDown();
   }
 
   #begin(): string {
     const nowMs = this.#clock.now();
-    for (const [id, untilMs] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
+    for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MOST_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
     const id = randomBytes(32).toString("base64url");
-    this.#open.set(id, nowMs + LASTS_MS);
+    this.#open.set(id, { untilMs: nowMs + LASTS_MS });
     return id;
   }
 
-  /** Compared by their digests, so that the time it takes tells nothing. */
-  #isToken(given: string): boolean {
-    if (this.#token === undefined) return true;
-    const nowMs = this.#clock.now();
-    this.#failuresMs = this.#failuresMs.filter((ms) => nowMs - ms < MINUTE_MS);
-    if (this.#failuresMs.length >= MOST_FAILURES) return false;
-    const isRight = isSame(given, this.#token.reveal());
-    if (!isRight) this.#failuresMs.push(nowMs);
-    return isRight;
+  /** The right token is always right: nobody locks others out by guessing. */
+  #judge({ socket }: IncomingMessage, given: string): Verdict {
+    if (this.#token === undefined || isSame(given, this.#token.reveal())) return "right";
+    return this.#guesses.isTooOften(socket.remoteAddress ?? "") ? "too often" : "wrong";
   }
 
   #proof(id: string): string {
     return createHmac("sha256", this.#key).update(id).digest("base64url");
   }
+
+  #idOf({ headers }: IncomingMessage): string | undefined {
+    const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
+    const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
+    const { untilMs = 0 } = this.#open.get(id) ?? {};
+    return untilMs < this.#clock.now() ? undefined : id;
+  }
+
+  #formatCookie(id: string, lastsMs: number): string {
+    return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}`;
+  }
 }
 
-function formatCookie(id: string): string {
-  return `${COOKIE}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${LASTS_MS / 1000}`;
-}
-
+/** Compared by their digests, so that the time it takes tells nothing. */
 function isSame(a: string, b: string): boolean {
   const [first, second] = [a, b].map((text) => createHash("sha256").update(text).digest());
   return first !== undefined && second !== undefined && timingSafeEqual(first, second);
-}
-
-function cookieOf({ headers }: IncomingMessage): string | undefined {
-  const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
-  return cookies.find(([name]) => name === COOKIE)?.[1];
 }
 
 /** Browsers say where a form comes from; whoever says nothing of it is none. */
@@ -114,4 +162,10 @@ function isFromHere({ headers }: IncomingMessage): boolean {
   if (site !== undefined) return site === "same-origin" || site === "none";
   const { origin } = headers;
   return origin === undefined || URL.parse(origin)?.host === headers.host;
+}
+
+/** No page of another site can have a browser send this. */
+function isProgram({ headers }: IncomingMessage): boolean {
+  const isJson = headers["content-type"]?.startsWith("application/json") === true;
+  return isJson && headers.origin === undefined && headers["sec-fetch-site"] === undefined;
 }

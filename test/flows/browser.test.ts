@@ -116,7 +116,7 @@ describe("acting through the page", () => {
     await expect.poll(() => daemon.stateOf("closed")).toBe("waiting");
     const { page, complaints } = await openBrowser(url);
     expect(await page.locator("#attention form").count()).toBe(0);
-    await page.locator("#sign-in input").fill("page-Token:1");
+    await page.locator("#sign-in input[type=password]").fill("page-Token:1");
     await page.keyboard.press("Enter");
     await page.getByLabel("Password of closed").fill("the-Right:1");
     await page.getByRole("button", { name: "Supply" }).click();
@@ -124,6 +124,18 @@ describe("acting through the page", () => {
     expect(await page.locator(".said").innerText()).toBe("The password of closed is being tried.");
     await expect.poll(() => page.locator("#recent").innerText()).toContain("closed");
     expect(complaints).toEqual([]);
+  });
+
+  test("by another name, over plain HTTP: a wrong token leads back to the page, a right one in, and out again", async () => {
+    const { url } = await start({}, { ...ACTING, hosts: ["inbox.example.com"] });
+    const { page } = await openBrowser(url.replace("127.0.0.1", "inbox.example.com"));
+    await page.locator("#sign-in input[type=password]").fill("wrong");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.getByRole("alert").innerText()).toBe("That is not the token.");
+    await page.locator("#sign-in input[type=password]").fill("page-Token:1");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await expect.poll(() => page.locator("#sign-in").count()).toBe(1);
   });
 
   test.each([true, false])(
@@ -135,7 +147,7 @@ describe("acting through the page", () => {
       const { url, daemon, simulator } = await start({ transfers }, ACTING);
       await expect.poll(() => ids.map((id) => daemon.stateOf(id))).toEqual(Array(3).fill("quarantined"));
       const { page, complaints } = await openBrowser(url, { javaScriptEnabled });
-      await page.locator("#sign-in input").fill("page-Token:1");
+      await page.locator("#sign-in input[type=password]").fill("page-Token:1");
       await page.keyboard.press("Enter");
       const card = (id: string) => page.locator(".card").filter({ hasText: id });
       await card("t1").locator("summary", { hasText: "Release" }).click();

@@ -168,6 +168,7 @@ describe("strangers", () => {
 describe("acting", () => {
   const TOKEN = "page-Token:1";
   const CLOSED = { transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })] };
+  const BEARER = { authorization: `Bearer ${TOKEN}` };
   const order = { action: "password", mailbox: MAILBOX, trackingId: "t1", password: "the-Right:1" };
 
   test("is off unless it is configured", async () => {
@@ -188,15 +189,18 @@ describe("acting", () => {
     expect((await post(`${url}api/actions`, { ...order, action: "explode" }, { authorization })).status).toBe(
       400,
     );
-    expect((await post(`${url}api/actions`, { ...order, mailbox: "else" }, { authorization })).json).toEqual({
-      done: "No such transfer waits for a password.",
-    });
+    const elsewhere = await post(`${url}api/actions`, { ...order, mailbox: "else" }, { authorization });
+    expect([elsewhere.status, elsewhere.json]).toEqual([
+      404,
+      { error: "No such transfer waits for a password." },
+    ]);
     expect((await post(`${url}api/actions`, order, { authorization })).status).toBe(200);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const late = await post(`${url}api/actions`, { ...order, action: "discard" }, { authorization });
-    expect(late.json).toEqual({
-      done: "Nothing was done with t1: it is delivered, and nothing is left to discard.",
-    });
+    expect([late.status, late.json]).toEqual([
+      409,
+      { error: "Nothing was done with t1: it is delivered, and nothing is left to discard." },
+    ]);
     expect((await read(`${url}api/actions`)).status).toBe(405);
   });
 
@@ -252,12 +256,46 @@ describe("acting", () => {
     expect(await act({}, { authorization: `Bearer ${token}` })).toBe(200);
   });
 
-  test("a token is not guessed: after some wrong ones even the right one has to wait", async () => {
+  test("whoever guesses tokens is slowed down, and nobody else is locked out by it", async () => {
     const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
     for (let guess = 0; guess < 10; guess++) {
       expect((await post(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
     }
-    expect((await post(`${url}sign-in`, { token: TOKEN })).status).toBe(403);
+    expect((await post(`${url}sign-in`, { token: "wrong again" })).status).toBe(429);
+    const guessed = await post(`${url}api/actions`, order, { authorization: "Bearer wrong" });
+    expect(guessed.status).toBe(429);
+    expect((await post(`${url}sign-in`, { token: TOKEN })).status).toBe(303);
+    const right = await post(`${url}api/actions`, { ...order, mailbox: "else" }, BEARER);
+    expect(right.status).toBe(404);
+  });
+
+  test("a second Inlet on the same host leaves sessions of the first alone", async () => {
+    const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
+    const [one, other] = [await start(CLOSED, { http }), await start(CLOSED, { http })];
+    const cookies = await Promise.all(
+      [one, other].map(async ({ url }) => {
+        const { headers } = await post(`${url}sign-in`, { token: TOKEN });
+        return String(headers["set-cookie"]).split(";")[0] ?? "";
+      }),
+    );
+    expect(new Set(cookies.map((cookie) => cookie.split("=")[0])).size).toBe(2);
+    for (const { url } of [one, other]) {
+      expect((await read(url, { cookie: cookies.join("; ") })).body).toContain("Sign out");
+    }
+  });
+
+  test("says only what the daemon has said, and not what stands in a link", async () => {
+    const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
+    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    expect((await read(`${url}?said=Call+0900+1234`, { cookie })).body).not.toContain("0900");
+    const proof = /name="proof" value="([^"]+)"/.exec((await read(url, { cookie })).body)?.[1] ?? "";
+    const wanted = { action: "retry", mailbox: MAILBOX, trackingId: "nothing", page: "yes", proof };
+    expect((await post(`${url}api/actions`, wanted, { cookie })).status).toBe(303);
+    const said =
+      '<p class="said bad" role="alert">Nothing was done with nothing: there is no such transfer here.</p>';
+    expect((await read(url, { cookie })).body).toContain(said);
+    expect((await read(url, { cookie })).body).not.toContain(said);
   });
 });
 
@@ -269,6 +307,18 @@ test("a Unix socket serves it too, and one that a crash left is replaced", async
   // Whoever reaches it may act, without a token.
   const { headers } = await read("http://localhost/", {}, "GET", path);
   expect(headers["set-cookie"]).toBeDefined();
+  const wanted = JSON.stringify({ action: "retry", mailbox: MAILBOX, trackingId: "nothing" });
+  const json = { "content-type": "application/json" };
+  const ask = async (more: Record<string, string>) =>
+    (await read("http://localhost/api/actions", { ...json, ...more }, "POST", path, wanted)).status;
+  expect(await ask({})).toBe(404);
+  for (const more of [
+    { origin: "null" },
+    { "sec-fetch-site": "same-origin" },
+    { "content-type": "text/plain" },
+  ]) {
+    expect(await ask(more as Record<string, string>)).toBe(403);
+  }
 });
 
 test("an address that is taken is reported, and does not keep transfers from being delivered", async () => {

@@ -10,6 +10,8 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
   "--no-first-run",
+  // A name that is not the machine's own, and no secure place in the eyes of a browser.
+  "--host-resolver-rules=MAP inbox.example.com 127.0.0.1",
 ];
 
 export interface TestPage {

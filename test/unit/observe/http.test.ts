@@ -49,6 +49,21 @@ test("a search ends with its connection, also where it was not the first request
   await expect.poll(() => searches.running()).toBe(0);
 });
 
+test("one connection cannot hold all places of those who listen, nor can one address", async () => {
+  const url = await serve(async () => []);
+  const { port, hostname } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.write("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100));
+  await once(socket, "data");
+  const left = new AbortController();
+  onTestFinished(() => left.abort());
+  const { signal } = left;
+  const others = Array.from({ length: 30 }, () => fetch(`${url}api/events`, { signal }));
+  const answers = (await Promise.all(others)).map(({ status }) => status);
+  expect(answers.toSorted()).toEqual([...Array(19).fill(200), ...Array(11).fill(503)]);
+});
+
 /** Searches that take until they are finished, or nobody waits for them. */
 function makeSearches() {
   let begun = 0;
