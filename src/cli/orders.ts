@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
-import { hasOpenSteps } from "../handoff/outbox.ts";
+import { peekSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Action } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
@@ -15,6 +15,7 @@ import type { Context, Outcome, Run } from "./context.ts";
 import { findTransfer } from "./finding.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
+import { tellRetried } from "./retrying.ts";
 import { untilTaken } from "./taking.ts";
 
 interface OrderOptions {
@@ -70,7 +71,8 @@ async function order(
   const { config: path } = options;
   const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
   const receipt = await findTransfer(settings, trackingId, options.mailbox);
-  const isHandedOver = !(await hasOpenSteps(settings.work, nameOf(receipt)));
+  const steps = await peekSteps(settings.work, nameOf(receipt));
+  const isHandedOver = steps.every((step) => step.state === "done");
   const objection = objectionTo(action, receipt, isHandedOver);
   if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: objection });
   if (!(await isMeant(context, action, receipt, options))) {
@@ -83,6 +85,10 @@ async function order(
   const isTaken = await untilTaken(given, settings.work, context.stop, isPending);
   const after = await peekReceipts(settings.work).find(receipt);
   if (options.json) printJson(context, after);
+  const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
+  if (isTaken && action === "retry" && isDelivered) {
+    return tellRetried(context, steps, settings.work, nameOf(receipt));
+  }
   const isKnown = after?.acknowledged === true && action === "discard";
   say(
     context,

@@ -12,8 +12,9 @@ import {
   replaceDurably,
 } from "../base/durable.ts";
 import { Turns } from "../base/turns.ts";
+import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { type Entry, formatEntry, isOutlived, parseEntry } from "./entry.ts";
+import { type Entry, formatEntry, isOutlived, parseEntry, type StepState } from "./entry.ts";
 
 /** So many names are read at once. */
 const BATCH = 512;
@@ -26,6 +27,7 @@ export interface Found {
 }
 
 type FindReceipt = (entry: Entry) => Promise<Receipt | undefined>;
+export type PeekedStep = StepState & { readonly step: HandoffStep };
 
 export class Outbox {
   readonly #folder: string;
@@ -127,14 +129,22 @@ export class Outbox {
   }
 }
 
-/** For whoever looks from outside: whether something is left to do for a transfer that was delivered. */
-export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
+/** For whoever looks from outside: what became of each step of a transfer's delivery; none where all is over. */
+export async function peekSteps(work: string, name: string): Promise<PeekedStep[]> {
   const outbox = new Outbox(folderIn(work), "", () => {});
   const owners = await outbox.ownersOf(name).catch(() => []);
   const entries = await Promise.all(owners.map((owner) => outbox.read(name, owner)));
-  return entries.some((entry) =>
-    [entry?.command, entry?.webhook].some((step) => step !== undefined && step.state !== "done"),
+  return entries.flatMap((entry) =>
+    STEPS.flatMap((step) => {
+      const found = entry?.[step];
+      return found === undefined ? [] : [{ step, ...found }];
+    }),
   );
+}
+
+/** The same: whether something is left to do. */
+export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
+  return (await peekSteps(work, name)).some(({ state }) => state !== "done");
 }
 
 export function folderIn(work: string): string {

@@ -1,11 +1,11 @@
 /** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
 import type { ChildProcess } from "node:child_process";
-import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { makeFolder, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -109,6 +109,23 @@ test("what is gone is shown also after a restart, until somebody says that they 
   expect(await status()).toMatchObject({ live: true, totals: { attention: 0 }, counts: {} });
   const again = await inlet("discard", "t1");
   expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining("nothing is left to discard")]);
+}, 90_000);
+
+test("retry of what failed after a delivery tells what became of it", async () => {
+  const marks = await makeFolder();
+  const { config, inlet, deliveries } = await setUp(
+    { transfers: [transferPlan({ trackingId: "t1" })] },
+    { handoff: { command: ["/usr/bin/test", "-e", join(marks, "mended")] } },
+  );
+  run(config);
+  await expect.poll(() => deliveries()).toEqual(["t1"]);
+  const status = async () => (await inlet("status", "--json")).stdout;
+  await expect.poll(status).toContain("The command after the delivery failed");
+  const failed = await inlet("retry", "t1");
+  expect([failed.exitCode, failed.stderr]).toEqual([3, expect.stringMatching(/^The command failed again: /)]);
+  await writeFile(join(marks, "mended"), "");
+  const mended = await inlet("retry", "t1");
+  expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
 }, 90_000);
 
 test("what was delivered can be delivered again, beside the first or in its place", async () => {
