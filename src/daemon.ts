@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { faultOfDisk } from "./base/durable.ts";
-import { asFault } from "./base/faults.ts";
+import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
@@ -42,8 +42,11 @@ export interface DaemonOptions {
   readonly patience?: Patience & { readonly handoff?: Partial<HandoffPatience> };
   /** Who supervises the process, and wants to know how it is. */
   readonly host?: Host | undefined;
-  /** Tells of new settings: what of them can be applied while it runs is. */
-  readonly follow?: (apply: (next: Settings) => Promise<void>) => Promise<{ close(): Promise<void> }>;
+  /** Tells of new settings: what of them can be applied while it runs is. Or why there are none. */
+  readonly follow?: (
+    apply: (next: Settings) => Promise<void>,
+    refused: (fault: Fault) => void,
+  ) => Promise<{ close(): Promise<void> }>;
 }
 
 export interface DaemonOutcome {
@@ -190,7 +193,7 @@ async function live(
     };
     const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
     const tools = { ...parts, receipts, inbox, diskFull, queue, clock, desk, watch };
-    const follower = await options.follow?.((next) => applySettings(tools, next));
+    const follower = await options.follow?.((next) => applySettings(tools, next), watch.reloadRefused);
     scope.use(follower, (it) => it?.close());
     await stopped(stop);
   }

@@ -37,7 +37,7 @@ async function serve(context: Context, options: DaemonCommandOptions): Promise<O
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
   const watch = tellLog(log);
   const host = openHost(context.env, tellHost(log));
-  const follow = followWith(context, prepared, watch, host, early);
+  const follow = followWith(context, prepared, host, early);
   await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
   log.info("stopped");
   return "fine";
@@ -46,18 +46,17 @@ async function serve(context: Context, options: DaemonCommandOptions): Promise<O
 function followWith(
   context: Context,
   { settings, log, load, levelOf }: Prepared,
-  watch: DaemonOptions["watch"],
   host: Host | undefined,
   early: { isWanted: boolean },
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
-  return async (apply) => {
+  return async (apply, refused) => {
     const followed = await followSettings(file, load, {
       async changed(next) {
         await apply(next);
         log.level = levelOf(next);
       },
-      refused: (fault) => watch.reloadRefused(fault),
+      refused,
     });
     const reload = () => void (host?.reloading(() => followed.reload()) ?? followed.reload());
     context.onReload(reload);

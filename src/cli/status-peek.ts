@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
-import { describeDaemon, readDeliveries, readGone } from "../daemon/facts.ts";
+import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { listQuarantined } from "../mailbox/unfinished.ts";
 import type { Status } from "../model/status.ts";
@@ -11,7 +11,7 @@ import { peekReceipts } from "../receipts/reading.ts";
 
 export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;
-  const board = new Board(describeDaemon(settings), mailboxes, systemClock);
+  const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
   const receipts = peekReceipts(work);
   const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts, () => {});
   board.learn([...(await receipts.unfinished()), ...kept]);

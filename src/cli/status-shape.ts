@@ -25,6 +25,8 @@ const Transfer = v.looseObject({
   message: Text,
   until: v.optional(Time),
   expires: v.optional(Time),
+  commands: v.optional(v.array(v.string())),
+  keptIn: Text,
   progress: v.optional(
     v.looseObject({
       doneBytes: v.number(),
@@ -45,6 +47,7 @@ const Mailbox = v.looseObject({
   nextPoll: v.optional(Time),
   listed: v.optional(v.number()),
   tokenValidUntil: v.optional(Time),
+  quietUntil: v.optional(Time),
   trouble: v.optional(Trouble),
 });
 
@@ -61,8 +64,10 @@ const Shape = v.looseObject({
     queue: v.picklist(["embedded", "redis"]),
     role: v.picklist(["all", "worker", "scheduler"]),
     inbox: v.string(),
+    config: Text,
   }),
   troubles: v.array(Trouble),
+  needsRestart: v.array(v.string()),
   mailboxes: v.array(Mailbox),
   counts: v.record(v.string(), v.number()),
   totals: v.object({ attention: v.number(), inHand: v.number(), queued: v.number() }),

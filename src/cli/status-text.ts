@@ -1,7 +1,7 @@
 /** The state of a daemon as lines for a terminal, or for a pipe. */
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
-import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
+import { describeStanding, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
 import { printable } from "./printing.ts";
 import { formatBar } from "./progress.ts";
 
@@ -13,6 +13,9 @@ const MOST_LISTED = 20;
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const nowMs = Date.parse(status.at);
   const { totals } = status;
+  // Where there is one mailbox, everything is for that one.
+  const whose = ({ mailbox }: TransferStatus) =>
+    status.mailboxes.length > 1 ? ` for ${printable(mailbox)}` : "";
   const recent = status.recent.slice(0, 5);
   const parts = [
     formatHead(status, instead, stream),
@@ -21,12 +24,14 @@ export function formatStatus(status: Status, instead: string | undefined, stream
       `  ${printable(advice)}`,
     ]),
     section("Needs a person", status.attention, totals.attention, (transfer) =>
-      formatAttention(transfer, nowMs, stream),
+      formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
-    section("Being collected", status.inHand, totals.inHand, (transfer) => [formatInHand(transfer)]),
-    section("Waiting for a turn", status.queued, totals.queued, (transfer) => [
-      formatQueued(transfer, nowMs),
+    section("Being collected", status.inHand, totals.inHand, (transfer) => [
+      `${formatInHand(transfer)}${whose(transfer)}`,
     ]),
+    section("Waiting for a turn", status.queued, totals.queued, (transfer) =>
+      formatQueued(transfer, whose(transfer), nowMs),
+    ),
     status.live
       ? section("Mailboxes", status.mailboxes, status.mailboxes.length, (mailbox) => [
           formatMailbox(mailbox, nowMs, stream),
@@ -40,10 +45,14 @@ export function formatStatus(status: Status, instead: string | undefined, stream
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {
-  const { live, daemon, troubles, totals } = status;
+  const { live, daemon, troubles, totals, needsRestart } = status;
   const place = `${printable(daemon.inbox)} on ${printable(daemon.host)}`;
+  const restart =
+    needsRestart.length === 0
+      ? ""
+      : `\nChanged, but in force only after a restart: ${printable(needsRestart.join(", "))}`;
   const who = live
-    ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}`
+    ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
     : `${printable(instead ?? "No daemon answers.")} This stands in ${place}.`;
   if (troubles.length > 0) {
     return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
@@ -69,13 +78,17 @@ function section<Item>(
   return [`${title}:`, ...[...lines, ...more].map((line) => `  ${line}`)].join("\n");
 }
 
-function formatAttention(transfer: TransferStatus, nowMs: number, stream: Stream): string[] {
-  const { trackingId, sender, state, reason, message, expires } = transfer;
-  const why = reason === "password" ? "needs a password" : state;
+function formatAttention(transfer: TransferStatus, whose: string, nowMs: number, stream: Stream): string[] {
+  const { trackingId, sender, message, expires, keptIn, commands = [] } = transfer;
   const until = expires === undefined ? "" : `, expires ${formatWhen(expires, nowMs)}`;
   const name = styleText("bold", printable(trackingId), { stream });
-  const lines = [`${name} from ${printable(sender)}: ${why}${until}`];
-  return message === undefined ? lines : [...lines, `  ${printable(message)}`];
+  return [
+    `${name} from ${printable(sender)}${whose}: ${describeStanding(transfer)}${until}`,
+    ...(message === undefined ? [] : [`  ${printable(message)}`]),
+    ...(keptIn === undefined ? [] : [`  What was received of it is kept in ${printable(keptIn)}`]),
+    // What the message says already is not said twice.
+    ...commands.filter((command) => !message?.includes(command)).map((command) => `  ${printable(command)}`),
+  ];
 }
 
 function formatInHand({ trackingId, progress }: TransferStatus): string {
@@ -85,13 +98,17 @@ function formatInHand({ trackingId, progress }: TransferStatus): string {
   return `${formatBar(totalBytes === 0 ? 0 : doneBytes / totalBytes)}  ${far}  ${printable(trackingId)}`;
 }
 
-function formatQueued({ trackingId, sender, reason, until }: TransferStatus, nowMs: number): string {
+function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): string[] {
+  const { trackingId, sender, until, message } = transfer;
   const again = until === undefined ? "" : `, again ${formatWhen(until, nowMs)}`;
-  return `${printable(trackingId)} from ${printable(sender)}${reason === undefined ? "" : `: ${printable(reason)}`}${again}`;
+  return [
+    `${printable(trackingId)} from ${printable(sender)}${whose}: ${printable(describeStanding(transfer))}${again}`,
+    ...(message === undefined ? [] : [`  ${printable(message)}`]),
+  ];
 }
 
 function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): string {
-  const { name, paused, trouble, lastSuccess, nextPoll, listed } = mailbox;
+  const { name, paused, trouble, lastSuccess, nextPoll, listed, quietUntil } = mailbox;
   const shown = printable(name);
   if (paused) return `– ${shown}: paused`;
   if (trouble !== undefined) {
@@ -100,7 +117,8 @@ function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): s
   if (lastSuccess === undefined) return `… ${shown}: not polled yet`;
   const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
   const what = formatCount(listed ?? 0, "active transfer", "active transfers");
-  return `${styleText("green", "✓", { stream })} ${shown}: polled ${formatWhen(lastSuccess, nowMs)}${next}, ${what}`;
+  const quiet = quietUntil === undefined ? "" : `, quiet hours end ${formatWhen(quietUntil, nowMs)}`;
+  return `${styleText("green", "✓", { stream })} ${shown}: polled ${formatWhen(lastSuccess, nowMs)}${next}, ${what}${quiet}`;
 }
 
 function red(stream: Stream, text: string): string {

@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Status } from "../model/status.ts";
+import type { Status, Trouble } from "../model/status.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { askDaemon } from "./daemon-api.ts";
 import { addConfig } from "./options.ts";
@@ -36,7 +36,7 @@ export function define(command: Command, run: Run): void {
     )
     .addHelpText(
       "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it tells what stands on the disk; then live is false in JSON.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it tells what stands on the disk; then live is false in JSON.",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -121,7 +121,9 @@ function describeOther(isAsked: boolean, answer: unknown, status: Status | undef
 }
 
 function outcomeOf({ live, troubles, totals }: Status): Outcome {
-  if (troubles.some(({ code }) => code !== "DISK_FULL" && code !== "ARRIVAL_MISSED")) return "unreachable";
+  const isForPeople = ({ what, code }: Trouble) =>
+    what === "configuration" || code === "DISK_FULL" || code === "ARRIVAL_MISSED";
+  if (!troubles.every(isForPeople)) return "unreachable";
   if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";
 }

@@ -13,7 +13,7 @@ import { Board } from "../observe/board.ts";
 import { Pulse } from "../observe/pulse.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { openActions } from "./desk-actions.ts";
-import { describeDaemon, readDeliveries, readGone, readPast } from "./facts.ts";
+import { describeDaemon, keptIn, readDeliveries, readGone, readPast } from "./facts.ts";
 import { overhear } from "./hearing.ts";
 import type { DaemonWatch } from "./watching.ts";
 
@@ -48,7 +48,7 @@ export interface Desk {
 
 export async function createDesk(settings: Settings, clock: Clock): Promise<Desk> {
   const { http, work } = settings;
-  const board = new Board(describeDaemon(settings), settings.mailboxes, clock);
+  const board = new Board(describeDaemon(settings), settings.mailboxes, clock, keptIn(work));
   const pulse = new Pulse();
   let isStarted = false;
   let onStarted = () => {};

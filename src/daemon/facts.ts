@@ -1,17 +1,21 @@
 /** What is known of a daemon without asking it: its settings, and the past. */
 import { hostname } from "node:os";
+import { isAbsolute, join } from "node:path";
 import { readVersion } from "../base/version.ts";
+import { DEFAULT_PATH } from "../config/draft.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { DaemonFacts, Delivery } from "../model/status.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
+import { nameOf } from "../receipts/places.ts";
+import type { ReceiptKey } from "../receipts/port.ts";
 import { peekReceipts } from "../receipts/reading.ts";
 
 const MOST_PAST = 50;
 const MOST_GONE = 1_000;
 const DAY_MS = 24 * 60 * 60_000;
 
-export function describeDaemon({ queue, inbox }: Settings): DaemonFacts {
+export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts {
   const isAlone = queue === "embedded";
   return {
     program: readVersion(),
@@ -20,7 +24,13 @@ export function describeDaemon({ queue, inbox }: Settings): DaemonFacts {
     queue: isAlone ? "embedded" : "redis",
     role: isAlone ? "all" : queue.role,
     inbox,
+    ...(isAbsolute(source) && source !== DEFAULT_PATH ? { config: source } : {}),
   };
+}
+
+/** Where content is kept that is in quarantine. */
+export function keptIn(work: string): (transfer: ReceiptKey) => string {
+  return (transfer) => join(work, "quarantine", nameOf(transfer));
 }
 
 /** Newest first. What is damaged in the journal is passed over here: `inlet history` says so. */

@@ -50,6 +50,14 @@ export function overhear(
       watch.queueBack(lostForMs);
       board.troubleEnded("queue");
     },
+    reloaded(mailboxes, waiting) {
+      watch.reloaded(mailboxes, waiting);
+      board.reloaded(waiting);
+    },
+    reloadRefused(fault) {
+      watch.reloadRefused(fault);
+      board.troubleBegan("configuration", fault);
+    },
   };
 }
 

@@ -19,10 +19,30 @@ export interface Order {
   readonly fence?: number | undefined;
 }
 
+/** What a command needs beside the transfer, to mean this one. */
+export interface CommandWay {
+  readonly config?: string | undefined;
+  readonly mailbox?: string | undefined;
+}
+
 /** What to type in a shell: whatever is not plain goes into single quotes. */
-export function commandFor(action: Action | "password", trackingId: string): string {
-  const word = /^[\w.@][\w.@-]*$/.test(trackingId)
-    ? trackingId
-    : `-- '${trackingId.replaceAll("'", "'\\''")}'`;
-  return `inlet ${action} ${word}`;
+export function commandFor(
+  action: Action | "password",
+  trackingId: string,
+  { config, mailbox }: CommandWay = {},
+): string {
+  const options = [
+    ...(config === undefined ? [] : ["--config", quote(config)]),
+    ...(mailbox === undefined ? [] : ["--mailbox", quote(mailbox)]),
+  ];
+  const word = quote(trackingId);
+  return ["inlet", action, ...options, ...(isPlain(trackingId) ? [word] : ["--", word])].join(" ");
+}
+
+function isPlain(text: string): boolean {
+  return /^[\w.@/][\w.@/-]*$/.test(text);
+}
+
+function quote(text: string): string {
+  return isPlain(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -11,6 +11,8 @@ export interface Status {
   readonly daemon: DaemonFacts;
   /** What is wrong with the whole, not with one transfer: empty when all is well. */
   readonly troubles: readonly Trouble[];
+  /** Keys of the configuration that have changed and wait for a restart. */
+  readonly needsRestart: readonly string[];
   readonly mailboxes: readonly MailboxStatus[];
   /** How many transfers are in which state; those that ended well are not counted. */
   readonly counts: Readonly<Partial<Record<ReceiptState, number>>>;
@@ -38,10 +40,12 @@ export interface DaemonFacts {
   readonly queue: "embedded" | "redis";
   readonly role: "all" | "worker" | "scheduler";
   readonly inbox: string;
+  /** What `--config` says where commands are to reach this daemon; missing where they find it without. */
+  readonly config?: string | undefined;
 }
 
 export interface Trouble {
-  /** `disk`, `queue`, or `mailbox NAME`. */
+  /** `disk`, `queue`, `configuration`, or `mailbox NAME`. */
   readonly what: string;
   readonly since: string;
   readonly code: string;
@@ -60,6 +64,8 @@ export interface MailboxStatus {
   /** How many active transfers the service listed, last. */
   readonly listed: number | undefined;
   readonly tokenValidUntil: string | undefined;
+  /** It has quiet hours now, and no download is begun before then; missing where it has none. */
+  readonly quietUntil: string | undefined;
   readonly trouble: Trouble | undefined;
 }
 
@@ -69,6 +75,7 @@ export interface TransferStatus {
   readonly sender: string;
   readonly state: ReceiptState;
   readonly since: string | undefined;
+  /** As in its receipt; beside that `handoff` or `uncollected` after a delivery, and `quiet` in quiet hours. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   /** No password would be sent any more. */
@@ -76,6 +83,24 @@ export interface TransferStatus {
   readonly until: string | undefined;
   readonly expires: string | undefined;
   readonly progress: Progress | undefined;
+  /** What a person may type in a shell to help; empty or missing where nothing helps, or nobody is needed. */
+  readonly commands?: readonly string[];
+  /** Of one in quarantine: the folder that holds what was received of it. */
+  readonly keptIn?: string;
+}
+
+/** How it stands with a transfer that has not ended well, in a few words. */
+export function describeStanding({ state, reason }: TransferStatus): string {
+  if (reason === "password") return "needs a password";
+  if (state === "quarantined") return "in quarantine";
+  if (reason === "handoff") return "delivered, but what follows the delivery failed";
+  if (reason === "uncollected") return "delivered, and nobody has collected it";
+  if (state === "gone") return "gone before it was delivered";
+  if (reason === "locked") return "locked by the service";
+  if (reason === "disk") return "waits for room on the disk";
+  if (reason === "retry") return "failed, and is tried again";
+  if (reason === "quiet") return "waits for the end of quiet hours";
+  return state === "discovered" ? "its turn comes" : state;
 }
 
 export interface Progress {

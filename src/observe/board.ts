@@ -8,12 +8,14 @@ import type { Receipt } from "../model/receipt.ts";
 import {
   type DaemonFacts,
   type Delivery,
+  type MailboxStatus,
   STATUS_VERSION,
   type Status,
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
 import { HandoffBoard } from "./handoff-board.ts";
+import { withHelp } from "./help.ts";
 import { Load } from "./load.ts";
 import { MailboxBoard, type MailboxFacts } from "./mailbox-board.ts";
 import { TransferBoard } from "./transfer-board.ts";
@@ -22,20 +24,31 @@ import { TransferBoard } from "./transfer-board.ts";
 const MOST_SHOWN = 100;
 const MOST_RECENT = 50;
 
+type GeneralTrouble = "disk" | "queue" | "configuration";
+
 export class Board {
   readonly #facts: DaemonFacts;
+  readonly #keptIn: ((transfer: TransferStatus) => string) | undefined;
   readonly #clock: Clock;
   readonly #startedMs: number;
   readonly #mailboxes: MailboxBoard;
   readonly #transfers: TransferBoard;
   readonly #troubles = new Map<string, Trouble>();
+  #needsRestart: readonly string[] = [];
   readonly #load = new Load();
   #recent: Delivery[] = [];
   readonly #listeners = new Set<() => void>();
   readonly handoffs = new HandoffBoard(() => this.#changed());
 
-  constructor(facts: DaemonFacts, mailboxes: readonly MailboxFacts[], clock: Clock) {
+  /** `keptIn`: where content is kept that is in quarantine. */
+  constructor(
+    facts: DaemonFacts,
+    mailboxes: readonly MailboxFacts[],
+    clock: Clock,
+    keptIn?: (transfer: TransferStatus) => string,
+  ) {
     this.#facts = facts;
+    this.#keptIn = keptIn;
     this.#clock = clock;
     this.#startedMs = clock.now();
     this.#mailboxes = new MailboxBoard(mailboxes, clock, facts.queue === "embedded");
@@ -113,16 +126,22 @@ export class Board {
     this.#changed();
   }
 
-  /** The disk or the queue, which concern everybody. */
-  troubleBegan(what: "disk" | "queue", { code, message, advice }: Fault): void {
-    const since = new Date(this.#clock.now()).toISOString();
+  /** Of what concerns everybody. */
+  troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
+    const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();
     this.#troubles.set(what, { what, since, code, message, advice });
     this.#changed();
   }
 
-  troubleEnded(what: "disk" | "queue"): void {
+  troubleEnded(what: GeneralTrouble): void {
     this.#troubles.delete(what);
     this.#changed();
+  }
+
+  /** A valid configuration is in force, but for these keys of it. */
+  reloaded(needsRestart: readonly string[]): void {
+    this.#needsRestart = needsRestart;
+    this.troubleEnded("configuration");
   }
 
   /** `described`: what was expected, of whom and by when. */
@@ -155,13 +174,16 @@ export class Board {
       live: true,
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
       troubles: [...this.#troubles.values(), ...mailboxes.flatMap(({ trouble }) => trouble ?? [])],
+      needsRestart: this.#needsRestart,
       mailboxes,
       counts,
       totals: { ...totals, attention: totals.attention + handoffs.total },
       waitingSince,
-      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.uncollected]),
+      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.uncollected]).map(
+        (transfer) => withHelp(transfer, { daemon: this.#facts, mailboxes, keptIn: this.#keptIn }),
+      ),
       inHand: inHand.slice(0, MOST_SHOWN),
-      queued: queued.slice(0, MOST_SHOWN),
+      queued: queued.slice(0, MOST_SHOWN).map((transfer) => withQuiet(transfer, mailboxes)),
       recent: this.#recent,
       load: this.#load.read(nowMs),
     };
@@ -196,4 +218,11 @@ function shareOut(kinds: readonly (readonly TransferStatus[])[]): TransferStatus
     left -= more;
     return kind.slice(0, share + more);
   });
+}
+
+/** Nobody has written down that quiet hours keep it back: they may have changed since. */
+function withQuiet(transfer: TransferStatus, mailboxes: readonly MailboxStatus[]): TransferStatus {
+  const { quietUntil } = mailboxes.find(({ name }) => name === transfer.mailbox) ?? {};
+  if (quietUntil === undefined || transfer.state !== "discovered") return transfer;
+  return { ...transfer, reason: "quiet", until: quietUntil };
 }

@@ -1,6 +1,7 @@
 /** What is known of each mailbox: when it was polled, when it will be, and what is wrong since when. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
+import { isWithin, nextChange, type Timetable } from "../base/timetable.ts";
 import type { MailboxStatus, Trouble } from "../model/status.ts";
 
 export interface MailboxFacts {
@@ -8,6 +9,8 @@ export interface MailboxFacts {
   readonly email: string;
   readonly pollMs: number;
   readonly paused: boolean;
+  /** When no download is begun; missing: never. */
+  readonly quiet?: Timetable | undefined;
 }
 
 interface Known {
@@ -70,8 +73,9 @@ export class MailboxBoard {
   }
 
   read(): MailboxStatus[] {
+    const nowMs = this.#clock.now();
     return [...this.#known.values()].map((known) => {
-      const { name, email, pollMs, paused } = known.facts;
+      const { name, email, pollMs, paused, quiet } = known.facts;
       const { lastPollMs } = known;
       return {
         name,
@@ -83,6 +87,7 @@ export class MailboxBoard {
         nextPoll: paused || lastPollMs === undefined ? undefined : isoOf(lastPollMs + pollMs),
         listed: known.listed,
         tokenValidUntil: isoOf(known.tokenValidUntilMs),
+        quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
         trouble: known.trouble ?? this.#silence(known),
       };
     });

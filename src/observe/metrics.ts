@@ -17,7 +17,7 @@ const STATES: readonly ReceiptState[] = [
   "quarantined",
   "gone",
 ];
-const TROUBLES = ["disk", "queue"] as const;
+const TROUBLES = ["disk", "queue", "configuration"] as const;
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
@@ -140,7 +140,7 @@ export class Metrics {
     });
     this.#gauge(
       "inlet_trouble",
-      "1 where the disk is full or the queue cannot be reached.",
+      "1 where the disk is full, the queue cannot be reached, or a configuration was refused.",
       ["what"],
       (gauge) => {
         const { troubles } = this.#status;
@@ -175,6 +175,10 @@ export class Metrics {
       ({ lastSuccess }) =>
         lastSuccess === undefined ? undefined : Math.max(0, clock.now() - Date.parse(lastSuccess)) / 1000,
     );
+    each("inlet_expected_missing", "Expected transfers that did not come.", ({ name }) => {
+      const ofMailbox = this.#status.troubles.filter(({ what }) => what === `mailbox ${name}`);
+      return ofMailbox.filter(({ code }) => code === "ARRIVAL_MISSED").length;
+    });
     each("inlet_mailbox_token_valid_seconds", "For how long the token is valid.", ({ tokenValidUntil }) =>
       tokenValidUntil === undefined ? undefined : (Date.parse(tokenValidUntil) - clock.now()) / 1000,
     );

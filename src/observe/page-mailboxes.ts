@@ -27,11 +27,12 @@ function renderRow(mailbox: MailboxStatus, nowMs: number): Html {
 <td>${tokenValidUntil === undefined ? undefined : timeOf(tokenValidUntil, nowMs)}</td></tr>`;
 }
 
-function stateOf({ paused, trouble, lastSuccess }: MailboxStatus, nowMs: number): Html {
+function stateOf({ paused, trouble, lastSuccess, quietUntil }: MailboxStatus, nowMs: number): Html {
   if (paused) return html`<span class="mark">paused</span>`;
   if (trouble !== undefined) {
     return html`<span class="mark bad">cannot be polled</span> since ${timeOf(trouble.since, nowMs)}: ${trouble.message}`;
   }
-  if (lastSuccess === undefined) return html`<span class="mark">not polled yet</span>`;
-  return html`<span class="mark good">fine</span>`;
+  const quiet = quietUntil === undefined ? undefined : html`, quiet hours end ${timeOf(quietUntil, nowMs)}`;
+  if (lastSuccess === undefined) return html`<span class="mark">not polled yet</span>${quiet}`;
+  return html`<span class="mark good">fine</span>${quiet}`;
 }

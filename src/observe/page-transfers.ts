@@ -1,7 +1,6 @@
 /** The parts of the status page that list transfers. */
 import { formatBytes, formatSeconds, formatWhen } from "../base/phrases.ts";
-import { commandFor } from "../model/order.ts";
-import type { Status, TransferStatus } from "../model/status.ts";
+import { describeStanding, type Status, type TransferStatus } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderForms } from "./page-forms.ts";
 
@@ -18,11 +17,12 @@ export function renderAttention({ attention, totals }: Status, nowMs: number, { 
   return html`<h2>Needs a person <span class="count">${totals.attention}</span></h2>${renderMore(attention, totals.attention)}
 <ul class="cards">${attention.map(
     (transfer) => html`<li class="card ${transfer.state}">
-<h3>${reasonOf(transfer)}</h3>
+<h3>${titleOf(transfer)}</h3>
 <p class="who"><b>${transfer.sender || "unknown sender"}</b> → ${transfer.mailbox}</p>
 <p class="id">${transfer.trackingId}</p>
 ${transfer.message === undefined ? undefined : html`<p>${transfer.message}</p>`}
-${proof === undefined ? helpFor(transfer) : renderForms(transfer, proof)}
+${transfer.keptIn === undefined ? undefined : html`<p>What was received of it is kept in <span class="path">${transfer.keptIn}</span></p>`}
+${proof === undefined ? renderHelp(transfer) : renderForms(transfer, proof)}
 <p class="since">${transfer.since === undefined ? undefined : html`${timeOf(transfer.since, nowMs)}`}${
       transfer.expires === undefined ? undefined : html` · expires ${timeOf(transfer.expires, nowMs)}`
     }</p>
@@ -55,9 +55,9 @@ export function renderQueued({ queued, totals }: Status, nowMs: number): Html {
 <thead><tr><th>Sender</th><th>Mailbox</th><th>Transfer</th><th>Why</th><th>Expires</th></tr></thead>
 <tbody>${queued.map(
     (transfer) =>
-      html`<tr><td>${transfer.sender}</td><td>${transfer.mailbox}</td><td class="id">${transfer.trackingId}</td><td>${reasonOf(transfer)}${
+      html`<tr><td>${transfer.sender}</td><td>${transfer.mailbox}</td><td class="id">${transfer.trackingId}</td><td>${titleOf(transfer)}${
         transfer.until === undefined ? undefined : html`, again ${timeOf(transfer.until, nowMs)}`
-      }</td><td>${transfer.expires === undefined ? undefined : timeOf(transfer.expires, nowMs)}</td></tr>`,
+      }${transfer.message === undefined ? undefined : html`<br><span class="facts">${transfer.message}</span>`}</td><td>${transfer.expires === undefined ? undefined : timeOf(transfer.expires, nowMs)}</td></tr>`,
   )}</tbody></table></div>`;
 }
 
@@ -87,24 +87,12 @@ export function timeOf(iso: string, nowMs: number): Html {
   return html`<time datetime="${iso}" title="${iso}">${formatWhen(iso, nowMs)}</time>`;
 }
 
-function reasonOf({ state, reason }: TransferStatus): string {
-  if (reason === "password") return "Needs a password";
-  if (state === "quarantined") return "In quarantine";
-  if (reason === "handoff") return "Delivered, and nobody could be told";
-  if (reason === "uncollected") return "Delivered, and nobody has collected it";
-  if (state === "gone") return "Gone before it was delivered";
-  if (reason === "locked") return "Locked by the service";
-  if (reason === "disk") return "Waits for room on the disk";
-  if (reason === "retry") return "Failed, and is tried again";
-  return state === "discovered" ? "Its turn comes" : `Is ${state}`;
+function titleOf(transfer: TransferStatus): string {
+  const words = describeStanding(transfer);
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
 }
 
-/** The command that helps. */
-function helpFor({ state, reason, trackingId, noAttemptsLeft }: TransferStatus): Html | undefined {
-  const commands = (...actions: Parameters<typeof commandFor>[0][]) =>
-    html`${actions.map((action) => html`<p><code>${commandFor(action, trackingId)}</code></p>`)}`;
-  if (reason === "password") return noAttemptsLeft ? undefined : commands("password");
-  if (reason === "handoff") return commands("retry");
-  if (state === "gone") return commands("discard");
-  return state === "quarantined" ? commands("retry", "release", "discard") : undefined;
+/** The commands that help, and where to look. */
+function renderHelp({ commands = [] }: TransferStatus): Html {
+  return html`${commands.map((command) => html`<p><code>${command}</code></p>`)}`;
 }

@@ -3,7 +3,8 @@ import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { startProgram } from "../support/program.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { freePort } from "../support/redis-server.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -154,6 +155,33 @@ describe("a change of the configuration", () => {
     await expect.poll(() => logged()).toContain('"msg":"polled"');
   });
 
+  test("that was refused is trouble for people, not for the work, until a valid one was read", async () => {
+    const { write, start, simulator, config } = await setUp();
+    const http = { listen: `127.0.0.1:${await freePort()}` };
+    await write({ http });
+    start();
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    const status = async () => {
+      const { stdout, exitCode } = await runProgram(["status", "--config", config, "--json"]);
+      return { exitCode, ...(stdout === "" ? {} : JSON.parse(stdout)) };
+    };
+    // What commands read is as wrong as what the daemon has read: it is asked by its address.
+    const ask = async (path: string) => (await fetch(`http://${http.listen}${path}`)).json();
+    await write({ http, mailboxs: [] });
+    await expect
+      .poll(() => ask("/api/status"))
+      .toMatchObject({ troubles: [{ what: "configuration", code: "CONFIG_INVALID" }] });
+    expect(await ask("/readyz")).toEqual({ ready: true, reasons: [] });
+    const page = await (await fetch(`http://${http.listen}/`)).text();
+    expect(page).toContain("Trouble: configuration");
+    await write({ http, limits: { minFreeSpace: "1KiB", transfers: 9 } });
+    await expect
+      .poll(status)
+      .toMatchObject({ exitCode: 0, live: true, troubles: [], needsRestart: ["limits.transfers"] });
+    const { stdout } = await runProgram(["status", "--config", config]);
+    expect(stdout).toContain("Changed, but in force only after a restart: limits.transfers");
+  });
+
   test("is noticed where Kubernetes exchanges the folder behind a link, and by SIGHUP", async () => {
     const { folder, text, start, logged, simulator } = await setUp();
     for (const [name, poll] of [
@@ -196,6 +224,7 @@ async function setUp() {
   return {
     simulator,
     folder,
+    config,
     text,
     write: rewrite,
     start() {

@@ -1,5 +1,6 @@
 /** `inlet status`, beside a daemon that runs, and without one. */
 import { once } from "node:events";
+import { readdir } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -40,7 +41,7 @@ describe("inlet status", () => {
     await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
     const { exitCode, stdout } = await converse(
       ["status", "--config", config, "--watch"],
-      [["Delivered lately", "\u0003"]],
+      [["Mailboxes:", "\u0003"]],
     );
     expect(exitCode).toBe(0);
     expect(stdout).toContain("\u001b[H");
@@ -57,8 +58,16 @@ describe("inlet status", () => {
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
     expect(exitCode).toBe(3);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
-    expect(stdout).toContain("wrong from anna@supplier.example: quarantined");
-    expect(stdout).toMatch(/t1 from anna@supplier.example: .*\n.*The command after the delivery failed/);
+    expect(stdout).toContain("wrong from anna@supplier.example: in quarantine");
+    for (const action of ["retry", "release", "discard"]) {
+      expect(stdout).toContain(`    inlet ${action} --config ${config} wrong\n`);
+    }
+    const keptIn = /What was received of it is kept in (.+)/.exec(stdout)?.[1] ?? "";
+    expect(await readdir(keptIn)).toContain("reason.json");
+    expect(stdout).toContain(`supply it with inlet password --config ${config} closed`);
+    expect(stdout).toMatch(
+      /t1 from anna@supplier.example: delivered, but .*\n.*The command after the delivery failed/,
+    );
     const health = await runProgram(["status", "--config", config, "--health"]);
     expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
   });
@@ -102,6 +111,7 @@ describe("whoever else listens at http.listen", () => {
       const transfer = { mailbox: ESCAPES, trackingId: ESCAPES, sender: ESCAPES, reason: ESCAPES };
       const lists = {
         troubles: [],
+        needsRestart: [],
         mailboxes: [],
         counts: {},
         attention: [],

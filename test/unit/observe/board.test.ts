@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
+import { makeTimetable } from "../../../src/base/timetable.ts";
 import type { ReceiptState } from "../../../src/model/receipt.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { readinessOf } from "../../../src/observe/health.ts";
+import { renderSections } from "../../../src/observe/page.ts";
 import { makeReceipt } from "../../support/receipt.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
@@ -146,6 +148,44 @@ describe("the board", () => {
     expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
 
+  test("names commands that mean this transfer of this daemon, and where its content is kept", () => {
+    const mailboxes = ["m", "n"].map((name) => ({ name, email: name, pollMs: 1, paused: false }));
+    const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
+    const clock = { now: () => START_MS };
+    const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
+    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    const message = "Supply it with inlet password closed, or add a rule.";
+    board.stateChanged(makeReceipt({ trackingId: "closed", state: "waiting", reason: "password", message }));
+    const way = "--config '/etc/my inlet.yaml' --mailbox m";
+    expect(board.read().attention).toMatchObject([
+      {
+        keptIn: "/kept/wrong",
+        commands: ["retry", "release", "discard"].map((action) => `inlet ${action} ${way} wrong`),
+      },
+      {
+        commands: [`inlet password ${way} closed`],
+        message: `Supply it with inlet password ${way} closed, or add a rule.`,
+      },
+    ]);
+  });
+
+  test("says why something waits: what failed last, and until when quiet hours last", () => {
+    const quiet = makeTimetable("UTC", [{ fromMs: 0, untilMs: 6.5 * 24 * HOUR_MS }]);
+    const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, quiet }];
+    const board = new Board(FACTS, mailboxes, { now: () => START_MS });
+    const quietUntil = "2026-03-01T12:00:00.000Z";
+    board.discovered(makeReceipt({ trackingId: "new" }));
+    const failed = { state: "waiting", reason: "retry", message: "The service does not answer." } as const;
+    board.stateChanged(makeReceipt({ trackingId: "failed", ...failed }));
+    const status = board.read();
+    expect(status.queued).toMatchObject([{ reason: "quiet", until: quietUntil }, failed]);
+    expect(status.mailboxes).toMatchObject([{ quietUntil }]);
+    const { queued, mailboxes: shown } = renderSections(status, { canSignIn: false, proof: undefined });
+    expect(queued).toContain("Waits for the end of quiet hours, again <time");
+    expect(queued).toContain("The service does not answer.");
+    expect(shown).toContain("quiet hours end <time");
+  });
+
   test("I7 nothing silent: a mailbox that cannot be polled shows since when and why", () => {
     const { board, pass } = openBoard();
     board.pollFailed("m", new Fault("SERVICE_UNREACHABLE", { detail: "one" }));
@@ -201,6 +241,7 @@ describe("being ready", () => {
     board.polled("m", 0);
     board.troubleBegan("queue", new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" }));
     board.troubleBegan("disk", new Fault("DISK_FULL"));
+    board.troubleBegan("configuration", new Fault("CONFIG_INVALID", { detail: "x" }));
     expect(readinessOf(board.read()).reasons).toHaveLength(2);
     board.troubleEnded("queue");
     board.troubleEnded("disk");
