@@ -100,7 +100,7 @@ function formatInHand({ trackingId, progress }: TransferStatus): string {
 
 function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): string[] {
   const { trackingId, sender, until, message } = transfer;
-  const again = until === undefined ? "" : `, again ${formatWhen(until, nowMs)}`;
+  const again = until === undefined ? "" : `, next try ${formatWhen(until, nowMs)}`;
   return [
     `${printable(trackingId)} from ${printable(sender)}${whose}: ${printable(describeStanding(transfer))}${again}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),

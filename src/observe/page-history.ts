@@ -1,5 +1,6 @@
 /** The part of the status page that searches what was. */
 import { type Html, html } from "./html.ts";
+import { type PageColumn, renderTable } from "./page-table.ts";
 
 export interface PastTransfer {
   readonly at: string;
@@ -26,10 +27,17 @@ ${search === "" ? undefined : renderFound(found)}`;
 
 function renderFound(found: readonly PastTransfer[]): Html {
   if (found.length === 0) return html`<p class="nothing">Nothing was found.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="History"><table>
-<thead><tr><th>When</th><th>State</th><th>Sender</th><th>Mailbox</th><th>Transfer</th><th>Folder or reason</th></tr></thead>
-<tbody>${found.map(
-    ({ at, state, sender, mailbox, trackingId, folder, reason }) =>
-      html`<tr><td><time datetime="${at}">${at.slice(0, 16).replace("T", " ")}</time></td><td>${state}</td><td>${sender}</td><td>${mailbox}</td><td class="id">${trackingId}</td><td class="path">${folder ?? reason}</td></tr>`,
-  )}</tbody></table></div>`;
+  return renderTable("History", COLUMNS, found);
 }
+
+const COLUMNS: readonly PageColumn<PastTransfer>[] = [
+  {
+    title: "When",
+    value: ({ at }) => html`<time datetime="${at}">${at.slice(0, 16).replace("T", " ")}</time>`,
+  },
+  { title: "State", value: ({ state }) => state },
+  { title: "Sender", value: ({ sender }) => sender },
+  { title: "Mailbox", value: ({ mailbox }) => mailbox },
+  { title: "Transfer", kind: "id", value: ({ trackingId }) => trackingId },
+  { title: "Folder or reason", kind: "path", value: ({ folder, reason }) => folder ?? reason },
+];

@@ -1,6 +1,7 @@
 /** The part of the status page that lists mailboxes. */
 import type { MailboxStatus, Status } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
+import { type PageColumn, renderTable } from "./page-table.ts";
 import { timeOf } from "./page-transfers.ts";
 
 /** Those in trouble come first; more than so many are not listed, but counted. */
@@ -12,19 +13,20 @@ export function renderMailboxes({ mailboxes }: Status, nowMs: number): Html {
   );
   const hidden = sorted.length - MOST_LISTED;
   return html`<h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>
-<div class="scroll" tabindex="0" role="region" aria-label="Mailboxes"><table>
-<thead><tr><th>Mailbox</th><th>State</th><th>Last poll</th><th>Next poll</th><th>Listed</th><th>Token valid until</th></tr></thead>
-<tbody>${sorted.slice(0, MOST_LISTED).map((mailbox) => renderRow(mailbox, nowMs))}</tbody></table></div>
+${renderTable("Mailboxes", columnsAt(nowMs), sorted.slice(0, MOST_LISTED))}
 ${hidden > 0 ? html`<p class="facts">and ${hidden} more, none of them in trouble</p>` : undefined}`;
 }
 
-function renderRow(mailbox: MailboxStatus, nowMs: number): Html {
-  const { name, lastPoll, nextPoll, listed, tokenValidUntil } = mailbox;
-  return html`<tr><th scope="row">${name}</th><td>${stateOf(mailbox, nowMs)}</td>
-<td>${lastPoll === undefined ? undefined : timeOf(lastPoll, nowMs)}</td>
-<td>${nextPoll === undefined ? undefined : timeOf(nextPoll, nowMs)}</td>
-<td class="number">${listed}</td>
-<td>${tokenValidUntil === undefined ? undefined : timeOf(tokenValidUntil, nowMs)}</td></tr>`;
+function columnsAt(nowMs: number): PageColumn<MailboxStatus>[] {
+  const time = (iso: string | undefined) => (iso === undefined ? undefined : timeOf(iso, nowMs));
+  return [
+    { title: "Mailbox", isName: true, value: ({ name }) => name },
+    { title: "State", value: (mailbox) => stateOf(mailbox, nowMs) },
+    { title: "Last poll", value: ({ lastPoll }) => time(lastPoll) },
+    { title: "Next poll", value: ({ nextPoll }) => time(nextPoll) },
+    { title: "Listed", kind: "number", value: ({ listed }) => listed },
+    { title: "Token valid until", value: ({ tokenValidUntil }) => time(tokenValidUntil) },
+  ];
 }
 
 function stateOf({ paused, trouble, lastSuccess, quietUntil }: MailboxStatus, nowMs: number): Html {

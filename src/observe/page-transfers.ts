@@ -1,8 +1,9 @@
 /** The parts of the status page that list transfers. */
 import { formatBytes, formatSeconds, formatWhen } from "../base/phrases.ts";
-import { describeStanding, type Status, type TransferStatus } from "../model/status.ts";
+import { type Delivery, describeStanding, type Status, type TransferStatus } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderForms } from "./page-forms.ts";
+import { type PageColumn, renderTable } from "./page-table.ts";
 
 /** Who looks at the page. */
 export interface Visitor {
@@ -51,29 +52,45 @@ export function renderInHand({ inHand, totals }: Status): Html {
 export function renderQueued({ queued, totals }: Status, nowMs: number): Html {
   if (totals.queued === 0) return html`<h2>Waiting for a turn</h2><p class="nothing">Nothing.</p>`;
   return html`<h2>Waiting for a turn <span class="count">${totals.queued}</span></h2>${renderMore(queued, totals.queued)}
-<div class="scroll" tabindex="0" role="region" aria-label="Waiting for a turn"><table>
-<thead><tr><th>Sender</th><th>Mailbox</th><th>Transfer</th><th>Why</th><th>Expires</th></tr></thead>
-<tbody>${queued.map(
-    (transfer) =>
-      html`<tr><td>${transfer.sender}</td><td>${transfer.mailbox}</td><td class="id">${transfer.trackingId}</td><td>${titleOf(transfer)}${
-        transfer.until === undefined ? undefined : html`, again ${timeOf(transfer.until, nowMs)}`
-      }${transfer.message === undefined ? undefined : html`<br><span class="facts">${transfer.message}</span>`}</td><td>${transfer.expires === undefined ? undefined : timeOf(transfer.expires, nowMs)}</td></tr>`,
-  )}</tbody></table></div>`;
+${renderTable("Waiting for a turn", queuedColumns(nowMs), queued)}`;
+}
+
+function queuedColumns(nowMs: number): PageColumn<TransferStatus>[] {
+  return [
+    { title: "Sender", value: ({ sender }) => sender },
+    { title: "Mailbox", value: ({ mailbox }) => mailbox },
+    { title: "Transfer", kind: "id", value: ({ trackingId }) => trackingId },
+    { title: "Why", value: (transfer) => renderWhy(transfer, nowMs) },
+    {
+      title: "Expires",
+      value: ({ expires }) => (expires === undefined ? undefined : timeOf(expires, nowMs)),
+    },
+  ];
+}
+
+function renderWhy(transfer: TransferStatus, nowMs: number): Html {
+  const { until, message } = transfer;
+  return html`${titleOf(transfer)}${until === undefined ? undefined : html`, next try ${timeOf(until, nowMs)}`}${
+    message === undefined ? undefined : html`<br><span class="facts">${message}</span>`
+  }`;
 }
 
 export function renderRecent({ recent }: Status, nowMs: number): Html {
   if (recent.length === 0) return html`<h2>Delivered lately</h2><p class="nothing">Nothing yet.</p>`;
   return html`<h2>Delivered lately</h2>
-<div class="scroll" tabindex="0" role="region" aria-label="Delivered lately"><table>
-<thead><tr><th>When</th><th>Sender</th><th>Folder</th><th>Took</th></tr></thead>
-<tbody>${recent
-    .slice(0, 20)
-    .map(
-      ({ at, sender, folder, tookSeconds }) =>
-        html`<tr><td>${timeOf(at, nowMs)}</td><td>${sender}</td><td class="path">${folder}</td><td>${
-          tookSeconds === undefined ? undefined : formatSeconds(tookSeconds)
-        }</td></tr>`,
-    )}</tbody></table></div>`;
+${renderTable("Delivered lately", recentColumns(nowMs), recent.slice(0, 20))}`;
+}
+
+function recentColumns(nowMs: number): PageColumn<Delivery>[] {
+  return [
+    { title: "When", value: ({ at }) => timeOf(at, nowMs) },
+    { title: "Sender", value: ({ sender }) => sender },
+    { title: "Folder", kind: "path", value: ({ folder }) => folder },
+    {
+      title: "Took",
+      value: ({ tookSeconds }) => (tookSeconds === undefined ? undefined : formatSeconds(tookSeconds)),
+    },
+  ];
 }
 
 /** Where not all are listed. */

@@ -70,7 +70,7 @@ describe("the status page", () => {
     await expect.poll(() => page.locator("#history tbody tr").count()).toBe(1);
   });
 
-  test("fits a phone, where only tables scroll, and says the same in the dark", async () => {
+  test("fits a phone, where rows are cards and nothing is beyond an edge, and says the same in the dark", async () => {
     const { url, daemon } = await start({
       transfers: [
         transferPlan({ trackingId: "t1" }),
@@ -81,6 +81,12 @@ describe("the status page", () => {
     const viewport = { width: 400, height: 800 };
     const { page } = await openBrowser(url, { viewport, colorScheme: "dark" });
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
+    const beyond =
+      "[...document.querySelectorAll('.scroll')].filter((it) => it.scrollWidth > it.clientWidth).length";
+    expect(await page.evaluate(beyond)).toBe(0);
+    const sender = page.locator("#recent td[data-column=Sender] .cell");
+    // On one line.
+    expect((await sender.first().boundingBox())?.height).toBeLessThan(30);
     expect(await leastContrast(page, ".facts, .since, .nothing, figcaption span")).toBeGreaterThan(4.5);
   });
 

@@ -181,7 +181,7 @@ describe("the board", () => {
     expect(status.queued).toMatchObject([{ reason: "quiet", until: quietUntil }, failed]);
     expect(status.mailboxes).toMatchObject([{ quietUntil }]);
     const { queued, mailboxes: shown } = renderSections(status, { canSignIn: false, proof: undefined });
-    expect(queued).toContain("Waits for the end of quiet hours, again <time");
+    expect(queued).toContain("Waits for the end of quiet hours, next try <time");
     expect(queued).toContain("The service does not answer.");
     expect(shown).toContain("quiet hours end <time");
   });
