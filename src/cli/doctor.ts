@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { withDaemonsState } from "./daemon-state.ts";
 import { checkConfiguration } from "./doctor/configuration.ts";
 import { checkFileSystem } from "./doctor/file-system.ts";
 import { type Area, type Finding, Findings } from "./doctor/findings.ts";
@@ -48,18 +49,30 @@ async function examine(context: Context, options: DoctorOptions): Promise<Outcom
 }
 
 async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
-  const settings = await checkConfiguration(findings, context, path);
-  if (settings === undefined) {
+  const configured = await checkConfiguration(findings, context, path);
+  if (configured === undefined) {
     for (const area of ["folders", "file system", "queue", "service"] as const satisfies Area[]) {
       findings.skip(area, "all", "the configuration is not valid");
     }
     return;
   }
+  const settings = await withDaemonsState(configured);
+  if (settings.state !== configured.state) tellOtherState(findings, settings.state, configured.state);
   const places = await checkFolders(findings, settings);
   if (places === undefined) findings.skip("file system", "all", "a folder cannot be used");
   else await checkFileSystem(findings, settings, places, context.stop);
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
+}
+
+/** A service manager may have named it to the daemon, and to nobody else. */
+function tellOtherState(findings: Findings, daemons: string, own: string): void {
+  findings.warn(
+    "folders",
+    "state",
+    `the daemon keeps its state in ${daemons}, which is checked here; by this user and environment it would be ${own}`,
+    `Write state: ${daemons} into the configuration: then it is the same for all.`,
+  );
 }
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;

@@ -2,17 +2,31 @@
 import { Fault } from "../base/faults.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { peekReceipts } from "../receipts/reading.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 
 /**
  * The receipt of the transfer, by the mailbox that is named or the only one that received it. Throws
  * `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named.
  */
 export async function findTransfer(
-  { work, mailboxes }: Settings,
+  settings: Settings,
   trackingId: string,
   mailbox: string | undefined,
 ): Promise<Receipt> {
+  const [first, ...others] = await findTransfers(settings, trackingId, mailbox);
+  if (others.length === 0) return first;
+  const several = [first, ...others].map((receipt) => receipt.mailbox).join(", ");
+  throw new Fault("ORDER_IMPOSSIBLE", {
+    detail: `${several} received it: say which one is meant with --mailbox`,
+  });
+}
+
+/** The receipts of the transfer, of the mailbox that is named or of all that received it. Throws `NO_SUCH_TRANSFER`. */
+export async function findTransfers(
+  { work, mailboxes }: Settings,
+  trackingId: string,
+  mailbox: string | undefined,
+): Promise<[Receipt, ...Receipt[]]> {
   const { find } = peekReceipts(work);
   const names = mailboxes.map(({ name }) => name).filter((name) => mailbox === undefined || name === mailbox);
   const found: Receipt[] = [];
@@ -21,13 +35,7 @@ export async function findTransfer(
     if (receipt !== undefined) found.push(receipt);
   }
   const [first, ...others] = found;
-  if (first === undefined) {
-    const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
-    throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
-  }
-  if (others.length === 0) return first;
-  const several = found.map((receipt) => receipt.mailbox).join(", ");
-  throw new Fault("ORDER_IMPOSSIBLE", {
-    detail: `${several} received it: say which one is meant with --mailbox`,
-  });
+  if (first !== undefined) return [first, ...others];
+  const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
+  throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
 }

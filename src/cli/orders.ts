@@ -8,8 +8,8 @@ import { objectionTo } from "../mailbox/orders.ts";
 import type { Action } from "../model/order.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { giveOrder, isPending } from "../receipts/orders.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 import { nameOf } from "../receipts/places.ts";
-import { peekReceipts } from "../receipts/reading.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { findTransfer } from "./finding.ts";
@@ -82,19 +82,21 @@ async function order(
   const { mailbox, fence } = receipt;
   const wanted = { action, mailbox, trackingId, fence };
   const given = await asOwnerOf(settings.work, () => giveOrder(settings.work, wanted));
-  const isTaken = await untilTaken(given, settings.work, context.stop, isPending);
+  const taken = await untilTaken(given, settings.work, context.stop, isPending);
   const after = await peekReceipts(settings.work).find(receipt);
   if (options.json) printJson(context, after);
   const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
-  if (isTaken && action === "retry" && isDelivered) {
+  if (taken === "taken" && action === "retry" && isDelivered) {
     return tellRetried(context, steps, settings.work, nameOf(receipt));
   }
   const isKnown = after?.acknowledged === true && action === "discard";
   say(
     context,
-    isTaken
-      ? `${trackingId} is ${isKnown ? "gone, and no longer shown" : `now ${after?.state ?? "unknown"}`}.`
-      : "No daemon has taken it up yet: it is done as soon as one runs.",
+    {
+      taken: `${trackingId} is ${isKnown ? "gone, and no longer shown" : `now ${after?.state ?? "unknown"}`}.`,
+      late: "A daemon runs, but has not taken it up yet: it is done as soon as it does.",
+      nobody: "No daemon has taken it up yet: it is done as soon as one runs.",
+    }[taken],
   );
   return "fine";
 }

@@ -2,17 +2,23 @@
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
+import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
-import { isFinal } from "../model/receipt.ts";
-import { dropPassword } from "../passwords/dropped.ts";
-import { peekReceipts } from "../receipts/reading.ts";
+import type { Settings } from "../config/settings.ts";
+import { fellowsAmong } from "../daemon/fellows.ts";
+import { isFinal, type Receipt } from "../model/receipt.ts";
+import { isKept } from "../passwords/candidates.ts";
+import { DropFolder, dropPassword } from "../passwords/dropped.ts";
+import { isRefused, type Objection, objectionToSupply } from "../passwords/supply.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 import { readSecret } from "./api/session.ts";
 import { askHidden } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { findTransfer } from "./finding.ts";
+import { withDaemonsState } from "./daemon-state.ts";
+import { findTransfers } from "./finding.ts";
 import { addConfig } from "./options.ts";
 import { say } from "./printing.ts";
-import { untilTaken } from "./taking.ts";
+import { until, untilTaken } from "./taking.ts";
 
 interface PasswordOptions {
   readonly config?: string;
@@ -20,14 +26,17 @@ interface PasswordOptions {
   readonly passwordFile?: string;
 }
 
+/** Stands for a password that nobody has given yet. */
+const ANY = new Secret("\0");
+
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .argument("<tracking-id>", "which transfer")
-    .option("--mailbox <name>", "which mailbox, where several received it")
+    .option("--mailbox <name>", "look at how it stands for this mailbox alone, where several received it")
     .option("--password-file <file>", "read it from a file, or from standard input with -")
     .addHelpText(
       "after",
-      "\nOn a terminal it is asked for and not shown; otherwise it is read from standard input.\nA wrong password counts: a service may destroy a transfer after a few.",
+      "\nOn a terminal it is asked for and not shown; otherwise it is read from standard input.\nA wrong password counts: a service may destroy a transfer after a few.\nIt is tried for every mailbox that received the transfer and waits for it; once refused it is not sent again for any.",
     )
     .action((trackingId: string, options: PasswordOptions) =>
       run((context) => supply(context, trackingId, options)),
@@ -36,36 +45,88 @@ export function define(command: Command, run: Run): void {
 
 async function supply(context: Context, trackingId: string, options: PasswordOptions): Promise<Outcome> {
   const { config: path, mailbox, passwordFile } = options;
-  const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
-  const receipt = await findTransfer(settings, trackingId, mailbox);
-  if (isFinal(receipt)) throw new Fault("ORDER_IMPOSSIBLE", { detail: `it is ${receipt.state}` });
-  const { passwordAttempts = 0 } = settings.mailboxes.find(({ name }) => name === receipt.mailbox) ?? {};
-  if (receipt.refusedPasswords >= passwordAttempts) {
-    const detail = `${receipt.refusedPasswords} attempts are spent, which is all that passwordAttempts allows for ${receipt.mailbox}: raise it first`;
-    throw new Fault("ORDER_IMPOSSIBLE", { detail });
-  }
+  const settings = await withDaemonsState(
+    await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) }),
+  );
+  const receipts = await findTransfers(settings, trackingId, mailbox);
+  // Nobody is asked for what would not be sent.
+  await demandUse(settings, receipts, ANY);
   const password =
     passwordFile === undefined && context.stdin.isTTY
       ? await askHidden(context, `Password of ${trackingId}: `)
       : await readSecret(context, passwordFile ?? "-");
-  if (password === undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: "no password was given" });
-  const dropped = await asOwnerOf(settings.state, () => dropPassword(settings.state, trackingId, password));
-  if (dropped === undefined) {
-    throw new Fault("ORDER_IMPOSSIBLE", {
-      detail: "its tracking-id cannot be the name of a file: use a rule",
-    });
+  const isNew = await demandUse(settings, receipts, password ?? new Secret(""));
+  if (!isNew || password === undefined) {
+    say(context, `It was refused before, and was not sent again: ask the sender for the right one.`);
+    return "attention";
   }
-  if (!(await untilTaken(dropped, settings.work, context.stop))) {
-    say(context, "No daemon has taken it up yet: it is tried as soon as one runs.");
+  const dropped = await asOwnerOf(settings.state, () => dropPassword(settings.state, trackingId, password));
+  const taken = dropped === undefined ? "late" : await untilTaken(dropped, settings.work, context.stop);
+  if (taken === "nobody") {
+    say(context, "No daemon runs now: it is tried as soon as one runs.");
     return "fine";
   }
-  const after = await peekReceipts(settings.work).find(receipt);
-  const isRefused = (after?.refusedPasswords ?? 0) > receipt.refusedPasswords;
-  say(
-    context,
-    isRefused
-      ? `It was refused. ${after?.message ?? ""}`
-      : `It was accepted: ${trackingId} is ${after?.state}.`,
-  );
-  return isRefused ? "attention" : "fine";
+  if (taken === "late") {
+    await asOwnerOf(settings.state, () => new DropFolder(settings.state).takeAway(trackingId, password));
+    say(
+      context,
+      `A daemon runs, but did not take it up in time, and it was taken back. See how ${trackingId} is with inlet status, and supply it again.`,
+    );
+    return "failed";
+  }
+  return tellOutcome(context, settings, receipts, password);
+}
+
+/** Whether it would be tried for one of them; false where it was refused before. Throws `ORDER_IMPOSSIBLE`. */
+async function demandUse(
+  { work, mailboxes }: Settings,
+  receipts: readonly Receipt[],
+  password: Secret,
+): Promise<boolean> {
+  const fellows = fellowsAmong(() => mailboxes, peekReceipts(work));
+  const objections: Objection[] = [];
+  for (const receipt of receipts) {
+    const { passwordAttempts = 0 } = mailboxes.find(({ name }) => name === receipt.mailbox) ?? {};
+    const spent = await fellows.spentOn(receipt.mailbox, receipt.trackingId);
+    const objection = await objectionToSupply(receipt, spent, passwordAttempts, password);
+    if (objection === undefined) return true;
+    objections.push(objection);
+  }
+  if (objections.some(({ kind }) => kind === "known")) return false;
+  // That it is over for one mailbox says little where another one still waits.
+  const detail =
+    objections.find((_, at) => !isFinal(receipts[at] as Receipt))?.detail ?? objections[0]?.detail;
+  throw new Fault("ORDER_IMPOSSIBLE", { detail: detail ?? "" });
+}
+
+/** What the receipts say of it: a refusal is there before the password is taken away, and so is what was accepted. */
+async function tellOutcome(
+  context: Context,
+  { work, state, mailboxes }: Settings,
+  receipts: readonly Receipt[],
+  password: Secret,
+): Promise<Outcome> {
+  const peek = peekReceipts(work);
+  const fellows = fellowsAmong(() => mailboxes, peek);
+  const told = await until(async () => {
+    for (const before of receipts) {
+      const after = await peek.find(before);
+      if (after === undefined || isFinal(before)) continue;
+      const { mailbox, trackingId, message = "" } = after;
+      if (after.state === "waiting" && after.reason === "password") {
+        const spent = await fellows.spentOn(mailbox, trackingId);
+        const isOver = await isRefused(after, spent, password);
+        return {
+          outcome: "attention" as const,
+          said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
+        };
+      }
+      if (after.state !== "collecting" || (await isKept(state, mailbox, trackingId))) {
+        return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
+      }
+    }
+    return undefined;
+  }, context.stop);
+  say(context, told?.said ?? "It was taken up, and what came of it is not known yet: see inlet status.");
+  return told?.outcome ?? "fine";
 }

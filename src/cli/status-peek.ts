@@ -7,7 +7,7 @@ import { peekHandoffs } from "../handoff/summary.ts";
 import { listQuarantined } from "../mailbox/unfinished.ts";
 import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import { peekReceipts } from "../receipts/reading.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 
 export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;

@@ -7,19 +7,29 @@ const WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Whether the file was taken away in time; where nobody works on the inbox, nobody is waited for. `isThere`: whether it
- * was not, for what is not a file alone.
+ * Whether the file was taken away in time. `nobody`: nobody works on the inbox, and nobody is waited for. `isThere`:
+ * whether it was not taken, for what is not a file alone.
  */
 export async function untilTaken(
   path: string,
   work: string,
   signal: AbortSignal,
   isThere: (path: string) => Promise<boolean> = exists,
-): Promise<boolean> {
-  if ((await countMembers(work)) === 0) return false;
+): Promise<"taken" | "late" | "nobody"> {
+  if ((await countMembers(work)) === 0) return "nobody";
+  const isTaken = await until(async () => ((await isThere(path)) ? undefined : true), signal);
+  return isTaken === true ? "taken" : "late";
+}
+
+/** What `look` finds, as soon as it does; `undefined` where it does not in time. */
+export async function until<Found>(
+  look: () => Promise<Found | undefined>,
+  signal: AbortSignal,
+): Promise<Found | undefined> {
   for (let waitedMs = 0; waitedMs < WAIT_MS && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
-    if (!(await isThere(path))) return true;
+    const found = await look();
+    if (found !== undefined) return found;
     await pause(LOOK_EVERY_MS);
   }
-  return false;
+  return undefined;
 }

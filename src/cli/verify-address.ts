@@ -15,6 +15,7 @@ import { readSecret } from "./api/session.ts";
 import { askHidden, canAsk } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { withDaemonsState } from "./daemon-state.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
@@ -54,7 +55,7 @@ async function verifyAddress(
   wanted: string,
   options: VerifyAddressOptions,
 ): Promise<Outcome> {
-  const settings = await loadSettings({ env: context.env, path: options.config });
+  const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
   const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
   if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
   const { name, email, service: described } = mailbox;

@@ -9,6 +9,8 @@ export interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
+  /** The configuration says where state is, and not the environment of this process. */
+  readonly isStateNamed: boolean;
 }
 
 /** Absolute paths; problems go to the draft. */
@@ -22,7 +24,7 @@ export function parseFolders(draft: Draft, uid: number | undefined): Folders {
     checkApart("work", work, inbox, draft);
     checkApart("state", state, inbox, draft);
   }
-  return { inbox, work, state };
+  return { inbox, work, state, isStateNamed: rawState !== undefined };
 }
 
 /** Nothing of ours may stand where a transfer could be delivered: there, no name begins with a dot. */

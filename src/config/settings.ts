@@ -9,6 +9,8 @@ export interface Settings {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
+  /** The configuration says where state is; otherwise it depends on the environment and the user. */
+  readonly isStateNamed?: boolean;
   readonly queue: "embedded" | RedisQueueSettings;
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;

@@ -3,24 +3,25 @@ import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
-import type { Settings } from "../config/settings.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { hasOpenSteps } from "../handoff/outbox.ts";
 import { objectionTo } from "../mailbox/orders.ts";
-import { isFinal } from "../model/receipt.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
+import { objectionToSupply } from "../passwords/supply.ts";
 import { giveOrder } from "../receipts/orders.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 import { nameOf } from "../receipts/places.ts";
 import type { ReceiptKey } from "../receipts/port.ts";
-import { peekReceipts } from "../receipts/reading.ts";
 import { createTokenReader } from "./desk-token.ts";
+import { fellowsAmong } from "./fellows.ts";
 
 /** `undefined` where the page is for reading only. */
 export async function openActions(
   { http, work, state, inbox }: Settings,
   /** Which mailboxes there are now. */
-  mailboxes: () => readonly string[],
+  mailboxes: () => readonly MailboxSettings[],
   clock: Clock,
   stop: AbortSignal,
   obey: () => Promise<void>,
@@ -28,9 +29,11 @@ export async function openActions(
   token: () => SecretSource | undefined,
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
-  const { find } = peekReceipts(work);
-  const findOurs = async (key: ReceiptKey) =>
-    mailboxes().includes(key.mailbox) ? await find(key) : undefined;
+  const peek = peekReceipts(work);
+  const { find } = peek;
+  const fellows = fellowsAmong(mailboxes, peek);
+  const isOurs = (mailbox: string) => mailboxes().some(({ name }) => name === mailbox);
+  const findOurs = async (key: ReceiptKey) => (isOurs(key.mailbox) ? await find(key) : undefined);
   const place = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(place).digest("hex").slice(0, 12);
   const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
@@ -61,15 +64,19 @@ export async function openActions(
       };
     },
     async password(mailbox, trackingId, password) {
-      const receipt = await findOurs({ mailbox, trackingId });
-      if (receipt === undefined) return { text: "No such transfer waits for a password.", refused: 404 };
-      if (isFinal(receipt)) {
-        return { text: `No password was taken for ${trackingId}: it is ${receipt.state}.`, refused: 409 };
+      const own = mailboxes().find(({ name }) => name === mailbox);
+      const receipt = own && (await find({ mailbox, trackingId }));
+      if (own === undefined || receipt === undefined) {
+        return { text: "No such transfer waits for a password.", refused: 404 };
       }
-      const path = await dropPassword(state, trackingId, new Secret(password));
-      return path === undefined
-        ? { text: "Its tracking-id cannot be the name of a file: use a rule.", refused: 409 }
-        : { text: `The password of ${trackingId} is being tried.` };
+      const spent = await fellows.spentOn(mailbox, trackingId);
+      const given = new Secret(password);
+      const objection = await objectionToSupply(receipt, spent, own.passwordAttempts, given);
+      if (objection !== undefined) {
+        return { text: `Nothing was done with ${trackingId}: ${objection.detail}.`, refused: 409 };
+      }
+      await dropPassword(state, trackingId, given);
+      return { text: `The password of ${trackingId} is being tried.` };
     },
   };
 }

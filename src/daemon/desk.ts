@@ -56,14 +56,15 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
   let queue: JobQueue | undefined;
   let obey = () => Promise.resolve();
   let token = http?.token;
-  let mailboxNames = settings.mailboxes.map(({ name }) => name);
+  let described = settings.mailboxes;
+  const namesOf = (mailboxes: Settings["mailboxes"]) => mailboxes.map(({ name }) => name);
   const page = http === undefined ? undefined : await loadPage();
   const figures = {
     status: () => board.read(),
     freeBytes: async () => inbox?.freeBytes(),
     queueDepth: async () => queue?.depth(),
   };
-  const metrics = page && new page.Metrics(mailboxNames, readVersion(), figures, clock);
+  const metrics = page && new page.Metrics(namesOf(described), readVersion(), figures, clock);
   let shown: ReadonlyMap<string, Overdue> = new Map();
   // Where another process has seen it come, or nobody waits for it any more, nothing is told here.
   const showOverdue = (overdue: readonly Overdue[]) => {
@@ -102,7 +103,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
         history: (query, signal) => readPast(work, query, signal),
         actions: await openActions(
           settings,
-          () => mailboxNames,
+          () => described,
           clock,
           stop,
           () => obey(),
@@ -119,9 +120,9 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
     },
     settingsChanged({ mailboxes, http: changed }) {
       token = changed?.token ?? token;
-      mailboxNames = mailboxes.map(({ name }) => name);
+      described = mailboxes;
       board.setMailboxes(mailboxes);
-      metrics?.setMailboxes(mailboxNames);
+      metrics?.setMailboxes(namesOf(mailboxes));
     },
     showOverdue,
     obeyWith(given) {

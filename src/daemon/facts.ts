@@ -7,9 +7,9 @@ import type { Settings } from "../config/settings.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { DaemonFacts, Delivery } from "../model/status.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
+import { peekReceipts } from "../receipts/peek.ts";
 import { nameOf } from "../receipts/places.ts";
 import type { ReceiptKey } from "../receipts/port.ts";
-import { peekReceipts } from "../receipts/reading.ts";
 
 const MOST_PAST = 50;
 const MOST_GONE = 1_000;

@@ -42,8 +42,8 @@ export async function openPremises(
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   for (const folder of await findExposed(work)) watch.workExposed(folder);
-  scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs), (lock) => lock.release());
-  const members = scope.use(await joinMembers(work), (joined) => joined.leave());
+  scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
+  const members = scope.use(await joinMembers(work, state), (joined) => joined.leave());
   const receipts = await openReceipts(work, { alone: isAlone, host: hostname(), nowMs });
   const { newFolder } = new Places(work);
   await rememberWork(settings, newFolder);

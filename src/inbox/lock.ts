@@ -9,14 +9,19 @@ import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 
-const HOLDER = "holder.json";
+export const HOLDER = "holder.json";
 
-/** Throws `INBOX_HELD`, naming the holder. The work folder must exist. */
-export async function lockInbox(work: string, kind: "alone" | "shared", nowMs: number): Promise<KernelLock> {
+/** Throws `INBOX_HELD`, naming the holder. The work folder must exist. `state`: where the holder keeps its state. */
+export async function lockInbox(
+  work: string,
+  kind: "alone" | "shared",
+  nowMs: number,
+  state: string,
+): Promise<KernelLock> {
   const holderPath = join(work, HOLDER);
   const lock = await tryLock(join(work, "lock"), kind);
   if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(work) });
-  const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind };
+  const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind, state };
   try {
     await writeFile(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   } catch (error) {

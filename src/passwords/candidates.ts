@@ -106,6 +106,11 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
   };
 }
 
+/** Whether a supplied password was accepted for it, and it is not settled yet; for whoever only looks. */
+export async function isKept(state: string, mailbox: string, trackingId: string): Promise<boolean> {
+  return (await markOf(join(keptFolderIn(state), keptName(mailbox, trackingId)))) !== undefined;
+}
+
 function keptFolderIn(state: string): string {
   return join(state, "accepted");
 }

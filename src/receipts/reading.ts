@@ -2,9 +2,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { isFinal, type Receipt } from "../model/receipt.ts";
+import type { Receipt } from "../model/receipt.ts";
 import { parseReceipt } from "./format.ts";
-import { nameOf, Places, spreadOf } from "./places.ts";
+import { nameOf, type Places, spreadOf } from "./places.ts";
 import type { ReceiptKey } from "./port.ts";
 
 export async function findReceipt(places: Places, key: ReceiptKey): Promise<Receipt | undefined> {
@@ -19,29 +19,6 @@ export async function findByName(places: Places, name: string): Promise<Receipt 
   const open = await readHighest(join(places.openFolder, name));
   const done = await readReceipt(join(places.doneFolder, spreadOf(name), `${name}.json`));
   return done !== undefined && done.fence >= (open?.fence ?? 0) ? done : open;
-}
-
-/** For whoever looks from outside: a daemon may be at work. */
-export interface ReceiptsPeek {
-  find(key: ReceiptKey): Promise<Receipt | undefined>;
-  /** Every receipt that is not final. What is damaged is left out. */
-  unfinished(): Promise<Receipt[]>;
-}
-
-export function peekReceipts(work: string): ReceiptsPeek {
-  const places = new Places(work);
-  return { find: (key) => findReceipt(places, key), unfinished: () => listUnfinished(places) };
-}
-
-async function listUnfinished(places: Places): Promise<Receipt[]> {
-  const names = await readdir(places.openFolder).catch(orIfMissing<string[]>(places.openFolder, []));
-  const found: Receipt[] = [];
-  for (const name of names) {
-    const receipt = await readHighest(join(places.openFolder, name)).catch(() => undefined);
-    const latest = receipt === undefined ? undefined : await findReceipt(places, receipt);
-    if (latest !== undefined && !isFinal(latest)) found.push(latest);
-  }
-  return found;
 }
 
 export async function fencesIn(folder: string): Promise<number[]> {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/receipts/orders.ts";
-import { peekReceipts } from "../../src/receipts/reading.ts";
+import { peekReceipts } from "../../src/receipts/peek.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, handoffOf, WEBHOOK_SECRET } from "../support/handoff.ts";
 import { makeFolder, startCommand } from "../support/program.ts";

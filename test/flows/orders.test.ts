@@ -15,17 +15,62 @@ const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 
 describe("inlet password", () => {
   test("opens a waiting transfer at once, beside a daemon that runs, and says when it was refused", async () => {
-    const { config, inlet, deliveries, states } = await setUp({
+    const { config, inlet, deliveries, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
     run(config);
     await expect.poll(() => states()).toEqual({ t1: "waiting" });
     const refused = await inlet("password", "t1", { input: "not-Right:1\n" });
     expect([refused.exitCode, refused.stderr]).toEqual([3, expect.stringContaining("It was refused.")]);
+    const again = await inlet("password", "t1", { input: "not-Right:1\n" });
+    expect([again.exitCode, again.stderr]).toEqual([3, expect.stringContaining("refused before")]);
+    expect(simulator.refusedPasswords("t1").filter((it) => it === "not-Right:1")).toHaveLength(1);
     const accepted = await inlet("password", "t1", { input: "the-Right:1\n" });
     expect([accepted.exitCode, accepted.stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
     await expect.poll(() => deliveries()).toEqual(["t1"]);
   });
+
+  test("that is empty is refused, and nothing is left behind", async () => {
+    const { config, folder, inlet } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    await runProgram(["once", "--config", config]);
+    for (const input of ["", "\n"]) {
+      const { exitCode, stderr } = await inlet("password", "t1", { input });
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining("no password was given")]);
+    }
+    expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
+  }, 90_000);
+
+  test("reaches a daemon whose state folder only its service manager has named, and doctor says where that is", async () => {
+    const { config, folder, inlet, states, deliveries } = await setUp(
+      { transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })] },
+      { state: undefined },
+    );
+    const [state, home] = [join(folder, "state"), join(folder, "home")];
+    startProgram(["run", "--config", config], { env: { STATE_DIRECTORY: state } }).stdout?.resume();
+    await expect.poll(() => states()).toEqual({ t1: "waiting" });
+    const elsewhere = { env: { XDG_STATE_HOME: home, HOME: home } };
+    const doctor = await runProgram(["doctor", "--config", config], elsewhere);
+    expect(doctor.stdout).toContain(`the daemon keeps its state in ${state}`);
+    const { exitCode, stderr } = await inlet("password", "t1", { ...elsewhere, input: "the-Right:1\n" });
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
+    await expect.poll(() => deliveries()).toEqual(["t1"]);
+    await expect.poll(() => readdir(join(state, "passwords"))).toEqual([]);
+  }, 90_000);
+
+  test("that a daemon which runs does not take up is taken back, and the command has failed", async () => {
+    const { config, folder, inlet, states } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    await expect.poll(() => states()).toEqual({ t1: "waiting" });
+    daemon.kill("SIGSTOP");
+    const { exitCode, stderr } = await inlet("password", "t1", { input: "the-Right:1\n" });
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("did not take it up in time")]);
+    expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
+  }, 90_000);
 
   test("is asked for on a terminal, not shown, and kept for a daemon that does not run yet", async () => {
     const { config, deliveries } = await setUp({

@@ -1,4 +1,5 @@
 /** The status page and its API, as programs and strangers ask for it. */
+import { readdir } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -194,6 +195,10 @@ describe("acting", () => {
       404,
       { error: "No such transfer waits for a password." },
     ]);
+    expect(await post(`${url}api/actions`, { ...order, password: "" }, { authorization })).toMatchObject({
+      status: 400,
+      json: { error: "A password is missing." },
+    });
     expect((await post(`${url}api/actions`, order, { authorization })).status).toBe(200);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const late = await post(`${url}api/actions`, { ...order, action: "discard" }, { authorization });
@@ -201,7 +206,32 @@ describe("acting", () => {
       409,
       { error: "Nothing was done with t1: it is delivered, and nothing is left to discard." },
     ]);
+    expect(await post(`${url}api/actions`, order, { authorization })).toMatchObject({
+      status: 409,
+      json: { error: "Nothing was done with t1: it is delivered, and needs no password." },
+    });
+    expect(await readdir(join(daemon.settings.state, "passwords"))).toEqual([]);
     expect((await read(`${url}api/actions`)).status).toBe(405);
+  });
+
+  test("takes no password where the attempts are spent, and offers no place for one", async () => {
+    const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
+    const simulator = await openTestSimulator(CLOSED);
+    const mailbox = mailboxSettings(simulator, { passwordAttempts: 1 });
+    const daemon = startDaemon(await daemonSettings([mailbox], { http }));
+    const url = await daemon.page;
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const refused = await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` });
+    expect(refused).toMatchObject({
+      status: 409,
+      json: { error: expect.stringContaining("1 attempts are spent, which is all") },
+    });
+    expect(await readdir(join(daemon.settings.state, "passwords"))).toEqual([]);
+    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
+    const { body } = await read(url, { cookie });
+    expect(body).toContain('value="discard"');
+    expect(body).not.toContain('name="password"');
   });
 
   test("cannot be forged by another site, even in the browser of somebody who has signed in", async () => {

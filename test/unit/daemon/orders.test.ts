@@ -176,7 +176,7 @@ async function openHouse() {
       await writeFile(join(work, "quarantine", receipts.folderName(key), "report.pdf"), "secret");
     },
     async daemon(heard: { stateChanged?(): void } = {}, isOwner = false) {
-      const members = await joinMembers(work);
+      const members = await joinMembers(work, "");
       const told: string[] = [];
       const tools = {
         work,

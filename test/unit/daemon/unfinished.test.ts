@@ -53,7 +53,7 @@ async function setUp() {
   const folder = await makeFolder();
   const work = join(folder, "work");
   const receipts = await openReceipts(work, { alone: true });
-  const members = await joinMembers(work);
+  const members = await joinMembers(work, "");
   onTestFinished(() => members.leave());
   const inbox = await openInbox(folder, work, 0, members);
   const told: string[] = [];

@@ -96,7 +96,7 @@ async function setUp(): Promise<{ work: string; root: string }> {
 }
 
 async function enter(work: string) {
-  const members = await joinMembers(work);
+  const members = await joinMembers(work, "");
   onTestFinished(() => members.leave());
   return members;
 }
