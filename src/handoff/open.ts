@@ -5,7 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { asFault, type Fault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
-import { STEPS } from "../model/handoff.ts";
+import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { dueSteps, type Entry, failedSteps, idOf, makeEntry, openSteps } from "./entry.ts";
 import { lookAt } from "./look.ts";
@@ -22,6 +22,7 @@ const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Of those that fail, so many are counted; and so many damaged files are told of once. */
 const MOST_REMEMBERED = 10_000;
 
+/** Among those that an outage meets: all looks together. What is to be written down goes by its own name. */
 const LOOK = "look";
 
 export interface OpenHandoffs extends Handoffs {
@@ -49,7 +50,10 @@ class FileHandoffs implements OpenHandoffs {
   readonly #stop = new AbortController();
   readonly #failing = new Set<string>();
   readonly #damaged = new Set<string>();
+  readonly #lookingSoon = new Set<Promise<unknown>>();
   #looking: Promise<void> = Promise.resolve();
+  /** How many steps were tried. */
+  #tried = 0;
 
   constructor(tools: HandoffTools) {
     const { work, owner, clock, watch } = tools;
@@ -61,10 +65,13 @@ class FileHandoffs implements OpenHandoffs {
     this.#outbox = new Outbox(folderIn(work), owner, (path) => this.#tellDamaged(path));
     this.#steps = new Steps(tools, this.#outbox, {
       tried: (name, entry) => {
+        this.#tried++;
         this.#judge(name, entry);
-        void this.#look(name).catch((error: unknown) => this.#isStuck(error));
+        this.#lookSoon(name);
       },
-      stuck: (fault) => this.#isStuck(fault),
+      unread: (fault) => this.#isStuck(fault),
+      unwritten: (what, fault) => this.#outage.meets(what, fault),
+      written: (what) => this.#outage.isPast(what),
     });
   }
 
@@ -116,8 +123,13 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async finish(): Promise<void> {
-    await this.#lookOverAll();
-    await this.#steps.idle();
+    // What fails is due again only after that: everything is tried once. More may be due than can wait at a time.
+    const byMs = this.#tools.clock.now();
+    for (let [due, before] = [1, -1]; due > 0 && before < this.#tried; ) {
+      before = this.#tried;
+      due = await this.#lookOverAll(byMs);
+      await this.#steps.idle();
+    }
   }
 
   failing(): number {
@@ -127,7 +139,7 @@ class FileHandoffs implements OpenHandoffs {
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#steps.close();
-    await this.#looking;
+    await Promise.all([this.#looking, ...this.#lookingSoon]);
   }
 
   #takeOver(name: string, owner: string): Promise<boolean> {
@@ -153,10 +165,11 @@ class FileHandoffs implements OpenHandoffs {
     }
   }
 
-  /** Never throws: what fails is looked at again. */
-  async #lookOverAll(): Promise<void> {
-    if (this.#stop.signal.aborted) return;
+  /** How many steps were due by then. Never throws: what fails is looked at again. */
+  async #lookOverAll(byMs?: number): Promise<number> {
+    if (this.#stop.signal.aborted) return 0;
     const { owner: self, isGone, watch } = this.#tools;
+    let due = 0;
     const gone = new Map<string, boolean>([[self, true]]);
     const summary = new Summary(this.#tools.handoff());
     let isWell = true;
@@ -166,19 +179,30 @@ class FileHandoffs implements OpenHandoffs {
     };
     try {
       for await (const { name, owner } of this.#outbox.list()) {
-        if (this.#stop.signal.aborted) return;
+        if (this.#stop.signal.aborted) return due;
         if (!gone.has(owner)) gone.set(owner, await isGone(owner));
-        if (gone.get(owner)) summary.add(await this.#look(name, owner).catch(fails));
+        if (!gone.get(owner)) continue;
+        const entry = await this.#look(name, owner, byMs).catch(fails);
+        summary.add(entry);
+        due += entry === undefined ? 0 : this.#dueSteps(entry, byMs).length;
       }
     } catch (error) {
       fails(error);
     }
     if (isWell) this.#outage.isPast(LOOK);
     watch.handoffsSeen(summary);
+    return due;
+  }
+
+  #lookSoon(name: string): void {
+    const look = this.#look(name)
+      .catch((error: unknown) => this.#isStuck(error))
+      .finally(() => this.#lookingSoon.delete(look));
+    this.#lookingSoon.add(look);
   }
 
   /** `undefined` where it is over, or not ours. */
-  async #look(name: string, owner: string = this.#tools.owner): Promise<Entry | undefined> {
+  async #look(name: string, owner = this.#tools.owner, byMs?: number): Promise<Entry | undefined> {
     return this.#outbox.inTurn(name, async () => {
       if (owner !== this.#tools.owner && !(await this.#takeOver(name, owner))) return undefined;
       let saved = await this.#outbox.read(name);
@@ -195,10 +219,13 @@ class FileHandoffs implements OpenHandoffs {
       }
       if (after !== saved) await save(after);
       this.#judge(name, after);
-      const nowMs = this.#tools.clock.now();
-      for (const step of dueSteps(after, this.#tools.handoff(), nowMs)) this.#steps.add(name, step);
+      for (const step of this.#dueSteps(after, byMs)) this.#steps.add(name, step);
       return after;
     });
+  }
+
+  #dueSteps(entry: Entry, byMs = this.#tools.clock.now()): HandoffStep[] {
+    return dueSteps(entry, this.#tools.handoff(), byMs);
   }
 
   #judge(name: string, entry: Entry): void {

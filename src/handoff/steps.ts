@@ -21,8 +21,11 @@ interface Attempt {
 export interface StepHooks {
   /** What was tried is written down. */
   tried(name: string, entry: Entry): void;
-  /** What was tried cannot be written down, and this is tried again. */
-  stuck(fault: Fault): void;
+  /** It cannot be read; the next look finds that it is due. */
+  unread(fault: Fault): void;
+  /** What was tried cannot be written down, and this is tried again until `written` says so of the same. */
+  unwritten(what: string, fault: Fault): void;
+  written(what: string): void;
 }
 
 export class Steps {
@@ -69,8 +72,7 @@ export class Steps {
       if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
       await this.#note(name, step, entry, attempt);
     } catch (error) {
-      // The next look finds that it is due.
-      this.#hooks.stuck(asFault(error));
+      this.#hooks.unread(asFault(error));
     }
   }
 
@@ -92,7 +94,7 @@ export class Steps {
   async #note(name: string, step: HandoffStep, tried: Entry, { fault, output }: Attempt): Promise<void> {
     const { clock, random, patience, watch } = this.#tools;
     const atMs = clock.now();
-    const noted = await this.#persist(() =>
+    const noted = await this.#persist(`${step} ${name}`, () =>
       this.#outbox.inTurn(name, async () => {
         const entry = await this.#outbox.read(name);
         const before = entry?.[step];
@@ -114,13 +116,15 @@ export class Steps {
     this.#hooks.tried(name, changed);
   }
 
-  async #persist<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
+  async #persist<Result>(what: string, write: () => Promise<Result>): Promise<Result | undefined> {
     const { signal } = this.#stop;
     for (;;) {
       try {
-        return await write();
+        const result = await write();
+        this.#hooks.written(what);
+        return result;
       } catch (error) {
-        this.#hooks.stuck(asFault(error));
+        this.#hooks.unwritten(what, asFault(error));
         await pause(this.#tools.patience.lookMs, undefined, { signal }).catch(() => {});
         if (signal.aborted) return undefined;
       }

@@ -35,12 +35,23 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   const inbox = await openInbox(root, work, 0, members);
   const machine = new Machine();
   const told: string[] = [];
+  const watch = watchWith({
+    collected: ({ trackingId }, how) => void told.push(`${trackingId}: ${how}`),
+    uncollected: ({ trackingId }) => void told.push(`${trackingId}: uncollected`),
+    removed: ({ trackingId }, after) => void told.push(`${trackingId}: removed after ${after}`),
+    handedOver: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} done`),
+    handoffFailed: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} failed`),
+    handoffsStuck: ({ code }) => void told.push(`stuck: ${code}`),
+    handoffsGoOn: () => void told.push("going on"),
+  });
   const bench = {
     root,
     work,
     machine,
     told,
     receipts,
+    inbox,
+    watch,
     /** As it is configured now. */
     handoff: handoffOf(task),
     open,
@@ -64,15 +75,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     uptimeMs: () => machine.upMs,
     random: () => 0,
     patience: HANDOFF_PATIENCE,
-    watch: watchWith({
-      collected: ({ trackingId }, how) => void told.push(`${trackingId}: ${how}`),
-      uncollected: ({ trackingId }) => void told.push(`${trackingId}: uncollected`),
-      removed: ({ trackingId }, after) => void told.push(`${trackingId}: removed after ${after}`),
-      handedOver: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} done`),
-      handoffFailed: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} failed`),
-      handoffsStuck: ({ code }) => void told.push(`stuck: ${code}`),
-      handoffsGoOn: () => void told.push("going on"),
-    }),
+    watch,
     stop: new AbortController().signal,
     ...more,
   };
