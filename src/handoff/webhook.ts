@@ -1,5 +1,7 @@
 /** The webhook: one signed POST that says what was delivered. Nothing of the answer counts but its status. */
 import { createHmac } from "node:crypto";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
@@ -24,18 +26,36 @@ export async function callWebhook(
     "inlet-signature": signBody(await secret.read(signal), body, clock.now()),
   };
   const timeout = AbortSignal.timeout(timeoutMs);
-  const options = { method: "POST", body, headers, redirect: "manual" } as const;
-  const answer = await fetch(url, { ...options, signal: AbortSignal.any([signal, timeout]) }).catch(
-    (error: unknown) => {
-      if (signal.aborted) throw new Fault("STOPPED");
-      throw failed(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error));
-    },
-  );
-  await answer.body?.cancel().catch(() => {});
-  if (answer.ok) return;
-  const isRedirect = answer.status >= 300 && answer.status < 400;
-  const words = `it answered with status ${answer.status}${isRedirect ? ", and redirects are not followed" : ""}`;
-  throw failed(words, parseRetryAfter(answer.headers.get("retry-after") ?? undefined, clock.now()));
+  const either = AbortSignal.any([signal, timeout]);
+  const { status, retryAfter } = await post(url, headers, body, either).catch((error: unknown) => {
+    if (signal.aborted) throw new Fault("STOPPED");
+    throw failed(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : describe(error));
+  });
+  if (status >= 200 && status < 300) return;
+  const isRedirect = status >= 300 && status < 400;
+  const words = `it answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`;
+  throw failed(words, parseRetryAfter(retryAfter, clock.now()));
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+}
+
+/**
+ * Not by `fetch`, which waits for an answer for five minutes and no longer. A connection of its own, which ends with it:
+ * one that was left over may be closed by the receiver at any moment.
+ */
+function post(url: URL, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === "https:" ? requestHttps : requestHttp;
+    const call = request(url, { method: "POST", headers, agent: false, signal }, (answer) => {
+      resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers["retry-after"] });
+      answer.on("error", () => {}).destroy();
+    });
+    call.on("error", reject);
+    call.end(body);
+  });
 }
 
 /** Keys that receivers rely on; documented in docs/handoff.md. */
@@ -54,8 +74,7 @@ export function signBody(secret: Secret, body: string, nowMs: number): string {
 
 /** The address stays out of it: its query may hold a secret. */
 function describe(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : "";
+  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
   return `it could not be reached${code}`;
 }
 
