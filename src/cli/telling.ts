@@ -94,6 +94,9 @@ function isToldForAll(fault: Fault): boolean {
   return fault.code === "DISK_FULL";
 }
 
+/** Another process may finish a transfer, and nobody hears of it here: more than so many are not remembered. */
+const MOST_TOLD = 10_000;
+
 /** What was told of transfers that are not settled: the same is not told again with every try. */
 class Told {
   readonly #reasons = new Map<string, Set<string>>();
@@ -101,7 +104,11 @@ class Told {
   isNew(receipt: Receipt, reason: string): boolean {
     const key = keyOf(receipt);
     const known = this.#reasons.get(key) ?? new Set();
+    // The one that was told of longest ago comes first.
+    this.#reasons.delete(key);
     this.#reasons.set(key, known);
+    const [oldest] = this.#reasons.keys();
+    if (this.#reasons.size > MOST_TOLD && oldest !== undefined) this.#reasons.delete(oldest);
     if (known.has(reason)) return false;
     known.add(reason);
     return true;

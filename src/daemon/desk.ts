@@ -61,8 +61,9 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
   const page = http === undefined ? undefined : await loadPage();
   const figures = {
     status: () => board.read(),
-    freeBytes: async () => inbox?.freeBytes(),
-    queueDepth: async () => queue?.depth(),
+    // A disk or a queue that cannot be asked must not keep all other figures back.
+    freeBytes: async () => inbox?.freeBytes().catch(() => undefined),
+    queueDepth: async () => queue?.depth().catch(() => undefined),
   };
   const metrics = page && new page.Metrics(namesOf(described), readVersion(), figures, clock);
   let shown: ReadonlyMap<string, Overdue> = new Map();

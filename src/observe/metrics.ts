@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Receipt, ReceiptState } from "../model/receipt.ts";
 import type { Status } from "../model/status.ts";
 import { HandoffMetrics } from "./handoff-metrics.ts";
+import { Refusals } from "./refusals.ts";
 
 /** Mailboxes beyond so many share one label. */
 const MOST_MAILBOXES = 1_000;
@@ -17,6 +18,7 @@ const STATES: readonly ReceiptState[] = [
   "quarantined",
   "gone",
 ];
+const ENDS: readonly ReceiptState[] = ["delivered", "quarantined", "gone"];
 const TROUBLES = ["disk", "queue", "configuration"] as const;
 const MINUTE = 60;
 const HOUR = 3600;
@@ -39,8 +41,7 @@ export class Metrics {
   #status: Status;
   readonly #perMailbox: Gauge<"mailbox">[] = [];
   #labels: ReadonlySet<string>;
-  /** Refused passwords of transfers that are not finished, as counted so far. */
-  readonly #refused = new Map<string, number>();
+  readonly #refused = new Refusals();
   readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
   readonly #discovered = this.#counter("inlet_discovered_total", "Transfers that were found.", ["mailbox"]);
   readonly #ended = this.#counter("inlet_ended_total", "Transfers, by the state in which they ended.", [
@@ -75,6 +76,7 @@ export class Metrics {
     this.#gauged = gauged;
     this.#status = gauged.status();
     this.#labels = new Set(mailboxes.slice(0, MOST_MAILBOXES));
+    this.#beginSeries();
     this.#gaugeProcess();
     this.#gauge("inlet_build_info", "The version that runs.", ["version"]).set({ version }, 1);
     this.#gaugeStatus();
@@ -85,6 +87,7 @@ export class Metrics {
   setMailboxes(names: readonly string[]): void {
     this.#labels = new Set(names.slice(0, MOST_MAILBOXES));
     for (const gauge of this.#perMailbox) gauge.reset();
+    this.#beginSeries();
   }
 
   text(): Promise<string> {
@@ -108,21 +111,20 @@ export class Metrics {
   stateChanged(receipt: Receipt): void {
     const { state, reason = "", at } = receipt;
     const mailbox = this.#labelOf(receipt.mailbox);
-    this.#countRefusals(receipt, mailbox);
+    this.#refusals.inc({ mailbox }, this.#refused.since(receipt));
     if (state === "waiting") this.#waits.inc({ reason });
-    if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
+    if (!ENDS.includes(state)) return;
     this.#ended.inc({ mailbox, state });
     if (state !== "delivered" || at.discovered === undefined) return;
     this.#deliverySeconds.observe(Math.max(0, this.#clock.now() - Date.parse(at.discovered)) / 1000);
   }
 
-  #countRefusals(receipt: Receipt, mailbox: string): void {
-    const key = `${receipt.mailbox}\0${receipt.trackingId}`;
-    const before = this.#refused.get(key) ?? 0;
-    if (receipt.refusedPasswords > before) this.#refusals.inc({ mailbox }, receipt.refusedPasswords - before);
-    if (receipt.state === "waiting" && receipt.refusedPasswords > 0) {
-      this.#refused.set(key, receipt.refusedPasswords);
-    } else if (receipt.state !== "collecting") this.#refused.delete(key);
+  /** A series that begins with the first event hides that event: nobody saw it at 0. */
+  #beginSeries(): void {
+    for (const mailbox of this.#labels) {
+      for (const state of ENDS) this.#ended.inc({ mailbox, state }, 0);
+      this.#refusals.inc({ mailbox }, 0);
+    }
   }
 
   #gaugeStatus(): void {
@@ -172,8 +174,13 @@ export class Metrics {
     each(
       "inlet_mailbox_last_success_seconds",
       "Seconds since the last poll that succeeded.",
-      ({ lastSuccess }) =>
-        lastSuccess === undefined ? undefined : Math.max(0, clock.now() - Date.parse(lastSuccess)) / 1000,
+      ({ lastSuccess, paused }) =>
+        paused || lastSuccess === undefined
+          ? undefined
+          : Math.max(0, clock.now() - Date.parse(lastSuccess)) / 1000,
+    );
+    each("inlet_mailbox_poll_interval_seconds", "How often it is polled.", ({ pollSeconds, paused }) =>
+      paused ? undefined : pollSeconds,
     );
     each("inlet_expected_missing", "Expected transfers that did not come.", ({ name }) => {
       const ofMailbox = this.#status.troubles.filter(({ what }) => what === `mailbox ${name}`);
@@ -188,7 +195,8 @@ export class Metrics {
     const each = (name: string, help: string, read: () => Promise<number | undefined>) =>
       this.#gauge(name, help, [], async (gauge) => {
         const value = await read();
-        if (value === undefined) gauge.reset();
+        // A reset would make it 0, which is a figure too.
+        if (value === undefined) gauge.remove();
         else gauge.set(value);
       });
     each("inlet_free_bytes", "Free bytes on the inbox's disk.", freeBytes);

@@ -28,6 +28,18 @@ test("I8 bounded: one that is stuck is told once, and what waits for a password 
   expect(lines).toEqual(["stuck, and tried again t1", "waiting t2", "waiting t2"]);
 });
 
+test("I8 bounded: transfers that others finish, of which nobody hears here, are not remembered for ever", () => {
+  const { watch, lines } = listen();
+  const wait = (id: string) => watch.stateChanged(receipt(id, "waiting"), new Fault("SERVER_FAULT"));
+  wait("first");
+  for (let at = 0; at < 10_000; at++) wait(`t${at}`);
+  lines.length = 0;
+  wait("t9999");
+  expect(lines).toEqual([]);
+  wait("first");
+  expect(lines).toEqual(["waiting first"]);
+});
+
 test("I6 no contagion: a full disk is told once for all transfers and mailboxes", () => {
   const { watch, lines } = listen();
   const fault = new Fault("DISK_FULL");
