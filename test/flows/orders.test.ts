@@ -1,14 +1,18 @@
 /** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
 import type { ChildProcess } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { runDaemon } from "../../src/daemon.ts";
+import { giveOrder } from "../../src/receipts/orders.ts";
 import type { Scenario } from "../../src/simulator/scenario.ts";
+import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolder, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
-import { transferPlan } from "../support/service.ts";
-import { MAILBOX } from "../support/settings.ts";
+import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, watchWith } from "../support/settings.ts";
 
 const NOBODY = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
@@ -172,6 +176,21 @@ test("retry of what failed after a delivery tells what became of it", async () =
   const mended = await inlet("retry", "t1");
   expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
 }, 90_000);
+
+test("what is released has left the quarantine before its receipt says that nothing is left to do", async () => {
+  const simulator = await openTestSimulator({
+    transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
+  });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  await runOnce(settings);
+  const kept = () => readdirSync(join(settings.work, "quarantine")).length;
+  expect(kept()).toBe(1);
+  await giveOrder(settings.work, { action: "release", mailbox: MAILBOX, trackingId: "t1" });
+  const seen: [string, number][] = [];
+  const watch = watchWith({ stateChanged: ({ state }) => void seen.push([state, kept()]) });
+  await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, watch });
+  expect(seen.at(-1)).toEqual(["delivered", 0]);
+});
 
 test("what was delivered can be delivered again, beside the first or in its place", async () => {
   const { config, folder, inlet, deliveries } = await setUp({
