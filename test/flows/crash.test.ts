@@ -16,6 +16,15 @@ import { openTestSimulator } from "../support/service.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const NOBODY = 65534;
+/**
+ * By single files at every step. The others differ from that in some steps only, and so does Redis, where each takes twice
+ * as long: of them some. `INLET_EVERY=1` takes all.
+ */
+const EVERY = process.env["INLET_EVERY"]
+  ? { files: Number(process.env["INLET_EVERY"]), others: Number(process.env["INLET_EVERY"]) }
+  : isOnRedis
+    ? { files: 5, others: 7 }
+    : { files: 1, others: 3 };
 /** So many steps make folders and find transfers. */
 const BEFORE_ANY_DELIVERY = 12;
 /** For each of the two transfers: the receipt, its line in the journal, and what is taken away. */
@@ -32,8 +41,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       const undisturbed = await live(simulator, fetch, takesAway, []);
       const steps = Array.from({ length: undisturbed.steps }, (_, at) => at + 1);
       expect(steps.length).toBeGreaterThan(30);
-      // On Redis each takes twice as long, and goes through the same steps.
-      const points = steps.filter((step) => !isOnRedis || step % (fetch === "files" ? 2 : 4) === 0);
+      const points = steps.filter((step) => step % (fetch === "files" ? EVERY.files : EVERY.others) === 0);
       const waiting = [...points];
       let inTime = 0;
       const work = async () => {
@@ -57,7 +65,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
     const undisturbed = await live(simulator, "files", false, [], tells);
     expect(undisturbed.heard).toEqual(["command t1", "command t2", "webhook t1", "webhook t2"]);
     const steps = Array.from({ length: undisturbed.steps }, (_, at) => at + 1).slice(BEFORE_ANY_DELIVERY);
-    const waiting = steps.filter((step) => !isOnRedis || step % 4 === 0);
+    const waiting = steps.filter((step) => step % EVERY.others === 0);
     const work = async () => {
       for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
         const life = await live(simulator, "files", false, [point], tells);

@@ -31,10 +31,14 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
       const cutPower = await openPowerSwitch({ url, clientId, fetch });
       const [undisturbed] = await cutPower([0]);
       if (undisturbed === undefined) throw new Error("the driver said nothing");
-      const cuts = Array.from({ length: undisturbed.steps }, (_, at) => at + 1);
-      expect(cuts.length).toBeGreaterThan(30);
+      // By ZIP some steps differ: of them some. `INLET_EVERY=1` takes all.
+      const every = Number(process.env["INLET_EVERY"] ?? (fetch === "files" ? 1 : 3));
+      const cuts = Array.from({ length: undisturbed.steps }, (_, at) => at + 1).filter(
+        (cut) => cut % every === 0,
+      );
+      expect(cuts.length * every).toBeGreaterThan(60);
       const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
-        cuts.filter((cut) => cut % AT_ONCE === lane),
+        cuts.filter((_cut, at) => at % AT_ONCE === lane),
       );
       const aftermaths = (await Promise.all(lanes.map(cutPower))).flat();
       expect(aftermaths.map(({ cut }) => cut).toSorted((a, b) => a - b)).toEqual(cuts);

@@ -44,11 +44,12 @@ export async function installProgram(name: string, packageName: string): Promise
   const find = () => findIn([...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS], name);
   const path = find();
   if (path !== undefined) return path;
-  const install = ["install", "-y", "--no-install-recommends", packageName];
+  const wait = ["-o", "DPkg::Lock::Timeout=300"];
+  const install = [...wait, "install", "-y", "--no-install-recommends", packageName];
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   try {
     await run("apt-get", install, { env }).catch(async () => {
-      await run("apt-get", ["update"]);
+      await run("apt-get", [...wait, "update"]);
       await run("apt-get", install, { env });
     });
   } catch (cause) {
