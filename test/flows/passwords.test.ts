@@ -285,13 +285,15 @@ describe("passwords that were dropped", () => {
     simulator.clearFaults();
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     await expect.poll(() => readdir(drops)).toEqual([]);
-    expect(daemon.changes.findLast(({ trackingId }) => trackingId === "t2")).toMatchObject({
-      state: "waiting",
-      noAttemptsLeft: true,
-      message: expect.stringMatching(
-        /all that passwordAttempts allows.*The password that was supplied was not sent\./,
-      ),
-    });
+    await expect
+      .poll(() => daemon.changes.findLast(({ trackingId }) => trackingId === "t2"))
+      .toMatchObject({
+        state: "waiting",
+        noAttemptsLeft: true,
+        message: expect.stringMatching(
+          /all that passwordAttempts allows.*The password that was supplied was not sent\./,
+        ),
+      });
     await daemon.stop();
     await drop(settings, "t1", "wrong and very late");
     await drop(settings, "not-yet", "of one that is still to come");
