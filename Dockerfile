@@ -29,7 +29,7 @@ COPY --from=build --chown=1000:1000 /build/empty /var/lib/inlet
 ENV NODE_ENV=production STATE_DIRECTORY=/var/lib/inlet
 # By number, so that an orchestrator can see that it is not root.
 USER 1000:1000
-VOLUME ["/srv/inbox", "/var/lib/inlet"]
+VOLUME ["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]
 WORKDIR /srv/inbox
 STOPSIGNAL SIGTERM
 # No shell is needed. It asks the daemon over its own address, http.listen.

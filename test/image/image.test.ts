@@ -54,7 +54,7 @@ test("is small, without root, and without what only builds it", async () => {
     StopSignal: "SIGTERM",
     Entrypoint: ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs"],
     Cmd: ["run"],
-    Volumes: { "/srv/inbox": {}, "/var/lib/inlet": {} },
+    Volumes: { "/etc/inlet": {}, "/srv/inbox": {}, "/var/lib/inlet": {} },
     Labels: { "org.opencontainers.image.title": "Inlet" },
   });
   const list = ["--network", "none", "--entrypoint", "/usr/local/bin/node", "inlet", "-e"];

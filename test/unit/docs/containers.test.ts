@@ -39,29 +39,33 @@ describe.each(["config/compose.sidecar.yaml", "config/compose.fleet.yaml"])("%s"
       user: "1000:1000",
       cap_drop: ["ALL"],
       configs: [{ source: "inlet", target: "/etc/inlet/inlet.yaml" }],
-      volumes: volumesOfImage().map((path) => `${path === "/srv/inbox" ? "inbox" : "state"}:${path}`),
+      volumes: ["inbox:/srv/inbox", "state:/var/lib/inlet"],
     });
     expect(Object.keys(compose.volumes)).toEqual(expect.arrayContaining(["inbox", "state"]));
+    expect(volumesOfImage()).toEqual(["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]);
   });
 });
 
 describe("config/kubernetes.yaml", () => {
   const documents = parseAllDocuments(read("config/kubernetes.yaml")).map((document) => document.toJS());
-  const [configMap, ...others] = documents;
+  const [configMap, secret, ...others] = documents;
   const { template } = others.at(-1).spec;
   const [inlet, files] = template.spec.containers;
 
   test("holds a valid configuration, whose secrets are mounted", async () => {
     const text: string = configMap.data["inlet.yaml"];
-    expect((await load(text)).inbox).toBe("/srv/inbox");
+    expect((await load(text)).inbox).toBe("/srv/inbox/received");
+    expect(files.command).toContain("/srv/inbox/received");
     const mounted = inlet.volumeMounts.find(({ name }: { name: string }) => name === "secrets").mountPath;
+    const named = [...text.matchAll(/\/etc\/inlet-secrets\/([\w-]+)/g)].map(([, name]) => name);
+    expect(Object.keys(secret.stringData)).toEqual(named);
     for (const [path] of text.matchAll(/\/etc\/inlet-[\w/-]+/g))
       expect(path.startsWith(`${mounted}/`)).toBe(true);
   });
 
   test("mounts every volume of the image, and every claim is there", () => {
     const paths = inlet.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
-    expect(paths).toEqual(expect.arrayContaining(["/etc/inlet", ...volumesOfImage()]));
+    expect(paths).toEqual(expect.arrayContaining(volumesOfImage()));
     const claims = template.spec.volumes.flatMap(
       (volume: { persistentVolumeClaim?: { claimName: string } }) =>
         volume.persistentVolumeClaim?.claimName ?? [],

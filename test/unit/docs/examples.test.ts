@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import packageJson from "../../../package.json" with { type: "json" };
 import { createProgram } from "../../../src/cli/program.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -58,6 +59,15 @@ test.each(commands)("%s: inlet %s", async (_page, words) => {
   const argv = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
   await program.parseAsync(argv, { from: "user" });
   expect(called).toBe(1);
+});
+
+test("every script that is shown is there", () => {
+  const { scripts } = packageJson;
+  const shown = blocks.flatMap(({ text }) =>
+    [...text.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? ""),
+  );
+  expect(shown.length).toBeGreaterThan(4);
+  expect(shown.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
 });
 
 describe("configurations", () => {
