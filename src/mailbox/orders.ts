@@ -138,11 +138,21 @@ async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt)
   const gone = { ...previous, state: "gone", reason: DISCARDED, message, until: undefined } as const;
   const discarded: Receipt = { ...gone, at: { ...previous.at, gone: now } };
   await deleteKept(inbox, key);
+  if (!isFinal(receipt)) await deleteStaged(inbox, key, previous.fence);
   await passwords.settled(state.mailbox, receipt.trackingId);
   await receipts.put(discarded, previous);
   watch.stateChanged(discarded);
   tools.diskFull.isPast(key);
   inbox.forget(key);
+}
+
+async function deleteStaged(inbox: Inbox, key: string, fence: number): Promise<void> {
+  const stage = await inbox.stage(key, fence, false);
+  try {
+    await stage.clear();
+  } finally {
+    stage.release();
+  }
 }
 
 async function deleteKept({ quarantine }: Inbox, key: string): Promise<void> {

@@ -34,5 +34,6 @@ function chart(
   });
   const peak = Math.max(0, ...values);
   return html`<figure><figcaption>${title} <span>${caption}</span></figcaption>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} over the last 24 hours: ${caption}, ${format(peak)} in the busiest quarter of an hour">${bars}</svg></figure>`;
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} over the last 24 hours: ${caption}, ${format(peak)} in the busiest quarter of an hour">${bars}</svg>
+<p class="axis" aria-hidden="true"><span>24 h ago</span><span>at most ${format(peak)} in 15 minutes</span><span>now</span></p></figure>`;
 }

@@ -137,6 +137,25 @@ describe("a transfer in quarantine", () => {
   });
 });
 
+test("one that is being downloaded is given up at once, and leaves nothing behind", async () => {
+  const { config, folder, inlet, states, simulator } = await setUp({
+    transfers: [
+      transferPlan({ trackingId: "t1", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),
+    ],
+  });
+  simulator.addFault({ on: "file", times: "always", does: { kind: "drip", bytes: 100_000, pauseMs: 200 } });
+  run(config);
+  const staging = join(folder, "inbox/.inlet/staging");
+  const staged = async () => (await readdir(staging, { recursive: true }).catch(() => [])).join(" ");
+  await expect.poll(staged).toContain("large");
+  expect((await inlet("discard", "t1", {}, "--yes")).exitCode).toBe(0);
+  await expect.poll(states).toEqual({ t1: "gone" });
+  await expect.poll(staged).not.toContain("large");
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
+  expect([await states(), await staged()]).toEqual([{ t1: "gone" }, ""]);
+});
+
 test("what is gone is shown also after a restart, until somebody says that they know", async () => {
   const keys = { http: { listen: `127.0.0.1:${await freePort()}` } };
   const { config, inlet, states, simulator } = await setUp(
