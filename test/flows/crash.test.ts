@@ -23,7 +23,7 @@ const NOBODY = 65534;
 const EVERY = process.env["INLET_EVERY"]
   ? { files: Number(process.env["INLET_EVERY"]), others: Number(process.env["INLET_EVERY"]) }
   : isOnRedis
-    ? { files: 5, others: 7 }
+    ? { files: 7, others: 11 }
     : { files: 1, others: 3 };
 /** So many steps make folders and find transfers. */
 const BEFORE_ANY_DELIVERY = 12;
