@@ -70,7 +70,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   const desk = mode === "run" ? await createDesk(settings, clock) : undefined;
   const watch = desk?.overhear(options.watch) ?? options.watch;
   await using scope = new Scope();
-  if (desk !== undefined) scope.use(options.host?.attend(desk.vitals), (it) => it?.close());
+  if (desk !== undefined) scope.use(options.host?.attend(desk.vitals, stop), (it) => it?.close());
   const diskFull = new Outage(clock, {
     began: (fault) => watch.diskFull(fault),
     ended: (lastedMs) => watch.diskHasRoom(lastedMs),

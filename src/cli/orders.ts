@@ -69,7 +69,7 @@ async function order(
   options: OrderOptions,
 ): Promise<Outcome> {
   const { config: path } = options;
-  const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
+  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
   const receipt = await findTransfer(settings, trackingId, options.mailbox);
   const steps = await peekSteps(settings.work, nameOf(receipt));
   const isHandedOver = steps.every((step) => step.state === "done");

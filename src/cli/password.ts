@@ -46,7 +46,7 @@ export function define(command: Command, run: Run): void {
 async function supply(context: Context, trackingId: string, options: PasswordOptions): Promise<Outcome> {
   const { config: path, mailbox, passwordFile } = options;
   const settings = await withDaemonsState(
-    await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) }),
+    await loadSettings({ env: context.env, path, ignoreSecrets: true }),
   );
   const receipts = await findTransfers(settings, trackingId, mailbox);
   // Nobody is asked for what would not be sent.

@@ -1,7 +1,8 @@
 /** `status`: mailboxes and transfers now, from the daemon that runs, or else from what stands on the disk. */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { loadSettings } from "../config/load.ts";
+import { asFault } from "../base/faults.ts";
+import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Status, Trouble } from "../model/status.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -43,8 +44,9 @@ export function define(command: Command, run: Run): void {
 
 async function show(context: Context, options: StatusOptions): Promise<Outcome> {
   const { config: path } = options;
-  const settings = await loadSettings({ env: context.env, ...(path === undefined ? {} : { path }) });
-  if (options.health !== undefined) return showHealth(context, settings, options.health);
+  const load = { env: context.env, path, ignoreSecrets: true };
+  if (options.health !== undefined) return showHealth(context, load, options.health);
+  const settings = await loadSettings(load);
   if (options.watch && context.stdout.isTTY) return watch(context, settings);
   const { status, instead } = await readStatus(settings, context.stop);
   if (options.json) printJson(context, status);
@@ -52,17 +54,15 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   return outcomeOf(status);
 }
 
-/** For the health checks of containers: what it prints is shown beside them. */
-async function showHealth(
-  context: Context,
-  { http, source }: Settings,
-  what: "ready" | "alive",
-): Promise<Outcome> {
+/** For the health checks of containers: what it prints is shown beside them, and it is 0 or 1 whatever happens. */
+async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
+  const http = await loadHttp(load).catch((error: unknown) => {
+    say(context, asFault(error).message);
+    return "wrong" as const;
+  });
+  if (http === "wrong") return "failed";
   if (http === undefined) {
-    say(
-      context,
-      `http.listen is false in ${source}: a daemon that has no address cannot be asked how it is.`,
-    );
+    say(context, "http.listen is false: a daemon that has no address cannot be asked how it is.");
     return "failed";
   }
   const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);

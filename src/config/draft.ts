@@ -19,6 +19,8 @@ export interface DraftOptions {
   readonly cwd?: string;
   /** Where to look when no file is named. */
   readonly defaultPath?: string;
+  /** For whoever needs no secret: none has to be readable, as credentials are for the daemon alone. */
+  readonly ignoreSecrets?: boolean;
 }
 
 /** A configuration whose parts have the right form, but have yet to be checked for sense. */
@@ -32,6 +34,8 @@ export interface Draft {
   readonly problems: Problems;
   /** Allowed, but to be mended; one sentence each. */
   readonly warnings: string[];
+  /** No secret has to be readable. */
+  readonly ignoreSecrets: boolean;
   /** Which keys of the file hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
   /** The variable that set the value at this path, if one did. */
@@ -70,6 +74,7 @@ export async function readDraft(options: DraftOptions, required: readonly string
     wanted,
     problems,
     warnings: [],
+    ignoreSecrets: options.ignoreSecrets ?? false,
     plainSecrets: [],
     variableOf,
     resolvePath: (path, text) =>

@@ -12,7 +12,7 @@ import { describeReaders } from "./readers.ts";
 import { parseQueue } from "./redis.ts";
 import { SCHEMA } from "./schema.ts";
 import { parseService, type ServiceLayer } from "./service.ts";
-import type { ServiceSettings, Settings } from "./settings.ts";
+import type { HttpSettings, ServiceSettings, Settings } from "./settings.ts";
 import { parseTimezone } from "./times.ts";
 import { parseWebhook } from "./webhook.ts";
 
@@ -52,6 +52,17 @@ export async function loadFolders(options: LoadOptions): Promise<Folders> {
   const folders = parseFolders(draft, uid);
   draft.problems.throwIfAny();
   return folders;
+}
+
+/**
+ * Where a daemon is asked how it is; `undefined` for nowhere. What is wrong elsewhere in the configuration is not looked
+ * at: a daemon goes on with the old one. Throws `CONFIG_INVALID`.
+ */
+export async function loadHttp(options: DraftOptions): Promise<HttpSettings | undefined> {
+  const draft = await readDraft({ ...options, ignoreSecrets: true }, []);
+  const http = await parseHttp(draft);
+  if (draft.problems.has(["http", "listen"])) draft.problems.throwIfAny();
+  return http;
 }
 
 /** How folders are handed over, for whoever looks at them afterwards. Throws `CONFIG_INVALID`. */

@@ -4,14 +4,18 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
 import { describeStartFailure } from "../base/process-group.ts";
 
 const PROGRAM = "systemd-notify";
-const MOST_MS = 10_000;
+/** It takes some milliseconds, unless systemd itself hangs. */
+const MOST_MS = 3_000;
 
 export interface Notifier {
   /** Assignments such as `READY=1`, told in the order in which they are given. Resolves when they were heard. */
   tell(...assignments: readonly string[]): Promise<void>;
+  /** Resolves when what was told is heard, or soon: nobody waits for a systemd that hangs. */
+  close(): Promise<void>;
 }
 
 /** `failed` hears once why systemd cannot be told. */
@@ -23,7 +27,9 @@ export function createNotifier(
   const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
   let last = Promise.resolve();
   let isTold = false;
+  let isClosed = false;
   const speak = async (assignments: readonly string[]) => {
+    if (isClosed) return;
     try {
       await run(assignments, env);
     } catch (error) {
@@ -35,6 +41,12 @@ export function createNotifier(
     tell(...assignments) {
       last = last.then(() => speak(assignments));
       return last;
+    },
+    async close() {
+      const patience = new AbortController();
+      await Promise.race([last, pause(MOST_MS, undefined, patience).catch(() => {})]);
+      isClosed = true;
+      patience.abort();
     },
   };
 }

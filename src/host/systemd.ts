@@ -25,9 +25,9 @@ export interface HostWatch {
 }
 
 export interface Host {
-  /** Until it is closed, systemd is told how things stand. */
-  attend(vitals: Vitals): { close(): Promise<void> };
-  /** Says that settings are read again, and when that is over. */
+  /** Until it is closed, systemd is told how things stand; from `stop` on that it stops. */
+  attend(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
+  /** Says that settings are read again, and when that is over; not before it was ready for the first time. */
   reloading(work: () => Promise<void>): Promise<void>;
 }
 
@@ -53,9 +53,14 @@ export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefin
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
   const notifier = createNotifier(socket, path, (reason) => watch.hostDeaf(reason));
+  let isReady = false;
+  const becameReady = () => {
+    isReady = true;
+  };
   return {
-    attend: (vitals) => attend(notifier, vitals, watchdogMs(env), watch),
+    attend: (vitals, stop) => attend(notifier, vitals, watchdogMs(env), watch, stop, becameReady),
     async reloading(work) {
+      if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
       await notifier.tell("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
       try {
@@ -67,11 +72,17 @@ export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefin
   };
 }
 
-function attend(notifier: Notifier, vitals: Vitals, watchdog: number | undefined, watch: HostWatch) {
+function attend(
+  notifier: Notifier,
+  vitals: Vitals,
+  watchdog: number | undefined,
+  watch: HostWatch,
+  stop: AbortSignal,
+  becameReady: () => void,
+) {
   let isReady = false;
   let said = "";
   let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
 
   const show = () => {
     timer = undefined;
@@ -81,9 +92,10 @@ function attend(notifier: Notifier, vitals: Vitals, watchdog: number | undefined
     isReady ||= becomesReady;
     said = line;
     void notifier.tell(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
+    if (becomesReady) becameReady();
   };
   const showSoon = () => {
-    if (isClosed) return;
+    if (stop.aborted) return;
     timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : UNTIL_READY_MS);
   };
   const unhear = vitals.onChange(showSoon);
@@ -92,15 +104,23 @@ function attend(notifier: Notifier, vitals: Vitals, watchdog: number | undefined
     else void notifier.tell(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
   }, EXTEND_EVERY_MS);
   const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, watch);
+  // More time, asked for now, would put the stop off.
+  const onStop = () => {
+    clearTimeout(timer);
+    clearInterval(extending);
+    void notifier.tell("STOPPING=1", "STATUS=Stopping: what runs ends or is parked.");
+  };
+  if (stop.aborted) onStop();
+  else stop.addEventListener("abort", onStop, { once: true });
   showSoon();
   return {
     async close() {
-      isClosed = true;
+      stop.removeEventListener("abort", onStop);
       unhear();
       clearTimeout(timer);
       clearInterval(extending);
       clearInterval(feeding);
-      await notifier.tell("STOPPING=1", "STATUS=Stopping: what runs ends or is parked.");
+      await notifier.close();
     },
   };
 }

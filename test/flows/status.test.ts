@@ -1,6 +1,6 @@
 /** `inlet status`, beside a daemon that runs, and without one. */
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -32,6 +32,21 @@ describe("inlet status", () => {
       live: true,
       daemon: { pid: daemon.pid, startedAt: expect.any(String) },
     });
+  });
+
+  test("needs no secret, and tells the health of a daemon whose new configuration was refused", async () => {
+    const { config, simulator, rewrite, keys } = await setUp();
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
+    const credential = [{ sender: "*", password: { credential: "secret_supplier" } }];
+    await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, passwords: credential }] });
+    expect((await runProgram(["status", "--config", config])).exitCode).toBe(3);
+    expect((await runProgram(["retry", "closed", "--config", config])).exitCode).toBe(0);
+    await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, poll: "two monkeys" }] });
+    expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(0);
+    await writeFile(config, "a: [");
+    expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(1);
   });
 
   test("stays with --watch, draws it again, and ends with Ctrl-C", async () => {
@@ -157,5 +172,5 @@ async function setUp() {
     transferPlan({ trackingId: "wrong", files: wrong }),
   ];
   const keys = { http: { listen: `127.0.0.1:${await freePort()}` }, handoff: { command: ["false"] } };
-  return install({ transfers }, keys);
+  return { ...(await install({ transfers }, keys)), keys };
 }
