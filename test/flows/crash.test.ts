@@ -17,14 +17,14 @@ import { openTestSimulator } from "../support/service.ts";
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const NOBODY = 65534;
 /**
- * By single files at every step. The others differ from that in some steps only, and so does Redis, where each takes twice
- * as long: of them some. `INLET_EVERY=1` takes all.
+ * At every second step by single files. The others differ from that in some steps only, and so does Redis, where each
+ * takes twice as long: of them fewer. `INLET_EVERY=1` takes all.
  */
 const EVERY = process.env["INLET_EVERY"]
   ? { files: Number(process.env["INLET_EVERY"]), others: Number(process.env["INLET_EVERY"]) }
   : isOnRedis
     ? { files: 7, others: 11 }
-    : { files: 1, others: 3 };
+    : { files: 2, others: 5 };
 /** So many steps make folders and find transfers. */
 const BEFORE_ANY_DELIVERY = 12;
 /** For each of the two transfers: the receipt, its line in the journal, and what is taken away. */

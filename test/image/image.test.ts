@@ -41,6 +41,7 @@ test("delivers, tells its health, stops on SIGTERM, and delivers nothing twice a
   await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2", "t3"]);
   await podman.run("stop", "--time", "30", "inlet-third");
   expect(await ended(third)).toBe(0);
+  // The container has ended: all of it is written.
   expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
 });
 

@@ -107,7 +107,7 @@ describe("inlet.service", () => {
     expect(await property(machine, "MainPID")).not.toBe(before);
     await waitFor(machine, "t2");
     expect((await machine.run("ls", INBOX)).trim().split("\n")).toEqual(["t1", "t2"]);
-    expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+    await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2"]);
   });
 
   test("is started again by the watchdog when its event loop is blocked", async () => {
@@ -124,7 +124,7 @@ describe("inlet.service", () => {
     await expect.poll(() => property(machine, "ActiveState")).toBe("active");
     await addTransfer(machine, "t2");
     await waitFor(machine, "t2");
-    expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+    await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2"]);
   });
 });
 
@@ -139,7 +139,7 @@ test("inlet-once.timer runs a round from time to time", async () => {
   await addTransfer(machine, "t2");
   await waitFor(machine, "t2");
   await expect.poll(() => property(machine, "Result", "inlet-once")).toBe("success");
-  expect(await deliveries(machine)).toEqual(["t1", "t2"]);
+  await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2"]);
 });
 
 test("an update, and going back, lose and repeat nothing; removing it leaves what was delivered", async () => {
@@ -158,7 +158,7 @@ test("an update, and going back, lose and repeat nothing; removing it leaves wha
     await addTransfer(machine, trackingId);
     await waitFor(machine, trackingId);
   }
-  expect(await deliveries(machine)).toEqual(["t1", "t2", "t3"]);
+  await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2", "t3"]);
 
   await machine.sh(blockOf("systemd-remove"));
   expect((await machine.attempt("systemctl", "cat", "inlet")).exitCode).not.toBe(0);
