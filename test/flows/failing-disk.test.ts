@@ -36,7 +36,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
     const bench = await openBench("files");
     const points: Point[] = [];
     for (const past of ["a refused rename", "an unsynced rename"] as const) {
-      points.push(...once(await bench.calls(past), past, "EIO", 10));
+      points.push(...once(await bench.calls(past), past, "EIO", 2));
     }
     await walk(bench, points);
   }, 600_000);
@@ -83,7 +83,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
 });
 
 /** Every call that changes something, and every so many of those that only look. */
-function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO", lookEvery = 10): Point[] {
+function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO", lookEvery = 3): Point[] {
   return calls
     .filter(({ kind, nth }) => CHANGING.has(kind) || nth % lookEvery === 0)
     .map(({ kind, nth }) => ({ kinds: [kind], past, error, when: String(nth) }));

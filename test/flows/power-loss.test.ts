@@ -31,12 +31,8 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
       const cutPower = await openPowerSwitch({ url, clientId, fetch });
       const [undisturbed] = await cutPower([0]);
       if (undisturbed === undefined) throw new Error("the driver said nothing");
-      // By ZIP some steps differ: of them fewer. `INLET_EVERY=1` takes all.
-      const every = Number(process.env["INLET_EVERY"] ?? (fetch === "files" ? 2 : 5));
-      const cuts = Array.from({ length: undisturbed.steps }, (_, at) => at + 1).filter(
-        (cut) => cut % every === 0,
-      );
-      expect(cuts.length * every).toBeGreaterThan(60);
+      const cuts = Array.from({ length: undisturbed.steps }, (_, at) => at + 1);
+      expect(cuts.length).toBeGreaterThan(30);
       const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
         cuts.filter((_cut, at) => at % AT_ONCE === lane),
       );

@@ -13,7 +13,7 @@ export interface CrashTask {
   readonly fileMode?: number;
   readonly handoff?: HandoffTask;
   /** The queue is there, and not in the process. */
-  readonly redis?: string;
+  readonly redis?: string | undefined;
 }
 
 /** Another process may take a job so soon after its owner was killed. */
