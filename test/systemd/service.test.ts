@@ -78,7 +78,7 @@ describe("inlet.service", () => {
     await machine.write("/etc/inlet/inlet.yaml", "inbox: [");
     await machine.run("systemctl", "reload", "inlet");
     await expect.poll(() => logOf(machine)).toContain("the configuration was refused");
-    expect(await property(machine, "ActiveState")).toBe("active");
+    await expect.poll(() => property(machine, "ActiveState")).toBe("active");
     await addTransfer(machine, "t2");
     await waitFor(machine, "t2");
 
