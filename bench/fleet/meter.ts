@@ -1,5 +1,5 @@
 /** What several processes take over a while, sampled together, and what the rest of the machine takes meanwhile. */
-import { readMachineSeconds, type Sample, sampleProcess } from "./processes.ts";
+import { readMachineSeconds, type Sample, sampleProcess } from "../support/processes.ts";
 
 /** What a process is in a measurement. */
 export type Part = "worker" | "scheduler" | "Redis" | "service";

@@ -2,10 +2,10 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Role, type RunningDaemon, startDaemon } from "./fleet-daemons.ts";
-import { Meter } from "./fleet-meter.ts";
-import { type RunningRedis, startRedis } from "./fleet-redis.ts";
-import { type RunningSimulator, type SimulatedTransfers, startSimulator } from "./simulator.ts";
+import { type Role, type RunningDaemon, startDaemon } from "../support/daemons.ts";
+import { type RunningRedis, startRedis } from "../support/redis.ts";
+import { type RunningSimulator, type SimulatedTransfers, startSimulator } from "../support/simulator.ts";
+import { Meter } from "./meter.ts";
 
 /** What all cases have in common. */
 export interface Bench {

@@ -1,5 +1,7 @@
 /** One case of many mailboxes: whether they are all polled as often as they should be, how evenly, and what that takes. */
 import { setTimeout as pause } from "node:timers/promises";
+import type { RunningDaemon } from "../support/daemons.ts";
+import { countBetween, type RedisCounts } from "../support/redis.ts";
 import {
   closeAndCheck,
   describeScenario,
@@ -7,12 +9,10 @@ import {
   sumByPart,
   transferTo,
   untilSettled,
-} from "./fleet-collect.ts";
-import type { RunningDaemon } from "./fleet-daemons.ts";
-import type { Part } from "./fleet-meter.ts";
-import { countBetween, type RedisCounts } from "./fleet-redis.ts";
-import { RequestLog } from "./fleet-requests.ts";
-import { type Bench, openWorld, type World } from "./fleet-world.ts";
+} from "./collect.ts";
+import type { Part } from "./meter.ts";
+import { RequestLog } from "./requests.ts";
+import { type Bench, openWorld, type World } from "./world.ts";
 
 export interface PollCase {
   readonly title: string;

@@ -1,7 +1,7 @@
 /** What a large fleet asks of Redis, of hosts and of the service: the measured figures, multiplied in the open. */
-import type { Collected, Waiting } from "./fleet-collect.ts";
-import { formatTable, grouped } from "./fleet-markdown.ts";
-import type { Polled } from "./fleet-polls.ts";
+import type { Collected, Waiting } from "./collect.ts";
+import { formatTable, grouped } from "./markdown.ts";
+import type { Polled } from "./polls.ts";
 
 /** The fleet of the example. */
 const FLEET = { transfersPerSecond: 100, waiting: 1_000_000, mailboxes: 50_000, everySeconds: 60 };

@@ -1,6 +1,6 @@
 /** A Redis of a measurement's own, and what it counts by itself. */
 import { Redis } from "ioredis";
-import { freePort, launchRedis, singleServer } from "../test/support/redis-server.ts";
+import { freePort, launchRedis, singleServer } from "../../test/support/redis-server.ts";
 
 export interface RedisCounts {
   /** Those inside scripts included. */

@@ -9,7 +9,7 @@ const SAMPLE_EVERY_MS = 100;
 const TICKS_PER_SECOND = 100;
 const KIB_PER_MIB = 1024;
 
-const CHECKOUT = resolve(import.meta.dirname, "..");
+const CHECKOUT = resolve(import.meta.dirname, "../..");
 
 /**
  * Compiles the program into a folder, and returns what starts it. In a checkout Node strips the types itself, and what

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 /** Starts the program of this checkout. */
-export const LAUNCHER = resolve(import.meta.dirname, "../bin/inlet.cjs");
+export const LAUNCHER = resolve(import.meta.dirname, "../../bin/inlet.cjs");
 
 /** How much is kept of what it says beside its requests. */
 const MOST_COMPLAINTS = 10_000;

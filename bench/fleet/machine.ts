@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
-import { startRedis } from "./fleet-redis.ts";
+import { startRedis } from "../support/redis.ts";
 
 export interface Machine {
   readonly processor: string;

@@ -1,9 +1,9 @@
 /** The figures as tables, for a terminal and for the page alike. */
-import { formatBudget } from "./fleet-budget.ts";
-import type { Collected, Waiting } from "./fleet-collect.ts";
-import type { Machine } from "./fleet-machine.ts";
-import { type Columns, fixed, formatTable, grouped } from "./fleet-markdown.ts";
-import type { Polled } from "./fleet-polls.ts";
+import { formatBudget } from "./budget.ts";
+import type { Collected, Waiting } from "./collect.ts";
+import type { Machine } from "./machine.ts";
+import { type Columns, fixed, formatTable, grouped } from "./markdown.ts";
+import type { Polled } from "./polls.ts";
 
 export interface Figures {
   readonly machine: Machine;

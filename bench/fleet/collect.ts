@@ -1,12 +1,12 @@
 /** One case of many small transfers: how fast workers collect them, and what that takes of whom. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { findDelivered, listFolder } from "./deliveries.ts";
-import type { RunningDaemon } from "./fleet-daemons.ts";
-import type { Part, Usage, Window } from "./fleet-meter.ts";
-import { countBetween, type RedisCounts } from "./fleet-redis.ts";
-import { type Bench, openWorld, PASSWORD, type World } from "./fleet-world.ts";
-import type { RunningSimulator, SimulatedTransfers } from "./simulator.ts";
+import type { RunningDaemon } from "../support/daemons.ts";
+import { findDelivered, listFolder } from "../support/deliveries.ts";
+import { countBetween, type RedisCounts } from "../support/redis.ts";
+import type { RunningSimulator, SimulatedTransfers } from "../support/simulator.ts";
+import type { Part, Usage, Window } from "./meter.ts";
+import { type Bench, openWorld, PASSWORD, type World } from "./world.ts";
 
 export interface CollectCase {
   readonly title: string;

@@ -8,13 +8,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type CollectCase, measureCollect, measureWaiting } from "./fleet-collect.ts";
-import { describeMachine } from "./fleet-machine.ts";
-import { writePage } from "./fleet-page.ts";
-import { measurePolls, type PollCase } from "./fleet-polls.ts";
-import { type Figures, formatTables } from "./fleet-tables.ts";
-import type { Bench } from "./fleet-world.ts";
-import { installProgram } from "./processes.ts";
+import { installProgram } from "../support/processes.ts";
+import { type CollectCase, measureCollect, measureWaiting } from "./collect.ts";
+import { describeMachine } from "./machine.ts";
+import { writePage } from "./page.ts";
+import { measurePolls, type PollCase } from "./polls.ts";
+import { type Figures, formatTables } from "./tables.ts";
+import type { Bench } from "./world.ts";
 
 /** So slow is the service where the wire or the service is what limits. */
 const FILE_DELAY_SECONDS = 1;

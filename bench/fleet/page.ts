@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 
-const PAGE = resolve(import.meta.dirname, "../docs/scaling.md");
+const PAGE = resolve(import.meta.dirname, "../../docs/scaling.md");
 
 /** Tables by name. Those of cases that did not run stay as they are. */
 export function writePage(tables: Readonly<Record<string, string>>): void {

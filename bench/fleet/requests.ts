@@ -1,5 +1,5 @@
 /** What the simulated service was asked, and when: polls, by the mailbox that they are about. */
-import type { Window } from "./fleet-meter.ts";
+import type { Window } from "./meter.ts";
 
 interface Request {
   readonly atMs: number;

@@ -1,0 +1,70 @@
+/** One large file: listed, downloaded, hashed, verified, on the disk, delivered. */
+import { execFileSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { type Bench, runInlet, runOthers } from "../support/bench.ts";
+import { startNginx } from "../support/nginx.ts";
+import { recordService } from "../support/recording.ts";
+import { alone, besides, type Row } from "../support/rows.ts";
+import { type Command, compare } from "../support/timing.ts";
+
+const GIB = 1024 ** 3;
+
+export async function measureLargeFile(bench: Bench): Promise<Row[]> {
+  const { tools } = bench;
+  const bytes = Math.round(2 * GIB * bench.scale);
+  const content = { transfers: 1, files: 1, bytes };
+  const { site, transfers } = await recordService(bench.folder, content);
+  const [transfer] = transfers;
+  const [file] = transfer?.files ?? [];
+  if (transfer === undefined || file === undefined) throw new Error("there is no file to measure");
+  await using nginx = await startNginx(tools.nginx, { site, folder: join(bench.folder, "nginx") });
+  const source = `${nginx.url}/api/transfers/${transfer.transferId}/files/${file.id}`;
+
+  const curl = { program: tools.curl, args: ["-sS", "--fail", "-o", "large", source] };
+  const check = (folder: string) => {
+    if (statSync(join(folder, "large")).size !== bytes) throw new Error("a part of the file is missing");
+  };
+  const others = (...commands: readonly Command[]) => runOthers(bench, () => commands, check);
+  const spent = await compare(
+    {
+      inlet: () => runInlet(bench, { url: nginx.url }, content),
+      curlThenSum: () => others(curl, { program: tools.sha256sum, args: ["large"] }),
+      rclone: () =>
+        others(
+          { program: tools.rclone, args: ["copyurl", source, "large"] },
+          { program: tools.rclone, args: ["hashsum", "sha256", "large"] },
+        ),
+      aria2: () => {
+        const options = ["-q", "-x4", `--checksum=sha-256=${file.sha256}`, "-o", "large"];
+        return others({ program: tools.aria2c, args: [...options, source] });
+      },
+      curl: () => others(curl),
+      curlThenDigest: () => others(curl, { program: tools.openssl, args: ["dgst", "-sha256", "large"] }),
+    },
+    bench.rounds,
+    (name, { seconds }) => bench.tell(`  ${seconds.toFixed(2).padStart(7)} s  ${name}`),
+  );
+  proveSum(tools.sha256sum, join(site, "transfers", transfer.transferId, "content", file.id), file.sha256);
+
+  const what = `one file of ${(bytes / GIB).toFixed(bench.scale === 1 ? 0 : 2)} GiB`;
+  const { inlet } = spent;
+  const gib = bytes / GIB;
+  const timed = (beside: string, other: keyof typeof spent, limits: readonly [number, number]) =>
+    besides(what, beside, "s", [inlet.seconds, spent[other].seconds], limits);
+  const cpu = [inlet.cpuSeconds / gib, spent.curlThenDigest.cpuSeconds / gib] as const;
+  return [
+    timed("`curl -o`, then `sha256sum`", "curlThenSum", [0.6, 0.35]),
+    timed("`rclone copyurl`, then `rclone hashsum sha256`", "rclone", [1, 0.6]),
+    timed("`aria2c -x4 --checksum=sha-256=…`", "aria2", [1, 0.6]),
+    timed("`curl -o` alone", "curl", [2, 1.2]),
+    besides(what, "`curl -o`, then `openssl dgst -sha256`", "CPU s per GiB", cpu, [2, 1.2]),
+    alone(what, "MiB", inlet.peakMib, [200, 100]),
+  ];
+}
+
+/** What all of them compare with is the truth about what nginx serves. */
+function proveSum(sha256sum: string, path: string, expected: string): void {
+  const sum = execFileSync(sha256sum, [path], { encoding: "utf8" }).split(" ")[0];
+  if (sum !== expected) throw new Error("nginx serves something else than was recorded");
+}

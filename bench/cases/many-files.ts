@@ -1,0 +1,64 @@
+/** Many small files in one transfer: one by one, and as one ZIP. */
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Bench, runInlet, runOthers } from "../support/bench.ts";
+import { startNginx } from "../support/nginx.ts";
+import { recordService } from "../support/recording.ts";
+import { alone, besides, type Row } from "../support/rows.ts";
+import { type Command, compare } from "../support/timing.ts";
+
+const AT_ONCE = 16;
+
+export async function measureManyFiles(bench: Bench): Promise<Row[]> {
+  const { tools } = bench;
+  const files = Math.max(20, Math.round(2_000 * bench.scale));
+  const content = { transfers: 1, files, bytes: 16 * 1024, zip: true };
+  const { site, transfers } = await recordService(bench.folder, content);
+  const [transfer] = transfers;
+  if (transfer === undefined) throw new Error("there is no transfer to measure");
+  await using nginx = await startNginx(tools.nginx, { site, folder: join(bench.folder, "nginx") });
+  const at = `${nginx.url}/api/transfers/${transfer.transferId}/files`;
+  const check = (folder: string) => {
+    const found = readdirSync(join(folder, "out")).length;
+    if (found !== files) throw new Error(`${found} of ${files} files came`);
+  };
+  const others = (prepare: (folder: string) => Command) => runOthers(bench, (it) => [prepare(it)], check);
+  const spent = await compare(
+    {
+      files: () => runInlet(bench, { url: nginx.url, fetch: "files" }, content),
+      zip: () => runInlet(bench, { url: nginx.url, fetch: "zip" }, content),
+      curl: () =>
+        others((folder) => {
+          const lines = transfer.files.map(({ id }) => `url = "${at}/${id}"\noutput = "out/${id}"\n`);
+          writeFileSync(join(folder, "list"), lines.join(""));
+          const parallel = ["--parallel", "--parallel-max", `${AT_ONCE}`, "--create-dirs"];
+          return { program: tools.curl, args: ["-sS", "--fail", ...parallel, "-K", "list"] };
+        }),
+      rclone: () =>
+        others(() => {
+          const from = ["--http-url", `${nginx.url}/plain/${transfer.transferId}/`, ":http:"];
+          return { program: tools.rclone, args: ["copy", "--transfers", `${AT_ONCE}`, ...from, "out"] };
+        }),
+      aria2: () =>
+        others((folder) => {
+          writeFileSync(join(folder, "list"), transfer.files.map(({ id }) => `${at}/${id}\n`).join(""));
+          return { program: tools.aria2c, args: ["-q", "-j", `${AT_ONCE}`, "-d", "out", "-i", "list"] };
+        }),
+    },
+    bench.rounds,
+    (name, { seconds }) => bench.tell(`  ${seconds.toFixed(2).padStart(7)} s  ${name}`),
+  );
+
+  const what = `${files.toLocaleString("en")} files of 16 KiB in one transfer`;
+  const timed = (beside: string, other: keyof typeof spent, limits: readonly [number, number]) =>
+    besides(what, beside, "s", [spent.files.seconds, spent[other].seconds], limits);
+  const zipped = [spent.zip.seconds, spent.files.seconds] as const;
+  return [
+    timed(`\`curl --parallel --parallel-max ${AT_ONCE}\``, "curl", [2, 1]),
+    timed(`\`rclone copy --transfers ${AT_ONCE}\``, "rclone", [1, 0.5]),
+    timed(`\`aria2c -j${AT_ONCE}\``, "aria2", [1, 0.5]),
+    alone(what, "MiB", spent.files.peakMib, [200, 100]),
+    besides("the same by ZIP", "our own way by files", "s", zipped, [1, 0.6]),
+    alone("the same by ZIP", "MiB", spent.zip.peakMib, [200, 100]),
+  ];
+}

@@ -1,0 +1,111 @@
+/** A poll that finds nothing new: of many transfers that are known, with and without a long history beside them. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Bench, runOthers, writeConfig } from "../support/bench.ts";
+import { type LiveDaemon, startLive } from "../support/live.ts";
+import { type RunningNginx, startNginx } from "../support/nginx.ts";
+import { inventDelivered, writeReceipts } from "../support/past.ts";
+import { MAILBOX, type RecordedService, recordService } from "../support/recording.ts";
+import { alone, besides, type Row } from "../support/rows.ts";
+import { median } from "../support/timing.ts";
+
+const POLLS_PER_START = 4;
+
+interface Polls {
+  /** After a start every receipt is looked for. */
+  readonly first: number;
+  /** From then on it is remembered. */
+  readonly later: readonly number[];
+  readonly peakMib: number;
+}
+
+export async function measurePolls(bench: Bench): Promise<Row[]> {
+  const active = Math.max(200, Math.round(10_000 * bench.scale));
+  const past = Math.round(200_000 * bench.scale);
+  const content = { transfers: active, files: 1, bytes: 1, listOnly: true };
+  const service = await recordService(bench.folder, content);
+  const nginxOptions = { site: service.site, folder: join(bench.folder, "nginx") };
+  await using nginx = await startNginx(bench.tools.nginx, nginxOptions);
+  const [young, old] = [0, past].map((count) => prepare(bench, nginx, service, count));
+  if (young === undefined || old === undefined) throw new Error("unreachable");
+  const runs: Record<"young" | "old", Polls[]> = { young: [], old: [] };
+  const pages: number[] = [];
+  for (let round = 0; round < bench.rounds; round++) {
+    runs.young.push(await pollSome(bench, young));
+    runs.old.push(await pollSome(bench, old));
+    for (let time = 0; time < POLLS_PER_START; time++) pages.push(await fetchPages(bench, nginx, service));
+    bench.tell(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
+  }
+  const what = `poll of ${active.toLocaleString("en")} known active transfers`;
+  const withPast = `the same with ${past.toLocaleString("en")} receipts of history`;
+  const later = (of: "young" | "old") => median(runs[of].flatMap((run) => run.later));
+  const first = (of: "young" | "old") => median(runs[of].map((run) => run.first));
+  return [
+    besides(
+      what,
+      `the same ${service.pages} pages with curl`,
+      "s",
+      [later("young"), median(pages)],
+      [2, 1.2],
+    ),
+    besides(withPast, "with none", "s", [later("old"), later("young")], [1.05, 1]),
+    besides(`${withPast}, first after a start`, "with none", "s", [first("old"), first("young")], [1.05, 1]),
+    alone(withPast, "MiB", Math.max(...runs.old.map(({ peakMib }) => peakMib)), [200, 100]),
+  ];
+}
+
+/** A folder in which all that is listed was delivered before, and so much more besides. */
+function prepare(
+  { folder }: Bench,
+  { url }: RunningNginx,
+  { transfers }: RecordedService,
+  past: number,
+): string {
+  const own = join(folder, `past-${past}`);
+  mkdirSync(own);
+  const work = join(own, "work");
+  writeReceipts(work, "mailbox-1", transfers);
+  writeReceipts(work, "mailbox-1", inventDelivered(past));
+  writeConfig(own, { url, poll: "2s" });
+  return own;
+}
+
+async function pollSome({ launcher, stop }: Bench, folder: string): Promise<Polls> {
+  await using live = await startLive(launcher, join(folder, "inlet.yaml"), folder, stop);
+  const first = await nextPoll(live, { count: 0, sum: 0 });
+  const later: number[] = [];
+  for (let last = first; later.length < POLLS_PER_START; ) {
+    last = await nextPoll(live, last);
+    later.push(last.took);
+  }
+  const peakMib = live.peakMib();
+  await live.daemon.stop();
+  return { first: first.took, later, peakMib };
+}
+
+async function nextPoll(live: LiveDaemon, before: { readonly count: number; readonly sum: number }) {
+  let count = before.count;
+  await live.until("the next poll", async () => {
+    count = await live.metric("inlet_poll_seconds_count");
+    return count > before.count;
+  });
+  const sum = await live.metric("inlet_poll_seconds_sum");
+  return { count, sum, took: (sum - before.sum) / (count - before.count) };
+}
+
+async function fetchPages(bench: Bench, { url }: RunningNginx, { pages }: RecordedService): Promise<number> {
+  const list = `${url}/api/users/${encodeURIComponent(MAILBOX)}/transfers/received-transfers`;
+  const lines = Array.from(
+    { length: pages },
+    (_, at) => `url = "${list}?page=${at + 1}"\noutput = "page-${at}"\n`,
+  );
+  const { seconds } = await runOthers(
+    bench,
+    (folder) => {
+      writeFileSync(join(folder, "list"), lines.join(""));
+      return [{ program: bench.tools.curl, args: ["-sS", "--fail", "-K", "list"] }];
+    },
+    () => {},
+  );
+  return seconds;
+}

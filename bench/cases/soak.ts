@@ -1,0 +1,76 @@
+/** Half an hour of work: transfers come all the time, consumers take them, and memory stays what it was. */
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Bench, inFolder, writeConfig } from "../support/bench.ts";
+import { listFolder } from "../support/deliveries.ts";
+import { type LiveDaemon, startLive } from "../support/live.ts";
+import { startNginx } from "../support/nginx.ts";
+import { listAgain, type RecordedService, recordService } from "../support/recording.ts";
+import { alone, besides, type Row } from "../support/rows.ts";
+import { median } from "../support/timing.ts";
+
+/** So many new ones each second, and so many are listed at any time. */
+const PER_SECOND = 5;
+const LISTED = 100;
+const FILES = 3;
+const BYTES = 200_000;
+const SAMPLE_EVERY_MS = 1_000;
+
+export async function measureSoak(bench: Bench): Promise<Row[]> {
+  const service = await recordService(bench.folder, { transfers: 1, files: FILES, bytes: BYTES });
+  const nginxOptions = { site: service.site, folder: join(bench.folder, "nginx") };
+  await using nginx = await startNginx(bench.tools.nginx, nginxOptions);
+  return await inFolder(bench, async (folder) => {
+    const config = writeConfig(folder, { url: nginx.url, poll: "1s" });
+    await using live = await startLive(bench.launcher, config, folder, bench.stop);
+    const resident = await soak(bench, live, service, join(folder, "inbox/mailbox-1"));
+    const peakMib = live.peakMib();
+    await live.daemon.stop();
+    const minutes = Math.round(bench.soakSeconds / 60);
+    const what = `${minutes} minutes of work, ${resident.taken.toLocaleString("en")} transfers`;
+    const fifth = Math.floor(resident.samples.length / 5);
+    const early = median(resident.samples.slice(fifth, 2 * fifth));
+    const late = median(resident.samples.slice(-fifth));
+    return [
+      alone(what, "MiB", peakMib, [200, 100]),
+      besides(what, "its last fifth beside its second", "MiB", [late, early], [1.1, 1]),
+    ];
+  });
+}
+
+async function soak(bench: Bench, live: LiveDaemon, service: RecordedService, inbox: string) {
+  const samples: number[] = [];
+  let [made, taken] = [0, 0];
+  const endMs = performance.now() + bench.soakSeconds * 1000;
+  while (performance.now() < endMs) {
+    bench.stop.throwIfAborted();
+    made += PER_SECOND;
+    const from = Math.max(0, made - LISTED);
+    const entries = Array.from({ length: made - from }, (_, at) => nameOf(from + at));
+    await listAgain(service, entries);
+    taken += takeAll(inbox);
+    samples.push(live.residentMib());
+    if (samples.length % 60 === 0) bench.tell(`  ${samples.at(-1)?.toFixed(1)} MiB, ${taken} taken`);
+    await pause(SAMPLE_EVERY_MS);
+  }
+  await live.until("the last transfer", () => {
+    taken += takeAll(inbox);
+    return taken >= made;
+  });
+  return { samples, taken };
+}
+
+function nameOf(number: number) {
+  return { trackingId: `20260101-000000-${number}`, transferId: `soak${number}` };
+}
+
+/** As a consumer does: whatever has its final name is complete, and goes. */
+function takeAll(inbox: string): number {
+  const names = listFolder(inbox);
+  for (const name of names) {
+    if (readdirSync(join(inbox, name)).length < FILES) throw new Error(`${name} is not complete`);
+    rmSync(join(inbox, name), { recursive: true });
+  }
+  return names.length;
+}

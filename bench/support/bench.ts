@@ -1,0 +1,101 @@
+/** What all cases have in common: where they work, with which programs, how often. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { findDelivered } from "./deliveries.ts";
+import { CLIENT_ID, MAILBOX, PASSWORD, type Wanted } from "./recording.ts";
+import { type Command, type Spent, timeCommands } from "./timing.ts";
+import type { Tools } from "./tools.ts";
+
+export interface Bench {
+  /** The program as it is installed. */
+  readonly launcher: string;
+  readonly tools: Tools;
+  /** Each case has folders of its own in it. */
+  readonly folder: string;
+  readonly rounds: number;
+  /** 1, or less for a quick look. */
+  readonly scale: number;
+  readonly soakSeconds: number;
+  readonly stop: AbortSignal;
+  tell(text: string): void;
+}
+
+export interface InletSettings {
+  readonly url: string;
+  readonly fetch?: "files" | "zip";
+  readonly poll?: string;
+  readonly queue?: string;
+  readonly mailboxes?: number;
+  readonly limits?: Readonly<Record<string, number | string>>;
+}
+
+/** Writes a configuration into the folder, where the inbox is going to be too, and returns its path. JSON is YAML too. */
+export function writeConfig(folder: string, settings: InletSettings): string {
+  const { url, fetch = "files", poll = "1h", queue = "embedded", mailboxes = 1, limits = {} } = settings;
+  const passwords = [{ sender: "*", password: PASSWORD }];
+  const config = {
+    service: { baseUrl: url, clientId: CLIENT_ID, verification: { token: "measured" } },
+    inbox: "inbox",
+    work: "work",
+    state: "state",
+    queue,
+    limits,
+    mailboxes: Array.from({ length: mailboxes }, (_, at) => ({
+      email: mailboxes === 1 ? MAILBOX : `mailbox-${at + 1}@example.com`,
+      name: `mailbox-${at + 1}`,
+      poll,
+      fetch,
+      layout: "{mailbox}/{trackingId}",
+      passwords,
+    })),
+  };
+  const path = join(folder, "inlet.yaml");
+  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+  return path;
+}
+
+/** A folder that is there for one run; what other runs wrote is on the disk by then. */
+export async function inFolder<Value>(
+  { folder }: Bench,
+  work: (folder: string) => Promise<Value>,
+): Promise<Value> {
+  const own = join(folder, "run");
+  mkdirSync(own);
+  execFileSync("sync");
+  try {
+    return await work(own);
+  } finally {
+    rmSync(own, { recursive: true, force: true });
+  }
+}
+
+/** `inlet once` with nothing known before; throws where not everything is delivered. */
+export function runInlet(bench: Bench, settings: InletSettings, content: Wanted): Promise<Spent> {
+  return inFolder(bench, async (folder) => {
+    const config = writeConfig(folder, settings);
+    const spent = await timeCommands(
+      bench.tools,
+      folder,
+      [{ program: process.execPath, args: [bench.launcher, "once", "--config", config] }],
+      bench.stop,
+    );
+    const delivered = findDelivered(content, join(folder, "inbox/mailbox-1")).length;
+    if (delivered !== content.transfers)
+      throw new Error(`Inlet delivered ${delivered} of ${content.transfers}`);
+    return spent;
+  });
+}
+
+/** Other programs, one after the other; `check` throws where they did not do what was asked of them. */
+export function runOthers(
+  bench: Bench,
+  prepare: (folder: string) => readonly Command[],
+  check: (folder: string) => void,
+): Promise<Spent> {
+  return inFolder(bench, async (folder) => {
+    const spent = await timeCommands(bench.tools, folder, prepare(folder), bench.stop);
+    check(folder);
+    return spent;
+  });
+}

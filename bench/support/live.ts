@@ -1,0 +1,78 @@
+/** A daemon that runs while it is measured. */
+import { request } from "node:http";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Role, type RunningDaemon, startDaemon } from "./daemons.ts";
+import { sampleProcess } from "./processes.ts";
+
+const LOOK_EVERY_MS = 10;
+const LONGEST_MS = 20 * 60_000;
+
+/** Disposing of it kills it. */
+export interface LiveDaemon extends AsyncDisposable {
+  readonly daemon: RunningDaemon;
+  /** A figure of `/metrics`, added up over its labels; 0 where there is none yet. */
+  metric(name: string): Promise<number>;
+  /** Waits for a condition. Throws where the daemon ends meanwhile, or it takes too long. */
+  until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
+  residentMib(): number;
+  peakMib(): number;
+  cpuSeconds(): number;
+}
+
+/** When it returns, it is ready. `folder`: where its socket may be. */
+export async function startLive(
+  launcher: string,
+  config: string,
+  folder: string,
+  stop: AbortSignal,
+  role: Role = "all",
+): Promise<LiveDaemon> {
+  const socket = join(folder, `page-${process.hrtime.bigint()}`);
+  const daemon = startDaemon(launcher, config, role, socket);
+  const sample = () => {
+    const found = sampleProcess(daemon.pid);
+    if (found === undefined) throw new Error(`a daemon has ended: ${daemon.complaints.join("; ")}`);
+    return found;
+  };
+  const live: LiveDaemon = {
+    daemon,
+    async metric(name) {
+      const lines = (await ask(socket, "/metrics")).split("\n");
+      const found = lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+      return found.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+    },
+    async until(what, condition) {
+      const latestMs = performance.now() + LONGEST_MS;
+      while (!(await condition())) {
+        stop.throwIfAborted();
+        if (daemon.hasFailed()) throw new Error(`a daemon has ended: ${daemon.complaints.join("; ")}`);
+        if (performance.now() > latestMs) throw new Error(`this takes too long: ${what}`);
+        await pause(LOOK_EVERY_MS);
+      }
+    },
+    residentMib: () => sample().residentMib,
+    peakMib: () => sample().peakMib,
+    cpuSeconds: () => sample().cpuSeconds,
+    [Symbol.asyncDispose]: () => daemon[Symbol.asyncDispose](),
+  };
+  try {
+    await live.until("the daemon to be ready", () => daemon.saidMs("ready") !== undefined);
+    return live;
+  } catch (error) {
+    await daemon[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function ask(socketPath: string, path: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  request({ socketPath, path }, async (answer) => {
+    let text = "";
+    for await (const chunk of answer) text += chunk;
+    resolve(text);
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}

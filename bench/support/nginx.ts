@@ -1,0 +1,107 @@
+/** nginx as the service: it answers from files, so that nothing but the wire and the client is measured. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "../../test/support/redis-server.ts";
+
+const START_MS = 10_000;
+const LOOK_EVERY_MS = 20;
+
+/** Disposing of it ends it. */
+export interface RunningNginx extends AsyncDisposable {
+  readonly url: string;
+  /** The processes that answer. */
+  readonly pid: number;
+}
+
+export interface NginxOptions {
+  /** As `RecordedService` lays it out. */
+  readonly site: string;
+  /** Where it may write. */
+  readonly folder: string;
+  /** Of each answer, in bytes a second. */
+  readonly rate?: number;
+}
+
+export async function startNginx(program: string, options: NginxOptions): Promise<RunningNginx> {
+  const port = await freePort();
+  mkdirSync(options.folder, { recursive: true });
+  const config = join(options.folder, "nginx.conf");
+  writeFileSync(config, describe(options, port));
+  const child = spawn(program, ["-c", config, "-p", options.folder, "-e", "stderr"], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let complaints = "";
+  child.stderr.on("data", (text: Buffer) => {
+    complaints = `${complaints}${text}`.slice(-10_000);
+  });
+  const ended = once(child, "exit");
+  await untilItListens(child, port, () => complaints);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    pid: child.pid ?? 0,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+async function untilItListens(child: ChildProcess, port: number, complaints: () => string): Promise<void> {
+  for (const latestMs = performance.now() + START_MS; ; await pause(LOOK_EVERY_MS)) {
+    if (child.exitCode !== null || performance.now() > latestMs) {
+      child.kill("SIGKILL");
+      throw new Error(`nginx did not start: ${complaints()}`);
+    }
+    const socket = connect(port, "127.0.0.1");
+    const isListening = await once(socket, "connect").then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (isListening) return;
+  }
+}
+
+/** The paths are the service's own; what stands at each is a file. */
+function describe({ site, folder, rate }: NginxOptions, port: number): string {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${join(folder, name)};`,
+  );
+  const answers = [
+    ["/api/users/[^/]+/transfers/received-transfers", "/lists/$arg_page.json", "application/json"],
+    ["/api/transfers/([^/]+)", "/transfers/$1/information.json", "application/json"],
+    ["/api/transfers/([^/]+)/files", "/transfers/$1/files.json", "application/json"],
+    ["/api/transfers/([^/]+)/files/([^/]+)", "/transfers/$1/content/$2", "application/octet-stream"],
+    ["/api/transfers/([^/]+)/zip", "/transfers/$1/all.zip", "application/zip"],
+    ["/api/transfers/([^/]+)/checksums", "/transfers/$1/checksums.csv", "text/csv"],
+  ];
+  return `
+daemon off;
+worker_processes auto;
+pid ${join(folder, "pid")};
+error_log stderr error;
+${process.getuid?.() === 0 ? "user root;" : ""}
+events { worker_connections 1024; }
+http {
+  ${temporary.join("\n  ")}
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000;
+  ${rate === undefined ? "" : `limit_rate ${rate};`}
+  server {
+    listen 127.0.0.1:${port};
+    root ${site};
+    types {}
+    ${answers
+      .map(([path, file, type]) => `location ~ ^${path}$ { default_type ${type}; try_files ${file} =404; }`)
+      .join("\n    ")}
+    location /plain/ { autoindex on; }
+  }
+}
+`;
+}

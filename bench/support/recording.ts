@@ -1,0 +1,166 @@
+/**
+ * What the simulated service answers, written down once as files for nginx: the same bytes, without what it takes to
+ * compute them.
+ */
+import { createWriteStream } from "node:fs";
+import { mkdir, rename, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { runInParallel } from "../../src/base/parallel.ts";
+import { LAUNCHER, type RunningSimulator, startSimulator } from "./simulator.ts";
+
+export const PASSWORD = "Sunny+Harbour%42";
+export const CLIENT_ID = "Measured".repeat(8);
+export const MAILBOX = "orders@example.com";
+const PAGE_ENTRIES = 100;
+const ASKED_AT_ONCE = 8;
+/** What Inlet asks of a list. */
+const FIELDS = "trackingId,status(sender(email),recipients),transfer(expirationDate)";
+
+export interface Wanted {
+  readonly transfers: number;
+  /** In each. */
+  readonly files: number;
+  /** Of each file. */
+  readonly bytes: number;
+  readonly zip?: boolean;
+  /** For polls alone, nothing but the list is asked for. */
+  readonly listOnly?: boolean;
+}
+
+export interface RecordedFile {
+  readonly id: string;
+  readonly name: string;
+  readonly sha256: string;
+}
+
+export interface RecordedTransfer {
+  readonly trackingId: string;
+  readonly transferId: string;
+  readonly files: readonly RecordedFile[];
+}
+
+export interface RecordedService {
+  /** For nginx. */
+  readonly site: string;
+  readonly transfers: readonly RecordedTransfer[];
+  readonly pages: number;
+}
+
+/** `folder`: does not exist yet. */
+export async function recordService(folder: string, wanted: Wanted): Promise<RecordedService> {
+  const site = join(folder, "site");
+  await mkdir(join(site, "lists"), { recursive: true });
+  await mkdir(join(site, "plain"));
+  const files = Array.from({ length: wanted.files }, (_, at) => ({
+    name: `file-${at + 1}.bin`,
+    generate: { bytes: wanted.bytes },
+  }));
+  const transfer = { from: "anna@supplier.example", to: [MAILBOX], password: PASSWORD, files };
+  const transfers = Array.from({ length: wanted.transfers }, () => transfer);
+  await using simulator = await startSimulator(LAUNCHER, folder, { transfers });
+  const ask = await openAsker(simulator);
+  const pages = await recordLists(ask, join(site, "lists"));
+  const recorded: RecordedTransfer[] = simulator.transfers.map((it) => ({ ...it, files: [] }));
+  if (!wanted.listOnly) {
+    await runInParallel(ASKED_AT_ONCE, [...recorded.entries()], async ([at, it]) => {
+      recorded[at] = { ...it, files: await recordTransfer(ask, site, it.transferId, wanted.zip === true) };
+    });
+  }
+  return { site, transfers: recorded, pages };
+}
+
+type Ask = (path: string) => Promise<Response>;
+
+async function openAsker({ url, clientId }: RunningSimulator): Promise<Ask> {
+  const known = {
+    "X-CS-MajorApiVersion": "1",
+    "X-CS-MinimumMinorApiVersion": "12",
+    "X-CS-ProductKey": "api.rest",
+    "X-CS-ClientId": clientId,
+  };
+  const place = `${url}/api/users/${encodeURIComponent(MAILBOX)}/verification/token`;
+  const verified = await fetch(place, { method: "POST", headers: known });
+  const { data } = (await verified.json()) as { readonly data: { readonly token: string } };
+  const headers = {
+    ...known,
+    "X-CS-VerificationToken": data.token,
+    "X-CS-Password": encodeURIComponent(PASSWORD),
+  };
+  return async (path) => {
+    const answer = await fetch(`${url}${path}`, { headers });
+    if (!answer.ok) throw new Error(`the simulated service answers ${answer.status} to ${path}`);
+    return answer;
+  };
+}
+
+/** Up to the empty one, which ends it. Returns how many there are before that. */
+async function recordLists(ask: Ask, folder: string): Promise<number> {
+  const list = `/api/users/${encodeURIComponent(MAILBOX)}/transfers/received-transfers`;
+  for (let page = 1; ; page++) {
+    const query = `page=${page}&page-size=${PAGE_ENTRIES}&active=true&fields=${encodeURIComponent(FIELDS)}`;
+    const text = await (await ask(`${list}?${query}`)).text();
+    await writeFile(join(folder, `${page}.json`), text);
+    if (!text.includes("trackingId")) return page - 1;
+  }
+}
+
+async function recordTransfer(
+  ask: Ask,
+  site: string,
+  transferId: string,
+  zip: boolean,
+): Promise<RecordedFile[]> {
+  const folder = join(site, "transfers", transferId);
+  const content = join(folder, "content");
+  await mkdir(content, { recursive: true });
+  const at = `/api/transfers/${transferId}`;
+  const save = async (path: string, name: string) => {
+    const { body } = await ask(path);
+    if (body !== null) await pipeline(body, createWriteStream(join(folder, name)));
+  };
+  await save(at, "information.json");
+  await save(`${at}/checksums`, "checksums.csv");
+  if (zip) await save(`${at}/zip`, "all.zip");
+  const text = await (await ask(`${at}/files`)).text();
+  await writeFile(join(folder, "files.json"), text);
+  const files = readFiles(text);
+  for (const { id } of files) await save(`${at}/files/${id}`, join("content", id));
+  // For programs that read a folder.
+  await symlink(content, join(site, "plain", transferId));
+  return files;
+}
+
+function readFiles(text: string): RecordedFile[] {
+  const { data } = JSON.parse(text) as {
+    readonly data: readonly { readonly id: string; readonly fileName: string; readonly checksum: string }[];
+  };
+  return data.map(({ id, fileName, checksum }) => ({ id, name: fileName, sha256: checksum }));
+}
+
+/** Another transfer of the same content appears in the list, at once and as a whole. */
+export async function listAgain(
+  { site, transfers }: RecordedService,
+  entries: readonly { readonly trackingId: string; readonly transferId: string }[],
+): Promise<void> {
+  const [first] = transfers;
+  if (first === undefined) throw new Error("there is no transfer to repeat");
+  for (const { transferId } of entries) {
+    await symlink(join(site, "transfers", first.transferId), join(site, "transfers", transferId)).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error;
+      },
+    );
+  }
+  const page = { data: entries.map((entry) => describeEntry(entry)) };
+  await writeFile(join(site, "lists", "new"), JSON.stringify(page));
+  await rename(join(site, "lists", "new"), join(site, "lists", "1.json"));
+}
+
+function describeEntry({ trackingId, transferId }: { trackingId: string; transferId: string }) {
+  return {
+    trackingId,
+    status: { sender: { email: "anna@supplier.example" }, recipients: [{ mail: MAILBOX, id: transferId }] },
+    transfer: {},
+  };
+}
