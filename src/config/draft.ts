@@ -60,13 +60,12 @@ export async function readDraft(options: DraftOptions, required: readonly string
   const { file, wanted } = await findFile(options, cwd);
   const isNothing = file === undefined && overrides.length + environmentProblems.length === 0;
   if (isNothing && required.length > 0) throw nothingFound(wanted);
-  const reading = file === undefined ? undefined : await readFile(file, overrides, required);
+  const reading = file === undefined ? undefined : await readFile(file, overrides);
 
   const variableOf = (path: KeyPath) => findOverride(overrides, path)?.name;
   const problems = new Problems((path) => findPlace(path, overrides, reading?.document, file));
   for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
   const raw = checkSchema(reading?.values ?? applyOverrides({}, overrides), required, problems);
-  if (problems.isEmpty && reading?.refusal !== undefined) throw reading.refusal;
   return {
     raw,
     env,
@@ -105,9 +104,9 @@ async function findFile(
 }
 
 /** What reads files is loaded when there is one. */
-async function readFile(file: string, overrides: readonly Override[], required: readonly string[]) {
+async function readFile(file: string, overrides: readonly Override[]) {
   const { readConfigFile } = await import("./file.ts");
-  return readConfigFile(file, overrides, required);
+  return readConfigFile(file, overrides);
 }
 
 /** The innermost variable that set it or something around it. */

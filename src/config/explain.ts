@@ -7,12 +7,19 @@ import type { RawSettings } from "./raw.ts";
 import { SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
 
-/** For whoever compiles the schema: it is never to fill anything in, or to print. */
-export const VALIDATION_OPTIONS = {
+/**
+ * It is never to fill anything in, or to print. That the schema itself is valid is a test's to see, and its code is used
+ * once or twice: to check the one and to improve the other would double the time that a start takes here.
+ */
+const VALIDATION_OPTIONS = {
   allErrors: true,
+  verbose: true,
   useDefaults: false,
   allowUnionTypes: true,
   logger: false,
+  meta: false,
+  validateSchema: false,
+  code: { optimize: false },
 } as const;
 
 /** A value that cannot be used: where it is, and what to say about it. */
@@ -47,7 +54,7 @@ const validators = new Map<string, ValidateFunction>();
 function validatorFor(required: readonly string[]): ValidateFunction {
   const known = validators.get(required.join());
   if (known !== undefined) return known;
-  const made = new Ajv2020({ ...VALIDATION_OPTIONS, verbose: true }).compile({ ...SCHEMA, required });
+  const made = new Ajv2020(VALIDATION_OPTIONS).compile({ ...SCHEMA, required });
   validators.set(required.join(), made);
   return made;
 }

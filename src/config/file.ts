@@ -1,42 +1,30 @@
 /** Reads the configuration file, with what the environment sets in place of it. Never writes. */
 import { basename, dirname } from "node:path";
-import type { Schema } from "conf";
 import { Fault } from "../base/faults.ts";
 import { loadConf } from "./conf.ts";
 import { type ConfigDocument, parseConfigDocument } from "./document.ts";
 import { applyOverrides, type Override } from "./environment.ts";
-import { VALIDATION_OPTIONS } from "./explain.ts";
 import { codeOf, Problems, unreadable } from "./problems.ts";
-import { SCHEMA } from "./schema.ts";
 
 export interface Reading {
   readonly document: ConfigDocument;
   readonly values: Record<string, unknown>;
-  /** What `conf` had against it: told in its words only where ours fail. */
-  readonly refusal?: unknown;
 }
 
 /**
- * `conf` reads and validates. It would also write: defaults that it filled in, or a folder for a file that is missing.
- * So it gets no defaults and only a file that is there, and its way to the disk is shut.
+ * `conf` reads. It would also write: defaults that it filled in, or a folder for a file that is missing. So it gets no
+ * defaults and only a file that is there, and its way to the disk is shut. The schema is not for it either: to compile it
+ * takes longer than all the rest, and whoever explains what is wrong has to do that anyway.
  */
-export async function readConfigFile(
-  file: string,
-  overrides: readonly Override[],
-  required: readonly string[],
-): Promise<Reading> {
+export async function readConfigFile(file: string, overrides: readonly Override[]): Promise<Reading> {
   const Conf = await loadConf();
   let reading: Reading | undefined;
-  const { properties, ...root } = SCHEMA;
   try {
     new Conf<Record<string, unknown>>({
       cwd: dirname(file),
       configName: basename(file),
       fileExtension: "",
       accessPropertiesByDotNotation: false,
-      schema: properties as Schema<Record<string, unknown>>,
-      rootSchema: { ...root, required: [...required] },
-      ajvOptions: VALIDATION_OPTIONS,
       deserialize: (text) => {
         const document = parseText(file, text);
         reading = { document, values: applyOverrides(document.values, overrides) };
@@ -48,8 +36,7 @@ export async function readConfigFile(
     });
   } catch (error) {
     if (error instanceof Fault) throw error;
-    if (reading === undefined) throw unreadable(file, `cannot be read (${codeOf(error)})`);
-    return { ...reading, refusal: error };
+    throw unreadable(file, `cannot be read (${codeOf(error)})`);
   }
   if (reading === undefined) throw unreadable(file, "was taken away while it was being read");
   return reading;
