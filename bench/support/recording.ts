@@ -28,13 +28,13 @@ export interface Wanted {
   readonly listOnly?: boolean;
 }
 
-export interface RecordedFile {
+interface RecordedFile {
   readonly id: string;
   readonly name: string;
   readonly sha256: string;
 }
 
-export interface RecordedTransfer {
+interface RecordedTransfer {
   readonly trackingId: string;
   readonly transferId: string;
   readonly files: readonly RecordedFile[];

@@ -1,8 +1,10 @@
 /** Downloads a transfer as one ZIP and unpacks it; what comes out is the same as by single files. */
 import { open, rm } from "node:fs/promises";
+import { giveBack } from "../base/blocks.ts";
 import { durableStep, faultOfDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import { WriteBehind } from "../base/write-behind.ts";
 import type { FetchContext } from "./fetch.ts";
 import type { Plan } from "./plan.ts";
 import { unpackZip } from "./unpack.ts";
@@ -70,9 +72,16 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
   });
   try {
     const { body } = await service.openZip(access, { maxBytes }, signal);
-    for await (const chunk of body) {
-      await file.appendFile(chunk);
-      onBytes(chunk.byteLength);
+    const writer = new WriteBehind(file);
+    try {
+      for await (const chunk of body) {
+        await writer.write(chunk, () => {
+          onBytes(chunk.byteLength);
+          giveBack(chunk);
+        });
+      }
+    } finally {
+      await writer.drain();
     }
   } catch (error) {
     throw faultOfDisk(error, plan.zip);

@@ -1,15 +1,14 @@
 /** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { durableStep, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { type ChecksumVerification, startVerification } from "../model/checksum.ts";
 import type { ServicePort, TransferAccess } from "../service/port.ts";
+import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
 
 /** So many times in a row a download may get no further than it was before the transfer has to wait. */
 const MOST_FRUITLESS_TRIES = 3;
-const HASH_CHUNK_BYTES = 1024 * 1024;
 
 export interface FetchContext {
   readonly service: ServicePort;
@@ -78,7 +77,7 @@ async function fetchOnce(
     throw faultOfDisk(error, path);
   });
   try {
-    const part = new Part(handle, file);
+    await using part = new Part(handle, file);
     await part.takeUp(signal);
     context.onFound(part.bytes);
     await receive(context, file, part, signal);
@@ -86,7 +85,7 @@ async function fetchOnce(
       const detail = `${JSON.stringify(file.originalName)}: ${part.bytes} bytes instead of ${file.bytes}`;
       throw new Fault("SIZE_MISMATCH", { detail });
     }
-    const digest = part.verification.finish(JSON.stringify(file.originalName));
+    const digest = await part.finish();
     durableStep("file fetched");
     return digest;
   } catch (error) {
@@ -136,9 +135,10 @@ async function receiveRest(
   const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
   if (download.etag !== undefined) tag.etag = download.etag;
   if (download.offset !== part.bytes) await part.startAgain();
-  for await (const chunk of download.body) {
-    await part.append(chunk);
-    onBytes(chunk.byteLength);
+  try {
+    for await (const chunk of download.body) await part.append(chunk, onBytes);
+  } finally {
+    await part.drain();
   }
 }
 
@@ -146,45 +146,4 @@ function isWorthAnotherTry(error: unknown): error is Fault {
   return (
     error instanceof Fault && ["CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED"].includes(error.code)
   );
-}
-
-/** What is on the disk of one file, with its hash so far. */
-class Part {
-  readonly #handle: FileHandle;
-  readonly #file: PlannedFile;
-  verification: ChecksumVerification;
-  bytes = 0;
-
-  constructor(handle: FileHandle, file: PlannedFile) {
-    this.#handle = handle;
-    this.#file = file;
-    this.verification = startVerification(file.checksums);
-  }
-
-  /** Hashes what an earlier run left; without a checksum nothing would prove that it still fits. */
-  async takeUp(signal: AbortSignal): Promise<void> {
-    const { size } = await this.#handle.stat();
-    if (size === 0) return;
-    if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
-    const chunk = Buffer.allocUnsafe(HASH_CHUNK_BYTES);
-    while (this.bytes < size) {
-      signal.throwIfAborted();
-      const { bytesRead } = await this.#handle.read(chunk, 0, chunk.length, this.bytes);
-      if (bytesRead === 0) return this.startAgain();
-      this.verification.update(chunk.subarray(0, bytesRead));
-      this.bytes += bytesRead;
-    }
-  }
-
-  async append(chunk: Uint8Array): Promise<void> {
-    await this.#handle.appendFile(chunk);
-    this.verification.update(chunk);
-    this.bytes += chunk.byteLength;
-  }
-
-  async startAgain(): Promise<void> {
-    await this.#handle.truncate(0);
-    this.verification = startVerification(this.#file.checksums);
-    this.bytes = 0;
-  }
 }

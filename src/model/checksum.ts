@@ -31,28 +31,49 @@ export interface ChecksumVerification {
 
 /** Hashes once per algorithm, however many checksums there are. Throws `ALGORITHM_UNKNOWN`. */
 export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
-  const hashes = new Map<string, Hash>([["sha256", createHash("sha256")]]);
-  const expected = checksums.map((checksum) => {
-    const algorithm = nodeAlgorithm(checksum.algorithm);
-    if (algorithm === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: checksum.algorithm });
-    if (!hashes.has(algorithm)) hashes.set(algorithm, createHash(algorithm));
-    return { checksum, algorithm };
-  });
+  const hashes = new Map<string, Hash>(
+    algorithmsFor(checksums).map((algorithm) => [algorithm, createHash(algorithm)]),
+  );
   return {
     update(chunk) {
       for (const hash of hashes.values()) hash.update(chunk);
     },
     finish(what) {
-      const digests = new Map([...hashes].map(([algorithm, hash]) => [algorithm, hash.digest()]));
-      for (const { checksum, algorithm } of expected) {
-        const digest = digests.get(algorithm);
-        if (digest === undefined || !matchesChecksum(digest, checksum.value)) {
-          throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${checksum.algorithm})` });
-        }
-      }
-      return digests.get("sha256")?.toString("hex") ?? "";
+      return compareDigests(
+        checksums,
+        new Map([...hashes].map(([algorithm, hash]) => [algorithm, hash.digest()])),
+        what,
+      );
     },
   };
+}
+
+/** What has to be computed to verify them, as Node names it, and SHA-256 in any case. Throws `ALGORITHM_UNKNOWN`. */
+export function algorithmsFor(checksums: readonly Checksum[]): string[] {
+  return [...new Set(["sha256", ...checksums.map(({ algorithm }) => demandAlgorithm(algorithm))])];
+}
+
+/** The SHA-256, in hexadecimal digits. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
+export function compareDigests(
+  checksums: readonly Checksum[],
+  digests: ReadonlyMap<string, Uint8Array>,
+  what: string,
+): string {
+  for (const checksum of checksums) {
+    const digest = digests.get(demandAlgorithm(checksum.algorithm));
+    if (digest === undefined || !matchesChecksum(digest, checksum.value)) {
+      throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${checksum.algorithm})` });
+    }
+  }
+  const sha256 = digests.get("sha256");
+  if (sha256 === undefined) throw new Error("no SHA-256 was computed");
+  return Buffer.from(sha256).toString("hex");
+}
+
+function demandAlgorithm(spelling: string): string {
+  const algorithm = nodeAlgorithm(spelling);
+  if (algorithm === undefined) throw new Fault("ALGORITHM_UNKNOWN", { detail: spelling });
+  return algorithm;
 }
 
 /** Whether a digest is the one written in a checksum, in hexadecimal digits of either case or in base64. */

@@ -1,13 +1,14 @@
 /** Reading the bodies of answers without trusting their size, encoding or form. */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import type { Dispatcher } from "undici";
+import { giveBack } from "../base/blocks.ts";
 import { Fault } from "../base/faults.ts";
+import type { Answer } from "./receiving.ts";
 
 const MOST_JSON_BYTES = 16 * 1024 * 1024;
 
 /** The document in a body, `undefined` where the body is empty. */
-export async function readJson(answer: Dispatcher.ResponseData, what: string): Promise<unknown> {
+export async function readJson(answer: Answer, what: string): Promise<unknown> {
   const text = await readText(answer, MOST_JSON_BYTES, what);
   if (text.trim() === "") return undefined;
   try {
@@ -22,11 +23,7 @@ export async function readJson(answer: Dispatcher.ResponseData, what: string): P
 }
 
 /** UTF-8 text that is no longer than that, neither packed nor unpacked. */
-export async function readText(
-  answer: Dispatcher.ResponseData,
-  mostBytes: number,
-  what: string,
-): Promise<string> {
+export async function readText(answer: Answer, mostBytes: number, what: string): Promise<string> {
   const raw = await readAtMost(answer.body, mostBytes);
   if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what });
   return (await unzip(raw, encodingOf(answer), mostBytes, what)).toString();
@@ -44,39 +41,18 @@ export async function readAtMost(
     if (bytes > mostBytes) return undefined;
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  const whole = Buffer.concat(chunks);
+  for (const chunk of chunks) giveBack(chunk);
+  return whole;
 }
 
-/**
- * A body to the last byte that came. While we hold bytes back, a service may long have sent all of them and close the
- * connection, which undici takes for a break and drops what nobody has read yet. Where as many bytes came as were
- * announced, that is the end of the body; where fewer came, the break is thrown after them.
- */
-export async function* toLastByte(
-  body: Dispatcher.ResponseData["body"],
-  announcedBytes: number | undefined,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  let bytes = 0;
-  const counted = (chunk: Uint8Array) => {
-    bytes += chunk.byteLength;
-    return chunk;
-  };
-  try {
-    for await (const chunk of body) yield counted(chunk);
-  } catch (error) {
-    const unread: Uint8Array | null = body.read();
-    if (unread !== null) yield counted(unread);
-    if (bytes !== announcedBytes) throw error;
-  }
-}
-
-export function headerOf(answer: Dispatcher.ResponseData, name: string): string | undefined {
+export function headerOf(answer: Answer, name: string): string | undefined {
   const value = answer.headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
 
 /** In small letters; `identity` where nothing is said. */
-export function encodingOf(answer: Dispatcher.ResponseData): string {
+export function encodingOf(answer: Answer): string {
   return headerOf(answer, "content-encoding")?.trim().toLowerCase() || "identity";
 }
 

@@ -1,6 +1,8 @@
 /** Where requests go and through what: pooled connections, certificates and the proxy. */
 import { getCACertificates } from "node:tls";
-import { type Dispatcher, EnvHttpProxyAgent } from "undici";
+import type { Dispatcher } from "undici";
+import { PLAIN_READS } from "./reading.ts";
+import { EnvHttpProxyAgent } from "./undici.ts";
 
 /** Proxies by the scheme of the service's address, and the hosts that need none; empty text for none. */
 interface ProxyRoutes {
@@ -24,9 +26,9 @@ export interface ConnectionOptions {
 
 /**
  * HTTP/1.1 only: one body per connection keeps downloads independent of each other, so that a stalled one never
- * holds up the rest. The environment is not consulted here: empty texts are given in its place.
+ * holds up the rest. The environment is not consulted here: empty texts are given in its place. `isPlain`: without TLS.
  */
-export function openConnections(options: ConnectionOptions): Dispatcher {
+export function openConnections(options: ConnectionOptions, isPlain: boolean): Dispatcher {
   const tls = {
     ...(options.ca === undefined ? {} : { ca: [...getCACertificates("default"), options.ca] }),
     ...(options.cert === undefined ? {} : { cert: options.cert }),
@@ -40,7 +42,7 @@ export function openConnections(options: ConnectionOptions): Dispatcher {
     connections: options.connections,
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
-    connect: { ...tls, timeout: options.timeoutMs },
+    connect: { ...tls, ...(isPlain ? PLAIN_READS : {}), timeout: options.timeoutMs },
     requestTls: { ...tls, timeout: options.timeoutMs },
     proxyTls: { ...(tls.ca === undefined ? {} : { ca: tls.ca }), timeout: options.timeoutMs },
   });

@@ -1,10 +1,9 @@
 /** Bodies of any size: files, ZIP, EML, the checksums CSV and language files, as streams. */
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
-import type { Dispatcher } from "undici";
 import { Fault } from "../base/faults.ts";
 import type { Bandwidth } from "./bandwidth.ts";
-import { encodingOf, headerOf, toLastByte, unknownEncoding } from "./bodies.ts";
+import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
 import { type Call, faultOf, type Http } from "./http.ts";
 import { guardPace } from "./pace.ts";
 import type {
@@ -15,6 +14,7 @@ import type {
   TransferAccess,
   ZipOptions,
 } from "./port.ts";
+import type { Answer, AnswerBody } from "./receiving.ts";
 
 /** How a list of file-ids is written in a query: the interface does not say. */
 export type IdListForm = "repeat" | "comma";
@@ -122,13 +122,12 @@ async function open(
   const offset = offsetOf(answer, resume?.offset ?? 0, call.what);
   const encoding = encodingOf(answer);
   if (!["identity", "gzip"].includes(encoding) || (encoding === "gzip" && offset > 0)) {
-    answer.body.destroy();
+    answer.body.cancel();
     throw unknownEncoding(encoding, call.what);
   }
   const sentBytes = numberOf(headerOf(answer, "content-length"));
-  const sent = toLastByte(answer.body, sentBytes);
   const announced = encoding === "gzip" ? undefined : sentBytes;
-  const source = encoding === "gzip" ? pipeline(sent, createGunzip(), () => {}) : sent;
+  const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
   return {
     offset,
     totalBytes: announced === undefined ? undefined : announced + offset,
@@ -140,7 +139,7 @@ async function open(
       { what: call.what, offset, maxBytes: options.maxBytes, bandwidth },
       signal,
     ),
-    cancel: () => void answer.body.on("error", () => {}).destroy(),
+    cancel: () => answer.body.cancel(),
   };
 }
 
@@ -152,11 +151,11 @@ function rangeHeaders(offset: number, etag: string | undefined): Record<string, 
 }
 
 /** 200 begins at the beginning, whatever was asked for; 206 must begin where we asked. */
-function offsetOf(answer: Dispatcher.ResponseData, asked: number, what: string): number {
+function offsetOf(answer: Answer, asked: number, what: string): number {
   if (answer.statusCode !== 206) return 0;
   const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
   if (asked > 0 && Number(start) === asked) return asked;
-  answer.body.on("error", () => {}).destroy();
+  answer.body.cancel();
   throw new Fault("RANGE_REFUSED", { detail: `${what}: another part came than the one from byte ${asked}` });
 }
 
@@ -172,7 +171,7 @@ interface Watched {
  * service is judged before its bytes are held back, so that nothing of our own making counts as its slowness.
  */
 async function* watch(
-  received: Dispatcher.ResponseData["body"],
+  received: AnswerBody,
   source: AsyncIterable<Uint8Array>,
   { what, offset, maxBytes, bandwidth }: Watched,
   signal: AbortSignal,
@@ -187,14 +186,15 @@ async function* watch(
       for (let rest = chunk; rest.byteLength > 0; ) {
         const granted = bandwidth?.take(rest.byteLength, signal) ?? rest.byteLength;
         const passing = typeof granted === "number" ? granted : await granted;
-        yield rest.subarray(0, passing);
+        // A block that goes as a whole stays one, for whoever gives it back.
+        yield passing === rest.byteLength ? rest : rest.subarray(0, passing);
         rest = rest.subarray(passing);
       }
     }
   } catch (error) {
     throw faultOf(error, what, signal);
   } finally {
-    received.on("error", () => {}).destroy();
+    received.cancel();
   }
 }
 

@@ -6,6 +6,7 @@ import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
 import { headerOf, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
+import { type Answer, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has all we need. */
 export const MINIMUM_MINOR_VERSION = 12;
@@ -48,16 +49,16 @@ export interface Http {
   /** The parsed body of a successful answer, `undefined` where it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** A successful answer whose body is still to be read. */
-  stream(call: Call, signal: AbortSignal): Promise<Dispatcher.ResponseData>;
+  stream(call: Call, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
 }
 
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
-  const connections = openConnections(options);
+  const connections = openConnections(options, options.baseUrl.protocol === "http:");
   const ask = async <Value>(
     call: Call,
     signal: AbortSignal,
-    finish: (answer: Dispatcher.ResponseData) => Value | Promise<Value>,
+    finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
     const patience = new AbortController();
     const timer = setTimeout(
@@ -102,23 +103,23 @@ async function send(
   call: Call,
   signal: AbortSignal,
   clock: Clock,
-): Promise<Dispatcher.ResponseData> {
+): Promise<Answer> {
   let target = targetOf(options.baseUrl, call);
   for (let redirects = 0; ; redirects++) {
-    const answer = await connections.request({
+    const request = {
       origin: target.origin,
       path: target.pathname + target.search,
       method: call.method ?? "GET",
       headers: headersOf(options, call),
       body: call.json === undefined ? null : JSON.stringify(call.json),
-      signal,
-    });
+    };
+    const answer = await receive(connections, request, signal);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
     const location = headerOf(answer, "location");
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
       throw await refusal(answer, options, call, clock);
     }
-    answer.body.on("error", () => {}).destroy();
+    answer.body.cancel();
     target = redirectTarget(target, location, options, call, redirects);
   }
 }
@@ -180,12 +181,7 @@ function encodePassword(password: Secret): string {
   return encodeURIComponent(text);
 }
 
-async function refusal(
-  answer: Dispatcher.ResponseData,
-  options: HttpOptions,
-  call: Call,
-  clock: Clock,
-): Promise<Fault> {
+async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: Clock): Promise<Fault> {
   const { token, password } = call;
   const secrets = [options.clientId, token, password, ...(call.secrets ?? [])].filter(
     (it) => it !== undefined,

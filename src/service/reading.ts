@@ -1,0 +1,31 @@
+/**
+ * How sockets are read that carry no TLS: what arrives fast goes straight into blocks, which are used again. Node's own
+ * way takes new memory for each 64 KiB.
+ */
+import type { OnReadOpts, Socket } from "node:net";
+import { BLOCK_BYTES, fillBlock, takeBlock } from "../base/blocks.ts";
+
+/** What a read begins with, and goes back to where little comes at once. */
+const SMALL_BYTES = 16 * 1024;
+/** One block waits in the socket: undici reads all that waits at once, and would have to copy several into one. */
+const HIGH_WATER_BYTES = BLOCK_BYTES;
+
+/** Node asks for it right after the callback of the same socket. */
+let next: Uint8Array | undefined;
+
+const onread: OnReadOpts = {
+  buffer() {
+    const buffer = next ?? Buffer.allocUnsafeSlow(SMALL_BYTES);
+    next = undefined;
+    return buffer;
+  },
+  callback(this: Socket, bytes: number, buffer: Uint8Array) {
+    fillBlock(buffer, bytes);
+    const goesOn = this.push(buffer.subarray(0, bytes));
+    next = bytes >= SMALL_BYTES ? takeBlock() : undefined;
+    return goesOn;
+  },
+};
+
+/** For whatever opens connections. */
+export const PLAIN_READS = { onread, highWaterMark: HIGH_WATER_BYTES };
