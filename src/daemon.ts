@@ -161,7 +161,7 @@ async function live(
   const handlers = createHandlers({ current, mailboxes, poll, collect, clock, desk });
   await queue.start(handlers);
   scope.use(
-    watchDropFolder(settings.state, (trackingId) => {
+    await watchDropFolder(settings.state, (trackingId) => {
       for (const [name, { undelivered }] of mailboxes) {
         const known = undelivered.get(trackingId);
         if (known === undefined) continue;

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { exists } from "../base/durable.ts";
 import { makeClientId } from "../config/client-id.ts";
-import { DEFAULT_PATH } from "../config/draft.ts";
+import { DEFAULT_PATH } from "../config/default-path.ts";
 import { readSecret } from "./api/session.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";

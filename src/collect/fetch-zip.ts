@@ -7,7 +7,6 @@ import { Fault } from "../base/faults.ts";
 import { WriteBehind } from "../base/write-behind.ts";
 import type { FetchContext } from "./fetch.ts";
 import type { Plan } from "./plan.ts";
-import { unpackZip } from "./unpack.ts";
 
 /** Room in a ZIP for headers and names, beyond its files. */
 const OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
@@ -57,6 +56,8 @@ async function fetchOnce(
     maxBytes: plan.totalBytes,
     deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
   };
+  // What reads ZIPs is loaded when there is one.
+  const { unpackZip } = await import("./unpack.ts");
   await unpackZip(plan.zip, wanted, plan.content, limits, signal);
   durableStep("ZIP unpacked");
   return digests;

@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Fault } from "../base/faults.ts";
+import { DEFAULT_PATH } from "./default-path.ts";
 import type { ConfigDocument } from "./document.ts";
 import { applyOverrides, type Environment, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
@@ -44,7 +45,6 @@ export interface Draft {
   resolvePath(path: KeyPath, text: string): string;
 }
 
-export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
 const LARGEST_FILE_BYTES = 1024 * 1024;
 
 /** The same distance from here in src and in dist. */

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { watch as watchFolder } from "chokidar";
 import { asFault, type Fault } from "../base/faults.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
@@ -51,6 +50,7 @@ export async function followSettings(
     if (digest !== undefined && digest !== known) await reload();
   };
   let timer: NodeJS.Timeout | undefined;
+  const { watch: watchFolder } = await import("chokidar");
   const watcher =
     file === undefined
       ? undefined

@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { readVersion } from "../base/version.ts";
-import { DEFAULT_PATH } from "../config/draft.ts";
+import { DEFAULT_PATH } from "../config/default-path.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Receipt } from "../model/receipt.ts";
 import type { DaemonFacts, Delivery } from "../model/status.ts";
