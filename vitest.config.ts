@@ -6,8 +6,8 @@ process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cac
 
 export default defineConfig({
   test: {
-    // Most tests wait for processes, disks and timers: two at a time use two cores, and more do not help.
-    maxWorkers: 2,
+    // Most tests wait for processes, disks and timers: three at a time keep two cores busy, and more do not help.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 30_000, interval: 20 } },

@@ -1,8 +1,8 @@
 /**
  * How fast Inlet is and how little it takes, beside other programs that fetch the same bytes from the same nginx. Prints
- * a table and writes the figures to a file, from which `npm run docs` puts them into README and docs. `--case NAME`
- * measures some of it, `--rounds N` more or less often, `--scale 0.05` makes it smaller for a quick look, and `--soak
- * SECONDS` shorter.
+ * a table for each case and keeps the figures in figures.json, from which `npm run docs` puts them into the pages.
+ * `--case NAME` measures some of it, `--rounds N` more or less often, `--soak SECONDS` makes the longest case shorter, and
+ * `--scale 0.05` all of them smaller, for a quick look: nothing is kept then.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,10 +16,12 @@ import { measureManyTransfers } from "./cases/many-transfers.ts";
 import { measurePolls } from "./cases/polls.ts";
 import { measureSlowLink } from "./cases/slow-link.ts";
 import { measureSoak } from "./cases/soak.ts";
+import { formatRows, readFigures, writeFigures } from "./figures.ts";
 import type { Bench } from "./support/bench.ts";
+import { describeMachine } from "./support/machine.ts";
 import { installProgram } from "./support/processes.ts";
-import { type Row, verdictOf } from "./support/rows.ts";
-import { findTools } from "./support/tools.ts";
+import type { Row } from "./support/rows.ts";
+import { findTools, readVersions } from "./support/tools.ts";
 
 const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   "large-file": measureLargeFile,
@@ -31,47 +33,50 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   fleet: measureFleet,
   soak: measureSoak,
 };
+const SOAK_SECONDS = 30 * 60;
 
 const { values } = parseArgs({
   options: {
     case: { type: "string", multiple: true, default: Object.keys(CASES) },
     rounds: { type: "string", default: "5" },
     scale: { type: "string", default: "1" },
-    soak: { type: "string", default: "1800" },
-    program: { type: "string" },
+    soak: { type: "string", default: String(SOAK_SECONDS) },
   },
 });
-process.exitCode = await main(values.case);
+process.exitCode = await main({
+  names: values.case,
+  rounds: Number(values.rounds),
+  scale: Number(values.scale),
+  soakSeconds: Number(values.soak),
+});
 
-async function main(names: readonly string[]): Promise<number> {
+async function main(wanted: {
+  readonly names: readonly string[];
+  readonly rounds: number;
+  readonly scale: number;
+  readonly soakSeconds: number;
+}): Promise<number> {
+  const { names, ...options } = wanted;
+  const problem = findProblem(wanted);
+  if (problem !== undefined) return complain(problem);
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
   try {
     const tools = await findTools();
-    const launcher = values.program ?? installProgram(join(folder, "program"));
+    const launcher = installProgram(join(folder, "program"));
+    const machine = { ...describeMachine(folder), tools: readVersions(tools) };
     for (const name of names) {
+      tell(`… ${name}`);
       const own = join(folder, name);
       mkdirSync(own);
-      const bench: Bench = {
-        launcher,
-        tools,
-        folder: own,
-        rounds: Number(values.rounds),
-        scale: Number(values.scale),
-        soakSeconds: Number(values.soak),
-        stop: stop.signal,
-        tell: (text) => void process.stderr.write(`${text}\n`),
-      };
-      bench.tell(`… ${name}`);
+      const bench = { launcher, tools, folder: own, ...options, stop: stop.signal, tell };
       const rows = (await CASES[name]?.(bench)) ?? [];
-      for (const row of rows) {
-        const { what, beside = "", unit, ours, theirs = 0, value, must, aim } = row;
-        process.stdout.write(
-          `${what.padEnd(38)} ${beside.padEnd(48)} ${ours.toFixed(2).padStart(7)} ${theirs.toFixed(2).padStart(7)} ${unit} = ${value.toFixed(2)} (${must ?? ""}, ${aim ?? ""}) ${verdictOf(row)}\n`,
-        );
-      }
       rmSync(own, { recursive: true, force: true });
+      process.stdout.write(`${formatRows(rows)}\n\n`);
+      const isWhole = options.scale === 1 && (name !== "soak" || options.soakSeconds >= SOAK_SECONDS);
+      const cases = { ...readFigures()?.cases, [name]: rows };
+      if (isWhole) writeFigures({ machine, rounds: options.rounds, cases });
     }
     return 0;
   } catch (error) {
@@ -80,4 +85,24 @@ async function main(names: readonly string[]): Promise<number> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function findProblem({ names, rounds, scale, soakSeconds }: Parameters<typeof main>[0]): string | undefined {
+  if (names.some((name) => !Object.hasOwn(CASES, name)))
+    return `--case is one of ${Object.keys(CASES).join(", ")}`;
+  if (!(Number.isInteger(rounds) && rounds > 0)) return "--rounds must be a number above 0";
+  if (!(scale > 0 && scale <= 1)) return "--scale must be a number above 0, and at most 1";
+  if (!(soakSeconds > 0)) return "--soak must be a number of seconds above 0";
+  return process.platform === "linux"
+    ? undefined
+    : "what processes take is read from /proc: this needs Linux";
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+function complain(message: string): number {
+  tell(`bench: ${message}.`);
+  return 2;
 }

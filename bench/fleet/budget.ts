@@ -1,6 +1,7 @@
 /** What a large fleet asks of Redis, of hosts and of the service: the measured figures, multiplied in the open. */
+
+import { formatTable, grouped } from "../support/markdown.ts";
 import type { Collected, Waiting } from "./collect.ts";
-import { formatTable, grouped } from "./markdown.ts";
 import type { Polled } from "./polls.ts";
 
 /** The fleet of the example. */

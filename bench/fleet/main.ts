@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { installProgram } from "../support/processes.ts";
 import { type CollectCase, measureCollect, measureWaiting } from "./collect.ts";
-import { describeMachine } from "./machine.ts";
+import { describeFleetMachine } from "./machine.ts";
 import { writePage } from "./page.ts";
 import { measurePolls, type PollCase } from "./polls.ts";
 import { type Figures, formatTables } from "./tables.ts";
@@ -85,7 +85,7 @@ async function main(scale: number, names: readonly string[]): Promise<number> {
   try {
     const launcher = installProgram(join(folder, "program"));
     const bench = { launcher, folder: join(folder, "case"), scale, stop: stop.signal };
-    let figures: Figures = { machine: await describeMachine(folder) };
+    let figures: Figures = { machine: await describeFleetMachine(folder) };
     for (const group of groups) figures = { ...figures, ...(await GROUPS[group](bench)) };
     return report(figures);
   } catch (error) {

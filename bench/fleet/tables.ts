@@ -1,12 +1,13 @@
 /** The figures as tables, for a terminal and for the page alike. */
+
+import { type Columns, fixed, formatTable, grouped } from "../support/markdown.ts";
 import { formatBudget } from "./budget.ts";
 import type { Collected, Waiting } from "./collect.ts";
-import type { Machine } from "./machine.ts";
-import { type Columns, fixed, formatTable, grouped } from "./markdown.ts";
+import type { FleetMachine } from "./machine.ts";
 import type { Polled } from "./polls.ts";
 
 export interface Figures {
-  readonly machine: Machine;
+  readonly machine: FleetMachine;
   readonly waiting?: Waiting;
   readonly collect?: readonly Collected[];
   readonly slow?: readonly Collected[];
@@ -45,7 +46,7 @@ export function formatTables(figures: Figures): Record<string, string> {
   };
 }
 
-function formatMachine(machine: Machine): string {
+function formatMachine(machine: FleetMachine): string {
   const facts: readonly (readonly [string, string])[] = [
     ["processor", `${machine.processor}, ${machine.cores} cores`],
     ["memory", `${machine.memoryGib.toFixed(1)} GiB`],

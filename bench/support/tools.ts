@@ -1,4 +1,5 @@
 /** The programs that Inlet is measured beside, and what measures them: as the machine has them, else from Debian. */
+import { spawnSync } from "node:child_process";
 import { installProgram } from "../../test/support/debian.ts";
 
 export interface Tools {
@@ -30,4 +31,19 @@ export async function findTools(): Promise<Tools> {
     found[name as keyof Tools] = await installProgram(name, packageName);
   }
   return found as Tools;
+}
+
+/** As they say it themselves. */
+export function readVersions({ nginx, curl, aria2c, rclone, openssl }: Tools): Record<string, string> {
+  const first = (program: string, ...args: readonly string[]) => {
+    const { stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+    return /\d+(\.\d+)+\w*/.exec(`${stdout}${stderr}`)?.[0] ?? "unknown";
+  };
+  return {
+    nginx: first(nginx, "-v"),
+    curl: first(curl, "--version"),
+    aria2: first(aria2c, "--version"),
+    rclone: first(rclone, "--version"),
+    OpenSSL: first(openssl, "version"),
+  };
 }

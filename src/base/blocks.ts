@@ -8,7 +8,7 @@
 
 /** Large enough that what is done per block does not count, small enough for the processor's cache. */
 export const BLOCK_BYTES = 256 * 1024;
-const MOST_FREE = 32;
+const MOST_FREE = 128;
 
 interface Lease {
   filledBytes: number;

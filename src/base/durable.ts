@@ -133,12 +133,15 @@ export async function setFolderMode(path: string, mode: number): Promise<void> {
   });
 }
 
-/** Also its mode, which may well forbid us to write it afterwards. */
+/** Has a file on the disk that is complete: also its mode, which may well forbid us to write it afterwards. */
+export async function finishFile(handle: FileHandle, mode: number): Promise<void> {
+  await handle.chmod(mode);
+  await handle.sync();
+}
+
+/** The same for one that nobody has open. */
 export async function syncFile(path: string, mode: number): Promise<void> {
-  await withHandle(path, "r+", async (handle) => {
-    await handle.chmod(mode);
-    await handle.sync();
-  });
+  await withHandle(path, "r+", (handle) => finishFile(handle, mode));
 }
 
 export async function syncFolder(path: string): Promise<void> {

@@ -10,3 +10,28 @@ export async function runInParallel<Thing>(
   };
   await Promise.all(Array.from({ length: Math.min(atOnce, things.length) }, take));
 }
+
+/**
+ * The same, but the first failure ends it: nothing more is begun, what runs is told to stop, and when all of it has
+ * ended, that failure is thrown.
+ */
+export async function runUntilFailure<Thing>(
+  atOnce: number,
+  things: readonly Thing[],
+  work: (thing: Thing, signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const failed = new AbortController();
+  const either = AbortSignal.any([signal, failed.signal]);
+  let failure: { readonly error: unknown } | undefined;
+  await runInParallel(atOnce, things, async (thing) => {
+    if (failure !== undefined) return;
+    try {
+      await work(thing, either);
+    } catch (error) {
+      failure ??= { error };
+      failed.abort();
+    }
+  });
+  if (failure !== undefined) throw failure.error;
+}

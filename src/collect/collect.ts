@@ -119,7 +119,7 @@ async function collect(
   const limits = record.receipt.released ? UNLIMITED : tools.limits;
   const plan = planTransfer(transfer, mailbox, limits, tools.handoff, tools.inbox, stage.folder);
   const digests = await fetchContent(tools, source, record, transfer, plan, signal);
-  const message = await fetchMessage(source.service, transfer.access, plan, signal);
+  const message = await fetchMessage(source.service, transfer.access, plan, tools.handoff.fileMode, signal);
   await finishContent(tools, record, plan, { digests, message, subject: transfer.subject });
   if (!record.receipt.released) demandVerification(plan, mailbox.verify);
   signal.throwIfAborted();
@@ -148,6 +148,7 @@ async function fetchContent(
     service,
     access,
     parallel: tools.limits.filesPerTransfer,
+    fileMode: tools.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
     onBytes(bytes) {
       reservation.use(bytes);

@@ -1,29 +1,27 @@
 /** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   durableStep,
   exists,
   faultOfDisk,
+  finishFile,
   makeSharedFolderDurably,
   renameDurably,
   setFolderMode,
-  syncFile,
   syncFolder,
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { runInParallel } from "../base/parallel.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
 import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
 import type { Record } from "./record.ts";
 import type { CollectTools, StagedSource } from "./tools.ts";
 
-const SYNCS_AT_ONCE = 8;
 /** `KEY/FENCE-MEMBER/content`. */
 const LEVELS_STAGED = 3;
 
-/** Adds manifest, sums and marker, sets modes, and has all of it on the disk. */
+/** Adds manifest, sums and marker, and has them on the disk, and the folder with its mode: each file was before. */
 export async function finishContent(
   { handoff }: CollectTools,
   record: Record,
@@ -31,17 +29,26 @@ export async function finishContent(
   received: Received,
 ): Promise<void> {
   try {
-    await writeFile(join(plan.content, MANIFEST), formatManifest(record.receipt, plan, received));
-    await writeFile(join(plan.content, SUMS), formatSums(plan, received));
-    if (handoff.marker !== undefined) await writeFile(join(plan.content, handoff.marker), "");
-    await runInParallel(SYNCS_AT_ONCE, await readdir(plan.content), (name) =>
-      syncFile(join(plan.content, name), handoff.fileMode),
-    );
+    const add = (name: string, text: string) =>
+      writeFinished(join(plan.content, name), text, handoff.fileMode);
+    await add(MANIFEST, formatManifest(record.receipt, plan, received));
+    await add(SUMS, formatSums(plan, received));
+    if (handoff.marker !== undefined) await add(handoff.marker, "");
     await setFolderMode(plan.content, handoff.folderMode);
     await syncFolders(plan.content);
     durableStep("content synced");
   } catch (error) {
     throw faultOfDisk(error, plan.content);
+  }
+}
+
+async function writeFinished(path: string, text: string, mode: number): Promise<void> {
+  const handle = await open(path, "w", 0o600);
+  try {
+    await handle.writeFile(text);
+    await finishFile(handle, mode);
+  } finally {
+    await handle.close();
   }
 }
 

@@ -54,6 +54,7 @@ async function fetchOnce(
   const limits = {
     maxEntries: plan.files.length,
     maxBytes: plan.totalBytes,
+    fileMode: context.fileMode,
     deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
   };
   // What reads ZIPs is loaded when there is one.

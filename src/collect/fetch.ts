@@ -1,8 +1,9 @@
 /** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { durableStep, faultOfDisk } from "../base/durable.ts";
+import { durableStep, faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { runUntilFailure } from "../base/parallel.ts";
 import type { ServicePort, TransferAccess } from "../service/port.ts";
 import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
@@ -15,6 +16,8 @@ export interface FetchContext {
   readonly access: TransferAccess;
   /** How many files at once. */
   readonly parallel: number;
+  /** Which a file has once it is complete. */
+  readonly fileMode: number;
   /** Hears of every byte that is new on the disk. */
   onBytes(bytes: number): void;
   /** Hears of those that an earlier run left there. */
@@ -28,25 +31,10 @@ export async function fetchFiles(
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
   const digests = new Map<string, string>();
-  const failed = new AbortController();
-  const either = AbortSignal.any([signal, failed.signal]);
-  const waiting = [...plan.files];
-  const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      digests.set(file.id, await fetchFile(context, file, join(plan.content, file.name), either));
-    }
+  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
+    digests.set(file.id, await fetchFile(context, file, join(plan.content, file.name), either));
   };
-  const workers = Array.from({ length: Math.min(context.parallel, plan.files.length) }, () =>
-    work().catch((error: unknown) => {
-      failed.abort();
-      throw error;
-    }),
-  );
-  const ends = await Promise.allSettled(workers);
-  const errors = ends.filter((end) => end.status === "rejected").map((end) => end.reason as unknown);
-  // The first real failure stops the others; theirs says only that they were stopped.
-  const cause = errors.find((error) => !(error instanceof Fault && error.code === "STOPPED")) ?? errors[0];
-  if (cause !== undefined) throw cause;
+  await runUntilFailure(context.parallel, plan.files, fetchOne, signal);
   return digests;
 }
 
@@ -87,6 +75,7 @@ async function fetchOnce(
     }
     const digest = await part.finish();
     durableStep("file fetched");
+    await finishFile(handle, context.fileMode);
     return digest;
   } catch (error) {
     throw faultOfDisk(error, path);

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk } from "../base/durable.ts";
+import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { MESSAGE, type Plan } from "./plan.ts";
@@ -17,6 +17,7 @@ export async function fetchMessage(
   service: ServicePort,
   access: TransferAccess,
   plan: Plan,
+  fileMode: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const download = await openMessage(service, access, plan.totalBytes * 1.5 + SPARE_BYTES, signal);
@@ -31,6 +32,7 @@ export async function fetchMessage(
         hash.update(chunk);
         await file.appendFile(chunk);
       }
+      await finishFile(file, fileMode);
     } finally {
       await file.close();
     }

@@ -2,8 +2,8 @@
 import type { FileHandle } from "node:fs/promises";
 import { RandomAccessReader } from "yauzl";
 
-/** Enough for the directory of some hundred entries. */
-const WINDOW_BYTES = 64 * 1024;
+/** Enough for the directory of a thousand entries, or for some small ones themselves. */
+const WINDOW_BYTES = 256 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
 const END_SIGNATURE = Buffer.from("PK\x05\x06");
@@ -53,6 +53,11 @@ export class ZipReader extends RandomAccessReader {
       at += bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
+  }
+
+  /** The caller's to look at. */
+  bytesAt(position: number, length: number): Promise<Buffer> {
+    return this.#slice(position, length);
   }
 
   /**

@@ -2,10 +2,11 @@
 import { type FileHandle, lstat, open, rm, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { crc32, createInflateRaw } from "node:zlib";
+import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
-import { faultOfDisk } from "../base/durable.ts";
+import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { runUntilFailure } from "../base/parallel.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
   DEFLATED,
@@ -20,6 +21,10 @@ import {
 import { ZipReader } from "./unpack-reader.ts";
 
 const INFLATED_CHUNK_BYTES = 64 * 1024;
+/** Disks have many files written at once for little more than one. */
+const ENTRIES_AT_ONCE = 8;
+/** An entry is read and inflated at one go where neither takes more than that: to set up a stream takes longer. */
+const SMALL_ENTRY_BYTES = 256 * 1024;
 /** Timers that are set for longer end at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -27,11 +32,13 @@ export interface UnpackLimits extends DirectoryLimits {
   /** Of all wanted files together. */
   readonly maxBytes: number;
   readonly deadlineMs: number;
+  /** Which a file has once it is complete. */
+  readonly fileMode: number;
 }
 
 /**
  * All or nothing: whatever fails, the files that this call made are removed. What an earlier try left under a target's
- * name is replaced. Nothing is synced to the disk. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`, `CHECKSUM_MISMATCH`,
+ * name is replaced. What it returns of is on the disk, but for the folder itself. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`, `CHECKSUM_MISMATCH`,
  * `ALGORITHM_UNKNOWN`, `LIMIT_EXCEEDED`, `TARGET_EXISTS`, `DISK_FULL`, `DISK_REFUSED` or `STOPPED`.
  */
 export async function unpackZip(
@@ -57,17 +64,19 @@ export async function unpackZip(
       const archive = await openArchive(reader);
       const matched = await matchDirectory(archive, wanted, limits, end.signal);
       for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
-      for (const match of matched) {
-        end.signal.throwIfAborted();
+      const unpackOne = async (match: MatchedEntry, signal: AbortSignal) => {
+        signal.throwIfAborted();
         const path = join(folder, match.wanted.target);
         const file = await open(path, "wx", 0o600);
         made.push(path);
         try {
-          await readEntry(reader, archive, match, (chunk) => file.writeFile(chunk), end.signal);
+          await readEntry(reader, archive, match, (chunk) => file.writeFile(chunk), signal);
+          await finishFile(file, limits.fileMode);
         } finally {
           await file.close();
         }
-      }
+      };
+      await runUntilFailure(ENTRIES_AT_ONCE, matched, unpackOne, end.signal);
     } finally {
       await zip.close();
     }
@@ -134,9 +143,7 @@ async function readEntry(
   const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });
   let bytes = 0;
   let crc = 0;
-  const stored = reader.stream(fileDataStart, fileDataStart + entry.compressedSize);
-  const content = isDeflated(entry) ? inflate(stored, entry.compressedSize, signal) : stored;
-  for await (const chunk of content) {
+  for await (const chunk of contentOf(reader, fileDataStart, entry, wanted, signal)) {
     signal.throwIfAborted();
     bytes += chunk.length;
     if (bytes > wanted.bytes) throw wrongSize(wanted.originalName, "more", wanted.bytes);
@@ -149,6 +156,40 @@ async function readEntry(
   // Not inside the optional call, which would skip it where nobody asks for the digest.
   const sha256 = verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
   wanted.onDigest?.(sha256);
+}
+
+/** May give more than was announced, but not much. */
+async function* contentOf(
+  reader: ZipReader,
+  from: number,
+  entry: Entry,
+  wanted: WantedEntry,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const { compressedSize } = entry;
+  const isSmall = Math.max(compressedSize, wanted.bytes) <= SMALL_ENTRY_BYTES;
+  if (!isSmall) {
+    const stored = reader.stream(from, from + compressedSize);
+    yield* isDeflated(entry) ? inflate(stored, compressedSize, signal) : stored;
+    return;
+  }
+  const stored = await reader.bytesAt(from, compressedSize);
+  yield isDeflated(entry) ? inflateSmall(stored, wanted) : stored;
+}
+
+function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
+  try {
+    // It cannot be less than 1.
+    const { buffer, engine } = inflateRawSync(deflated, {
+      maxOutputLength: bytes + 1,
+      info: true,
+    }) as unknown as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+    if (engine.bytesWritten !== deflated.length) throw wrong("an entry is longer than what it holds");
+    return buffer;
+  } catch (error) {
+    if (error instanceof RangeError) throw wrongSize(originalName, "more", bytes);
+    throw error;
+  }
 }
 
 /** Some programs say so of an empty file that has no bytes at all. */

@@ -5,8 +5,9 @@
 import type { OnReadOpts, Socket } from "node:net";
 import { BLOCK_BYTES, fillBlock, takeBlock } from "../base/blocks.ts";
 
-/** What a read begins with, and goes back to where little comes at once. */
+/** What a read begins with, and goes back to where little comes at once; and what it goes on with where that was full. */
 const SMALL_BYTES = 16 * 1024;
+const MEDIUM_BYTES = 64 * 1024;
 /** One block waits in the socket: undici reads all that waits at once, and would have to copy several into one. */
 const HIGH_WATER_BYTES = BLOCK_BYTES;
 
@@ -22,10 +23,16 @@ const onread: OnReadOpts = {
   callback(this: Socket, bytes: number, buffer: Uint8Array) {
     fillBlock(buffer, bytes);
     const goesOn = this.push(buffer.subarray(0, bytes));
-    next = bytes >= SMALL_BYTES ? takeBlock() : undefined;
+    next = afterReading(bytes);
     return goesOn;
   },
 };
+
+/** Blocks are for what is large: of a small answer, two reads may have to be put together, and a block would be lost. */
+function afterReading(bytes: number): Uint8Array | undefined {
+  if (bytes >= MEDIUM_BYTES) return takeBlock();
+  return bytes >= SMALL_BYTES ? Buffer.allocUnsafeSlow(MEDIUM_BYTES) : undefined;
+}
 
 /** For whatever opens connections. */
 export const PLAIN_READS = { onread, highWaterMark: HIGH_WATER_BYTES };

@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { BLOCK_BYTES, fillBlock, passOn, takeBlock } from "../base/blocks.ts";
+import { BLOCK_BYTES, fillBlock, giveBack, passOn, takeBlock } from "../base/blocks.ts";
 
 /** So much of a body may wait for its reader before the service has to. */
 const MOST_WAITING_BYTES = 1024 * 1024;
@@ -154,6 +154,8 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
       at += part.byteLength;
       if (this.#blockBytes === BLOCK_BYTES) this.#passBlock();
     }
+    // It was copied: whatever it is a part of is free.
+    giveBack(passOn(chunk));
     if (this.#blockBytes > 0) this.#passing ??= setImmediate(() => this.#passBlock());
   }
 

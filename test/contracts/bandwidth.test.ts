@@ -68,7 +68,14 @@ describe("a limit", () => {
       pairs.map(async ({ service, access }, at) => {
         const plan = await planFor(service, access);
         const received = { bytes: 0 };
-        const context = { service, access, parallel: 4, onFound() {}, onBytes: count(received) };
+        const context = {
+          service,
+          access,
+          parallel: 4,
+          fileMode: 0o600,
+          onFound() {},
+          onBytes: count(received),
+        };
         const digests = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);
         expect(digests.size).toBe(files.length);
         expect(received.bytes).toBeGreaterThanOrEqual(plan.totalBytes);

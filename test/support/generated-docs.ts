@@ -1,6 +1,8 @@
-/** The pages of docs/ that are made from the code: `npm run docs` writes them, a test compares them. */
-import { writeFileSync } from "node:fs";
+/** The pages that are made from the code or hold figures: `npm run docs` writes them, a test compares them. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { type Figures, formatFigures, formatSummary, readFigures } from "../../bench/figures.ts";
+import { fillPlaces } from "../../bench/support/places.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
 import { variableFor } from "../../src/config/environment.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
@@ -14,7 +16,19 @@ export function generateDocs(): Record<string, string> {
     "docs/faults.md": faultsPage(),
     "docs/configuration.md": configurationPage(),
     "config/inlet.schema.json": editorSchema(),
+    ...withFigures("docs/performance.md", formatFigures),
+    ...withFigures("README.md", formatSummary),
   };
+}
+
+/** The page with the figures that were measured last. */
+function withFigures(
+  path: string,
+  format: (figures: Figures) => Record<string, string>,
+): Record<string, string> {
+  const figures = readFigures();
+  const page = readFileSync(resolve(ROOT, path), "utf8");
+  return { [path]: figures === undefined ? page : fillPlaces(page, format(figures), path) };
 }
 
 function faultsPage(): string {

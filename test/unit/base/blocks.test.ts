@@ -3,7 +3,7 @@ import { BLOCK_BYTES, fillBlock, giveBack, passOn, takeBlock } from "../../../sr
 
 /** Takes all that is free, so that the next block is either one that was given back since, or new. */
 function takeAllFree(): Set<ArrayBufferLike> {
-  return new Set(Array.from({ length: 40 }, () => takeBlock().buffer));
+  return new Set(Array.from({ length: 140 }, () => takeBlock().buffer));
 }
 
 function filled(bytes: number): Uint8Array {

@@ -233,7 +233,7 @@ test("an archive that was cut anywhere is refused", { timeout: NEVER_HUNG_MS }, 
 
 test("checksums are verified also where nobody asks for the digest", async () => {
   await writeFile(unpacking.zipPath, writeZip([A, OTHER_B]));
-  const limits = { maxEntries: 2, maxBytes: 10, deadlineMs: NEVER_HUNG_MS };
+  const limits = { maxEntries: 2, maxBytes: 10, deadlineMs: NEVER_HUNG_MS, fileMode: 0o600 };
   const unpacked = unpackZip(unpacking.zipPath, AB, unpacking.folder, limits, new AbortController().signal);
   await expect(unpacked).rejects.toMatchObject({ code: "CHECKSUM_MISMATCH" });
 });

@@ -7,7 +7,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { type UnpackLimits, unpackZip } from "../../../src/collect/unpack.ts";
 import type { WantedEntry } from "../../../src/collect/unpack-directory.ts";
 
-const PLENTY: UnpackLimits = { maxEntries: 1_000, maxBytes: 2 ** 40, deadlineMs: 30_000 };
+const PLENTY: UnpackLimits = { maxEntries: 1_000, maxBytes: 2 ** 40, deadlineMs: 30_000, fileMode: 0o600 };
 
 export class Unpacking {
   readonly root: string;

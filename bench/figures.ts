@@ -1,0 +1,87 @@
+/** What was measured, as a file that stays, and as tables for a terminal and for pages alike. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Machine } from "./support/machine.ts";
+import { formatTable } from "./support/markdown.ts";
+import { type Row, verdictOf } from "./support/rows.ts";
+
+const FILE = resolve(import.meta.dirname, "figures.json");
+
+export interface Figures {
+  readonly machine: Machine & { readonly tools: Readonly<Record<string, string>> };
+  readonly rounds: number;
+  /** By the name of the case. */
+  readonly cases: Readonly<Record<string, readonly Row[]>>;
+}
+
+/** `undefined` where nothing was measured yet. */
+export function readFigures(): Figures | undefined {
+  try {
+    return JSON.parse(readFileSync(FILE, "utf8")) as Figures;
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeFigures(figures: Figures): void {
+  writeFileSync(FILE, `${JSON.stringify(figures, roundedNumbers, 2)}\n`);
+}
+
+/** More digits than a measurement is worth are noise. */
+function roundedNumbers(_key: string, value: unknown): unknown {
+  return typeof value === "number" ? Number(value.toPrecision(4)) : value;
+}
+
+/** By the name of their place in a page. */
+export function formatFigures({ machine, rounds, cases }: Figures): Record<string, string> {
+  const facts: readonly (readonly [string, string])[] = [
+    ["processor", `${machine.processor}, ${machine.cores} cores`],
+    ["memory", `${machine.memoryGib.toFixed(1)} GiB`],
+    ["a small file made and on the disk", `${machine.fsyncMs.toFixed(2)} ms`],
+    ["a small file removed", `${machine.removeMs.toFixed(2)} ms`],
+    ["Node", machine.node],
+    ...Object.entries(machine.tools),
+    ["rounds of each comparison", String(rounds)],
+  ];
+  const tables = Object.entries(cases).map(([name, rows]) => [name, formatRows(rows)]);
+  return {
+    machine: formatTable(facts, { what: ([what]) => what, here: ([, here]) => here }),
+    ...Object.fromEntries(tables),
+  };
+}
+
+/** What a first look wants to know. */
+export function formatSummary({ cases }: Figures): Record<string, string> {
+  const rows = Object.values(cases)
+    .flat()
+    .filter(({ unit, beside }) => unit === "s" && beside !== undefined && !beside.startsWith("with"));
+  return {
+    summary: formatTable(rows, {
+      what: ({ what }) => what,
+      "compared with": ({ beside = "" }) => beside,
+      "Inlet takes": ({ value }) => `${value.toFixed(2)} × the time`,
+    }),
+  };
+}
+
+export function formatRows(rows: readonly Row[]): string {
+  return formatTable(rows, {
+    what: ({ what }) => what,
+    "compared with": ({ beside = "" }) => beside,
+    Inlet: ({ ours, unit }) => `${rounded(ours)} ${unit}`,
+    other: ({ theirs, unit }) => (theirs === undefined ? "" : `${rounded(theirs)} ${unit}`),
+    ratio: ({ value, theirs }) => (theirs === undefined ? "" : `${value.toFixed(2)} ×`),
+    must: ({ must, theirs }) => limit(must, theirs),
+    aim: ({ aim, theirs }) => limit(aim, theirs),
+    verdict: verdictOf,
+  });
+}
+
+function limit(value: number | undefined, theirs: number | undefined): string {
+  if (value === undefined) return "";
+  return theirs === undefined || value > 10 ? String(value) : `${value} ×`;
+}
+
+function rounded(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
