@@ -70,16 +70,21 @@ export function formatRows(rows: readonly Row[]): string {
     "compared with": ({ beside = "" }) => beside,
     Inlet: ({ ours, unit }) => `${rounded(ours)} ${unit}`,
     other: ({ theirs, unit }) => (theirs === undefined ? "" : `${rounded(theirs)} ${unit}`),
-    ratio: ({ value, theirs }) => (theirs === undefined ? "" : `${value.toFixed(2)} ×`),
-    must: ({ must, theirs }) => limit(must, theirs),
-    aim: ({ aim, theirs }) => limit(aim, theirs),
+    ratio: (row) => (isRatio(row) ? `${row.value.toFixed(2)} ×` : ""),
+    must: (row) => limit(row, row.must),
+    aim: (row) => limit(row, row.aim),
     verdict: verdictOf,
   });
 }
 
-function limit(value: number | undefined, theirs: number | undefined): string {
+/** Other figures stand for themselves, whatever stands beside them. */
+function isRatio({ value, ours }: Row): boolean {
+  return value !== ours;
+}
+
+function limit(row: Row, value: number | undefined): string {
   if (value === undefined) return "";
-  return theirs === undefined || value > 10 ? String(value) : `${value} ×`;
+  return isRatio(row) ? `${value} ×` : String(value);
 }
 
 function rounded(value: number): string {
