@@ -1,10 +1,7 @@
 /** The daemon itself: how soon it is ready, and what it takes while nothing happens. */
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Bench, inFolder, writeConfig } from "../support/bench.ts";
+import { type Bench, inFolder, serveRecording, writeConfig } from "../support/bench.ts";
 import { startLive } from "../support/live.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService } from "../support/recording.ts";
 import { alone, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
@@ -14,8 +11,8 @@ const IDLE_SECONDS = 120;
 const SETTLE_SECONDS = 10;
 
 export async function measureDaemon(bench: Bench): Promise<Row[]> {
-  const { site } = await recordService(bench.folder, { transfers: 0, files: 0, bytes: 0 });
-  await using nginx = await startNginx(bench.tools.nginx, { site, folder: join(bench.folder, "nginx") });
+  await using served = await serveRecording(bench, { transfers: 0, files: 0, bytes: 0 });
+  const { nginx } = served;
   const starts: number[] = [];
   for (let round = 0; round < 2 * bench.rounds; round++) {
     starts.push(await inFolder(bench, (folder) => timeStart(bench, folder, nginx.url)));

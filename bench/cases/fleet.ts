@@ -1,10 +1,9 @@
 /** More processes on one Redis: what they add, on this machine. */
 import { join } from "node:path";
-import { type Bench, inFolder, writeConfig } from "../support/bench.ts";
+import { type Bench, inFolder, serveRecording, writeConfig } from "../support/bench.ts";
 import { findDelivered } from "../support/deliveries.ts";
 import { startLive } from "../support/live.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService, type Wanted } from "../support/recording.ts";
+import type { Wanted } from "../support/recording.ts";
 import { startRedis } from "../support/redis.ts";
 import type { Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
@@ -13,8 +12,8 @@ const FLEETS = [1, 2, 4];
 
 export async function measureFleet(bench: Bench): Promise<Row[]> {
   const content = { transfers: Math.max(20, Math.round(1_000 * bench.scale)), files: 3, bytes: 10 * 1024 };
-  const { site } = await recordService(bench.folder, content);
-  await using nginx = await startNginx(bench.tools.nginx, { site, folder: join(bench.folder, "nginx") });
+  await using served = await serveRecording(bench, content);
+  const { nginx } = served;
   const seconds = new Map(FLEETS.map((workers) => [workers, [] as number[]]));
   for (let round = 0; round < bench.rounds; round++) {
     for (const workers of FLEETS) {

@@ -2,9 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runInlet, runOthers } from "../support/bench.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService } from "../support/recording.ts";
+import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
 
@@ -14,11 +12,11 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
   const bytes = Math.round(2 * GIB * bench.scale);
   const content = { transfers: 1, files: 1, bytes };
-  const { site, transfers } = await recordService(bench.folder, content);
+  await using served = await serveRecording(bench, content);
+  const { site, transfers, nginx } = served;
   const [transfer] = transfers;
   const [file] = transfer?.files ?? [];
   if (transfer === undefined || file === undefined) throw new Error("there is no file to measure");
-  await using nginx = await startNginx(tools.nginx, { site, folder: join(bench.folder, "nginx") });
   const source = `${nginx.url}/api/transfers/${transfer.transferId}/files/${file.id}`;
 
   const curl = { program: tools.curl, args: ["-sS", "--fail", "-o", "large", source] };
@@ -42,8 +40,7 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
       curl: () => others(curl),
       curlThenDigest: () => others(curl, { program: tools.openssl, args: ["dgst", "-sha256", "large"] }),
     },
-    bench.rounds,
-    (name, { seconds }) => bench.tell(`  ${seconds.toFixed(2).padStart(7)} s  ${name}`),
+    bench,
   );
   proveSum(tools.sha256sum, join(site, "transfers", transfer.transferId, "content", file.id), file.sha256);
 

@@ -1,9 +1,7 @@
 /** Many small files in one transfer: one by one, and as one ZIP. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runInlet, runOthers } from "../support/bench.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService } from "../support/recording.ts";
+import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
 
@@ -13,10 +11,10 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
   const files = Math.max(20, Math.round(2_000 * bench.scale));
   const content = { transfers: 1, files, bytes: 16 * 1024, zip: true };
-  const { site, transfers } = await recordService(bench.folder, content);
+  await using served = await serveRecording(bench, content);
+  const { transfers, nginx } = served;
   const [transfer] = transfers;
   if (transfer === undefined) throw new Error("there is no transfer to measure");
-  await using nginx = await startNginx(tools.nginx, { site, folder: join(bench.folder, "nginx") });
   const at = `${nginx.url}/api/transfers/${transfer.transferId}/files`;
   const check = (folder: string) => {
     const found = readdirSync(join(folder, "out")).length;
@@ -45,8 +43,7 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
           return { program: tools.aria2c, args: ["-q", "-j", `${AT_ONCE}`, "-d", "out", "-i", "list"] };
         }),
     },
-    bench.rounds,
-    (name, { seconds }) => bench.tell(`  ${seconds.toFixed(2).padStart(7)} s  ${name}`),
+    bench,
   );
 
   const what = `${files.toLocaleString("en")} files of 16 KiB in one transfer`;

@@ -1,17 +1,15 @@
 /** Many small transfers, each with its receipts, its manifest and its delivery, beside their bare files. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runInlet, runOthers } from "../support/bench.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService } from "../support/recording.ts";
+import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { compare } from "../support/timing.ts";
 
 export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
   const content = { transfers: Math.max(20, Math.round(1_000 * bench.scale)), files: 3, bytes: 10 * 1024 };
-  const { site, transfers } = await recordService(bench.folder, content);
-  await using nginx = await startNginx(tools.nginx, { site, folder: join(bench.folder, "nginx") });
+  await using served = await serveRecording(bench, content);
+  const { transfers, nginx } = served;
   const urls = transfers.flatMap(({ transferId, files }) =>
     files.map(({ id }) => ({ id, url: `${nginx.url}/api/transfers/${transferId}/files/${id}` })),
   );
@@ -34,8 +32,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
           check,
         ),
     },
-    bench.rounds,
-    (name, { seconds }) => bench.tell(`  ${seconds.toFixed(2).padStart(7)} s  ${name}`),
+    bench,
   );
   const what = `${content.transfers.toLocaleString("en")} transfers of 3 files of 10 KiB`;
   const beside = `the same ${urls.length.toLocaleString("en")} files with \`curl --parallel\``;

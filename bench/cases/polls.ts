@@ -1,11 +1,11 @@
 /** A poll that finds nothing new: of many transfers that are known, with and without a long history beside them. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runOthers, writeConfig } from "../support/bench.ts";
+import { type Bench, runOthers, serveRecording, writeConfig } from "../support/bench.ts";
 import { type LiveDaemon, startLive } from "../support/live.ts";
-import { type RunningNginx, startNginx } from "../support/nginx.ts";
+import type { RunningNginx } from "../support/nginx.ts";
 import { inventDelivered, writeReceipts } from "../support/past.ts";
-import { MAILBOX, type RecordedService, recordService } from "../support/recording.ts";
+import { MAILBOX, type RecordedService } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
@@ -23,9 +23,8 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
   const active = Math.max(200, Math.round(10_000 * bench.scale));
   const past = Math.round(200_000 * bench.scale);
   const content = { transfers: active, files: 1, bytes: 1, listOnly: true };
-  const service = await recordService(bench.folder, content);
-  const nginxOptions = { site: service.site, folder: join(bench.folder, "nginx") };
-  await using nginx = await startNginx(bench.tools.nginx, nginxOptions);
+  await using service = await serveRecording(bench, content);
+  const { nginx } = service;
   const [young, old] = [0, past].map((count) => prepare(bench, nginx, service, count));
   if (young === undefined || old === undefined) throw new Error("unreachable");
   const runs: Record<"young" | "old", Polls[]> = { young: [], old: [] };

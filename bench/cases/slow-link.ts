@@ -1,10 +1,7 @@
 /** A slow link with stalls: what of it is used. */
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Bench, runInlet, runOthers } from "../support/bench.ts";
-import { startNginx } from "../support/nginx.ts";
-import { recordService } from "../support/recording.ts";
+import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import type { Row } from "../support/rows.ts";
 import { type Spent, summarise } from "../support/timing.ts";
 
@@ -19,10 +16,9 @@ export async function measureSlowLink(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
   const bytes = Math.round(BYTES_PER_SECOND * SECONDS * Math.max(bench.scale, 0.1));
   const content = { transfers: 1, files: 1, bytes };
-  const { site, transfers } = await recordService(bench.folder, content);
+  await using served = await serveRecording(bench, content, BYTES_PER_SECOND);
+  const { transfers, nginx } = served;
   const [transfer] = transfers;
-  const folder = join(bench.folder, "nginx");
-  await using nginx = await startNginx(tools.nginx, { site, folder, rate: BYTES_PER_SECOND });
   const source = `${nginx.url}/api/transfers/${transfer?.transferId}/files/${transfer?.files[0]?.id}`;
   const args = ["-sS", "--fail", "-o", "large", source];
   const runs: Record<"inlet" | "curl", Spent[]> = { inlet: [], curl: [] };

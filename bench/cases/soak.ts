@@ -2,11 +2,10 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Bench, inFolder, writeConfig } from "../support/bench.ts";
+import { type Bench, inFolder, serveRecording, writeConfig } from "../support/bench.ts";
 import { listFolder } from "../support/deliveries.ts";
 import { type LiveDaemon, startLive } from "../support/live.ts";
-import { startNginx } from "../support/nginx.ts";
-import { listAgain, type RecordedService, recordService } from "../support/recording.ts";
+import { listAgain, type RecordedService } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
@@ -18,9 +17,8 @@ const BYTES = 200_000;
 const SAMPLE_EVERY_MS = 1_000;
 
 export async function measureSoak(bench: Bench): Promise<Row[]> {
-  const service = await recordService(bench.folder, { transfers: 1, files: FILES, bytes: BYTES });
-  const nginxOptions = { site: service.site, folder: join(bench.folder, "nginx") };
-  await using nginx = await startNginx(bench.tools.nginx, nginxOptions);
+  await using service = await serveRecording(bench, { transfers: 1, files: FILES, bytes: BYTES });
+  const { nginx } = service;
   return await inFolder(bench, async (folder) => {
     const config = writeConfig(folder, { url: nginx.url, poll: "1s" });
     await using live = await startLive(bench.launcher, config, folder, bench.stop);

@@ -3,7 +3,15 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findDelivered } from "./deliveries.ts";
-import { CLIENT_ID, MAILBOX, PASSWORD, type Wanted } from "./recording.ts";
+import { type RunningNginx, startNginx } from "./nginx.ts";
+import {
+  CLIENT_ID,
+  MAILBOX,
+  PASSWORD,
+  type RecordedService,
+  recordService,
+  type Wanted,
+} from "./recording.ts";
 import { type Command, type Spent, timeCommands } from "./timing.ts";
 import type { Tools } from "./tools.ts";
 
@@ -53,6 +61,23 @@ export function writeConfig(folder: string, settings: InletSettings): string {
   const path = join(folder, "inlet.yaml");
   writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
   return path;
+}
+
+/** Disposing of it ends nginx. */
+export interface ServedRecording extends RecordedService, AsyncDisposable {
+  readonly nginx: RunningNginx;
+}
+
+/** What the simulated service would answer, from nginx. `rate`: of each answer, in bytes a second. */
+export async function serveRecording(bench: Bench, wanted: Wanted, rate?: number): Promise<ServedRecording> {
+  const service = await recordService(bench.folder, wanted);
+  const folder = join(bench.folder, "nginx");
+  const nginx = await startNginx(bench.tools.nginx, {
+    site: service.site,
+    folder,
+    ...(rate === undefined ? {} : { rate }),
+  });
+  return { ...service, nginx, [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose]() };
 }
 
 /** A folder that is there for one run; what other runs wrote is on the disk by then. */

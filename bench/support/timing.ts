@@ -79,8 +79,7 @@ export type Contenders<Name extends string> = Readonly<Record<Name, () => Promis
 /** Each in turn, so many times over, so that whatever the machine does meanwhile meets all of them. */
 export async function compare<Name extends string>(
   contenders: Contenders<Name>,
-  rounds: number,
-  onRun: (name: string, spent: Spent) => void = () => {},
+  { rounds, tell }: { readonly rounds: number; tell(text: string): void },
 ): Promise<Record<Name, Spent>> {
   const names = Object.keys(contenders) as Name[];
   const runs = new Map(names.map((name) => [name, [] as Spent[]]));
@@ -89,7 +88,7 @@ export async function compare<Name extends string>(
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const spent = await contenders[name]();
       runs.get(name)?.push(spent);
-      onRun(name, spent);
+      tell(`  ${spent.seconds.toFixed(2).padStart(7)} s  ${name}`);
     }
   }
   const medians = [...runs].map(([name, all]) => [name, summarise(all)]);

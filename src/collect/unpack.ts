@@ -179,7 +179,7 @@ async function* contentOf(
 
 function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
   try {
-    // It cannot be less than 1.
+    // Node's types do not know `info`. The length cannot be less than 1.
     const { buffer, engine } = inflateRawSync(deflated, {
       maxOutputLength: bytes + 1,
       info: true,

@@ -113,7 +113,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   }
 
   cancel(): void {
-    this.fail(new Error("the answer was not read to its end"));
+    if (this.#end === undefined) this.fail(new Error("the answer was not read to its end"));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {

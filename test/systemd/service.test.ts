@@ -96,9 +96,10 @@ describe("inlet.service", () => {
     await addFault(machine, {
       on: "file",
       file: "large.bin",
-      does: { kind: "drip", bytes: 100_000, pauseMs: 100 },
+      does: { kind: "drip", bytes: 200_000, pauseMs: 100 },
     });
-    await addTransfer(machine, "t2", [{ name: "large.bin", generate: { bytes: 3_000_000 } }]);
+    // Large enough to be hashed on a thread of its own, which what the unit allows must let it start.
+    await addTransfer(machine, "t2", [{ name: "large.bin", generate: { bytes: 5_000_000 } }]);
     await expect.poll(() => asked(machine, "file")).toBeGreaterThan(1);
     const before = await property(machine, "MainPID");
     await machine.run("kill", "-9", before);
