@@ -51,7 +51,7 @@ function followWith(
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
   return async (apply, refused) => {
-    const followed = await followSettings(file, load, {
+    const followed = await followSettings(file, settings.digest, load, {
       async changed(next) {
         await apply(next);
         log.level = levelOf(next);

@@ -30,6 +30,8 @@ export interface Draft {
   readonly env: Environment;
   /** `undefined` where the environment says everything. */
   readonly file: string | undefined;
+  /** Of its text. */
+  readonly digest: string | undefined;
   /** Where it was looked for. */
   readonly wanted: string;
   readonly problems: Problems;
@@ -70,6 +72,7 @@ export async function readDraft(options: DraftOptions, required: readonly string
     raw,
     env,
     file,
+    digest: reading?.digest,
     wanted,
     problems,
     warnings: [],

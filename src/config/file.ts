@@ -2,12 +2,15 @@
 import { basename, dirname } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { loadConf } from "./conf.ts";
+import { digestOf } from "./digest.ts";
 import { type ConfigDocument, parseConfigDocument } from "./document.ts";
 import { applyOverrides, type Override } from "./environment.ts";
 import { codeOf, Problems, unreadable } from "./problems.ts";
 
 export interface Reading {
   readonly document: ConfigDocument;
+  /** As `digestOf` gives it. */
+  readonly digest: string;
   readonly values: Record<string, unknown>;
 }
 
@@ -27,7 +30,7 @@ export async function readConfigFile(file: string, overrides: readonly Override[
       accessPropertiesByDotNotation: false,
       deserialize: (text) => {
         const document = parseText(file, text);
-        reading = { document, values: applyOverrides(document.values, overrides) };
+        reading = { document, digest: digestOf(text), values: applyOverrides(document.values, overrides) };
         return reading.values;
       },
       serialize: () => {

@@ -33,6 +33,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   const zone = parseTimezone(draft);
   const settings = {
     source: draft.file ?? "the environment",
+    digest: draft.digest,
     ...parseFolders(draft, uid),
     queue: await parseQueue(draft),
     mailboxes: await parseMailboxes(zone, draft),

@@ -5,6 +5,8 @@ import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 export interface Settings {
   /** Where it was read from, for messages: a path, or `the environment`. */
   readonly source: string;
+  /** Of the file's text, to see whether it is another one by now; `undefined` where there is no file. */
+  readonly digest?: string | undefined;
   /** Absolute paths. */
   readonly inbox: string;
   readonly work: string;

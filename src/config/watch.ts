@@ -1,8 +1,8 @@
 /** Follows the configuration's file: new settings when it has changed and is valid, the reason when it is not. */
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { dirname } from "node:path";
 import { asFault, type Fault } from "../base/faults.ts";
+import { digestOf } from "./digest.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
 
@@ -24,16 +24,18 @@ export interface FollowedSettings {
 /**
  * The folder is watched, not the file: editors replace it, and Kubernetes exchanges a link beside it. What counts is
  * whether its content is another one then. `file`: where the settings came from; `undefined` where there is none.
+ * `digest`: of what they were made of; a change since then counts as much as one from now on.
  */
 export async function followSettings(
   file: string | undefined,
+  digest: string | undefined,
   options: LoadOptions,
   watch: SettingsWatch,
 ): Promise<FollowedSettings> {
-  let known = await digestOf(file);
+  let known = digest;
   let last = Promise.resolve();
   const read = async () => {
-    known = await digestOf(file);
+    known = await readDigest(file);
     try {
       await watch.changed(await loadSettings(options));
     } catch (error) {
@@ -45,9 +47,9 @@ export async function followSettings(
     return last;
   };
   const look = async () => {
-    const digest = await digestOf(file);
+    const found = await readDigest(file);
     // One that is gone for a moment is being replaced.
-    if (digest !== undefined && digest !== known) await reload();
+    if (found !== undefined && found !== known) await reload();
   };
   let timer: NodeJS.Timeout | undefined;
   const { watch: watchFolder } = await import("chokidar");
@@ -61,6 +63,7 @@ export async function followSettings(
   });
   watcher?.on("error", () => {});
   if (watcher !== undefined) await new Promise<void>((resolve) => watcher.once("ready", resolve));
+  await look();
   return {
     reload,
     async close() {
@@ -71,10 +74,8 @@ export async function followSettings(
   };
 }
 
-async function digestOf(file: string | undefined): Promise<string | undefined> {
+async function readDigest(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
-  const content = await readFile(file).catch(() => undefined);
-  return content === undefined
-    ? undefined
-    : createHash("sha256").update(basename(file)).update(content).digest("hex");
+  const text = await readFile(file, "utf8").catch(() => undefined);
+  return text === undefined ? undefined : digestOf(text);
 }
