@@ -7,26 +7,17 @@
  */
 import { randomBytes } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
-import { mkdirSync } from "node:fs";
-import {
-  chmod,
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  stat,
-  unlink,
-} from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, link, lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { type Descriptor, withDescriptor } from "./descriptor.ts";
 import { Fault } from "./faults.ts";
+import { systemCode } from "./system-code.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
-const SET_GROUP = 0o2000;
 const ABANDONED_MS = 60 * 60_000;
+/** What a file system without hard links says. */
+const WITHOUT_LINKS = ["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"];
 
 const steps = channel("inlet:durable-step");
 
@@ -38,15 +29,43 @@ export function durableStep(name: string): void {
 /**
  * Has `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name only when
  * that is done and the bytes are on the disk. Whatever fails leaves nothing behind. Never overwrites: throws
- * `TARGET_EXISTS`.
+ * `TARGET_EXISTS`, if need be after all was written.
  */
 export async function createDurably(
   target: string,
   write: (file: FileHandle) => Promise<void>,
   folder: string = dirname(target),
 ): Promise<void> {
-  if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
-  await withTemporary(target, 0o600, write, (temporary) => giveNewName(temporary, target), folder);
+  const fill = async (temporary: string) => {
+    await using file = await open(temporary, "wx+", 0o600);
+    await write(file);
+    durableStep("temporary written");
+    await file.sync();
+  };
+  await withTemporary(target, fill, (temporary) => giveNewName(temporary, target), folder);
+}
+
+/** The same for a text. */
+export async function createTextDurably(
+  target: string,
+  text: string | Uint8Array,
+  folder: string = dirname(target),
+): Promise<void> {
+  const fill = (temporary: string) => fillNew(temporary, text, 0o600);
+  await withTemporary(target, fill, (temporary) => giveNewName(temporary, target), folder);
+}
+
+/**
+ * Adds a text to a file that is there: when it returns, it is on the disk. A power cut, or a failure, can leave the
+ * beginning of it.
+ */
+export async function appendDurably(path: string, text: string): Promise<void> {
+  await withDescriptor(path, constants.O_WRONLY | constants.O_APPEND, async (file) => {
+    await file.write(text);
+    durableStep("appended");
+    await file.datasync();
+  });
+  durableStep("appended text synced");
 }
 
 /**
@@ -59,13 +78,8 @@ export async function replaceDurably(
   mode: number,
   folder: string = dirname(target),
 ): Promise<void> {
-  await withTemporary(
-    target,
-    mode,
-    (file) => file.writeFile(text),
-    (temporary) => rename(temporary, target),
-    folder,
-  );
+  const fill = (temporary: string) => fillNew(temporary, text, mode);
+  await withTemporary(target, fill, (temporary) => rename(temporary, target), folder);
 }
 
 /** Moves a file or folder to a name on the same file system; when it returns, no power cut can move it back. */
@@ -88,64 +102,63 @@ export async function renameNewDurably(from: string, to: string): Promise<void> 
   durableStep("rename synced");
 }
 
-/** Makes a folder and those above it, each on the disk before the next. What the umask forbids others stays forbidden. */
-export async function makeFolderDurably(path: string, mode: number): Promise<void> {
-  await makeFolders(path, (folder) => mkdir(folder, { mode }));
-}
-
-/** The same, but each folder that is made has exactly this mode, for others to use it. */
-export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
-  await makeFolders(path, async (folder) => {
-    // Who may write the folder above could exchange a new one before a chmod gets to it: it is born with its mode. The
-    // umask is the whole process's, so nothing else may run meanwhile.
-    const umask = process.umask(0);
-    try {
-      mkdirSync(folder, { mode });
-    } finally {
-      process.umask(umask);
-    }
-  });
-}
-
-async function makeFolders(path: string, make: (folder: string) => Promise<unknown>): Promise<void> {
-  if (await exists(path)) return;
-  await makeFolders(dirname(path), make);
+/** Gives a file a second name: throws `TARGET_EXISTS`. False where the file system does not know such things. */
+export async function linkDurably(path: string, to: string): Promise<boolean> {
   try {
-    await make(path).catch((error: unknown) => {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    });
+    await link(path, to);
+    durableStep("linked");
+    await syncFolder(dirname(to));
+  } catch (error) {
+    if (WITHOUT_LINKS.includes(systemCode(error))) return false;
+    throw faultOfDisk(error, to);
+  }
+  durableStep("link synced");
+  return true;
+}
+
+/** Has an empty file there, unless there is one. */
+export async function touchDurably(path: string): Promise<void> {
+  try {
+    await withDescriptor(path, "a", (file) => file.sync());
+    durableStep("touched");
     await syncFolder(dirname(path));
   } catch (error) {
     throw faultOfDisk(error, path);
   }
-  durableStep("folder made");
+  durableStep("touch synced");
 }
 
-/**
- * A folder in one whose group new files take over (`chmod g+s`) stays such a folder, where that is allowed: otherwise
- * only some of its files would be for the group.
- */
-export async function setFolderMode(path: string, mode: number): Promise<void> {
-  const inherited = (await stat(path)).mode & SET_GROUP;
-  await chmod(path, mode | inherited).catch((error: NodeJS.ErrnoException) => {
-    if (inherited === 0 || error.code !== "EPERM") throw error;
-    return chmod(path, mode);
+/** Takes a file's name away, if there is one. */
+export async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (systemCode(error) !== "ENOENT") throw error;
   });
 }
 
 /** Has a file on the disk that is complete: also its mode, which may well forbid us to write it afterwards. */
-export async function finishFile(handle: FileHandle, mode: number): Promise<void> {
-  await handle.chmod(mode);
-  await handle.sync();
+export async function finishFile(
+  file: { chmod(mode: number): Promise<void>; sync(): Promise<void> },
+  mode: number,
+): Promise<void> {
+  await file.chmod(mode);
+  await file.sync();
+}
+
+/** Writes a file that is complete then, in place of one that an earlier run may have left. */
+export async function writeFinished(path: string, text: string, mode: number): Promise<void> {
+  await withDescriptor(path, "w", async (file) => {
+    await file.write(text);
+    await finishFile(file, mode);
+  });
 }
 
 /** The same for one that nobody has open. */
 export async function syncFile(path: string, mode: number): Promise<void> {
-  await withHandle(path, "r+", (handle) => finishFile(handle, mode));
+  await withDescriptor(path, "r+", (file) => finishFile(file, mode));
 }
 
 export async function syncFolder(path: string): Promise<void> {
-  await withHandle(path, "r", (handle) => handle.sync());
+  await withDescriptor(path, "r", (folder) => folder.sync());
 }
 
 /** Throws where that cannot be told: an answer would be a guess, and decisions rest on it. */
@@ -154,8 +167,7 @@ export async function exists(path: string): Promise<boolean> {
     await lstat(path);
     return true;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return false;
     throw faultOfDisk(error, path);
   }
 }
@@ -180,21 +192,14 @@ export function faultOfDisk(error: unknown, path: string): unknown {
 
 async function withTemporary(
   target: string,
-  mode: number,
-  write: (file: FileHandle) => Promise<void>,
+  /** Makes it, and has its bytes on the disk. */
+  fill: (temporary: string) => Promise<void>,
   name: (temporary: string) => Promise<void>,
-  folder: string = dirname(target),
+  folder: string,
 ): Promise<void> {
   const temporary = join(folder, `.${randomBytes(6).toString("hex")}.part`);
   try {
-    const file = await open(temporary, "wx+", mode);
-    try {
-      await write(file);
-      durableStep("temporary written");
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await fill(temporary);
     await name(temporary);
     durableStep("named");
     await syncFolder(dirname(target));
@@ -206,28 +211,23 @@ async function withTemporary(
   }
 }
 
+async function fillNew(path: string, content: string | Uint8Array, mode: number): Promise<void> {
+  const fill = async (file: Descriptor) => {
+    await file.write(content);
+    durableStep("temporary written");
+    await file.sync();
+  };
+  await withDescriptor(path, "wx", fill, mode);
+}
+
 /** A hard link cannot replace an existing name, as a rename would; file systems without them get the rename. */
 async function giveNewName(temporary: string, target: string): Promise<void> {
   try {
     await link(temporary, target);
     await unlink(temporary);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"].includes(code)) throw error;
+    if (!WITHOUT_LINKS.includes(systemCode(error))) throw error;
     if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     await rename(temporary, target);
-  }
-}
-
-async function withHandle(
-  path: string,
-  flags: string,
-  work: (handle: FileHandle) => Promise<void>,
-): Promise<void> {
-  const handle = await open(path, flags);
-  try {
-    await work(handle);
-  } finally {
-    await handle.close();
   }
 }

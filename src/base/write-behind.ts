@@ -2,7 +2,7 @@
  * Writes to the end of a file while the next bytes are on their way: one write at a time, of all that has come meanwhile.
  * A large file is sent to the disk as it grows, so that the last fsync does not have to wait for all of it.
  */
-import type { FileHandle } from "node:fs/promises";
+import type { Descriptor } from "./descriptor.ts";
 
 /** So much may wait before whoever brings more has to. */
 const MOST_WAITING_BYTES = 2 * 1024 * 1024;
@@ -15,7 +15,7 @@ interface Waiting {
 }
 
 export class WriteBehind {
-  readonly #handle: FileHandle;
+  readonly #file: Pick<Descriptor, "writev" | "datasync">;
   #waiting: Waiting[] = [];
   #waitingBytes = 0;
   /** Ends when nothing waits any more; never fails. */
@@ -24,8 +24,8 @@ export class WriteBehind {
   #unflushedBytes = 0;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(handle: FileHandle) {
-    this.#handle = handle;
+  constructor(file: Pick<Descriptor, "writev" | "datasync">) {
+    this.#file = file;
   }
 
   /** The chunk stays as it is until `onWritten` was called. Throws what an earlier write threw. */
@@ -52,7 +52,7 @@ export class WriteBehind {
         this.#waiting = [];
         this.#waitingBytes = 0;
         await writeWhole(
-          this.#handle,
+          this.#file,
           batch.map(({ chunk }) => chunk),
         );
         for (const { chunk, onWritten } of batch) {
@@ -72,7 +72,7 @@ export class WriteBehind {
   #flushNowAndThen(): void {
     if (this.#flushing !== undefined || this.#unflushedBytes < FLUSH_EVERY_BYTES) return;
     this.#unflushedBytes = 0;
-    this.#flushing = this.#handle.datasync().then(
+    this.#flushing = this.#file.datasync().then(
       () => {
         this.#flushing = undefined;
       },
@@ -92,11 +92,10 @@ export class WriteBehind {
 }
 
 /** A system may take less than all, as when the disk is nearly full: then the next call says why. */
-async function writeWhole(handle: FileHandle, chunks: readonly Uint8Array[]): Promise<void> {
+async function writeWhole(file: Pick<Descriptor, "writev">, chunks: readonly Uint8Array[]): Promise<void> {
   let rest = chunks.filter((chunk) => chunk.byteLength > 0);
   while (rest.length > 0) {
-    const { bytesWritten } = await handle.writev(rest);
-    rest = skipBytes(rest, bytesWritten);
+    rest = skipBytes(rest, await file.writev(rest));
   }
 }
 

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import { keepClientId } from "../config/client-id.ts";

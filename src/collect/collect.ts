@@ -4,8 +4,9 @@
  */
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk, setFolderMode } from "../base/durable.ts";
+import { faultOfDisk } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
+import { setFolderMode } from "../base/folders.ts";
 import { type CollectJob, DONE, type Next } from "../model/job.ts";
 import { isFinal, type Receipt } from "../model/receipt.ts";
 import { deliver, finishContent, resumeDelivery } from "./deliver.ts";
@@ -50,7 +51,7 @@ export async function collectTransfer(
   if (begins && (await waitsIdly(tools, source, found, signal))) return DONE;
   const record = new Record(tools, found);
   try {
-    const claimed = await tools.receipts.claim(job, (receipt) => begin(receipt, job, tools.clock.now()));
+    const claimed = await tools.receipts.claim(found, (receipt) => begin(receipt, job, tools.clock.now()));
     if (claimed === undefined) return DONE;
     return await work(tools, source, job, claimed, signal);
   } catch (error) {
@@ -176,7 +177,8 @@ async function fetchContent(
 async function prepareContent({ content, files, way }: Plan): Promise<number> {
   try {
     const isNew = (await mkdir(content, { recursive: true, mode: 0o700 })) !== undefined;
-    if (!isNew) await setFolderMode(content, 0o700);
+    if (isNew) return 0;
+    await setFolderMode(content, 0o700);
     const wanted = new Map(files.map((file) => [file.name, file.bytes]));
     let here = 0;
     for (const name of await readdir(content)) {

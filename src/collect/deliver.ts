@@ -1,17 +1,16 @@
 /** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   durableStep,
   exists,
   faultOfDisk,
-  finishFile,
-  makeSharedFolderDurably,
   renameDurably,
-  setFolderMode,
   syncFolder,
+  writeFinished,
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeSharedFolderDurably, setFolderMode } from "../base/folders.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
 import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
@@ -42,22 +41,15 @@ export async function finishContent(
   }
 }
 
-async function writeFinished(path: string, text: string, mode: number): Promise<void> {
-  const handle = await open(path, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await finishFile(handle, mode);
-  } finally {
-    await handle.close();
-  }
-}
-
 /** The folder and those above it, up to the one of all that is staged: each may be new. */
 async function syncFolders(content: string): Promise<void> {
   for (let folder = content, level = 0; level <= LEVELS_STAGED; folder = dirname(folder), level++) {
     await syncFolder(folder);
   }
 }
+
+/** What was never claimed before was never quarantined. */
+const FIRST_CLAIM = 1;
 
 /** What is delivered: where to, what its manifest says, and which name in it is free for a consumer. */
 type Target = Required<Pick<Receipt, "verified" | "acknowledgement">> & { readonly folder: string };
@@ -111,13 +103,17 @@ async function finish(
   isResumed: boolean,
 ): Promise<void> {
   await handoffs.note(record.receipt, isResumed);
-  // Where it was before an operator vouched for it: nobody looks for it there any more after the receipt.
-  await rm(join(inbox.quarantine, record.key), { recursive: true, force: true });
-  await syncFolder(inbox.quarantine);
+  if (record.receipt.fence > FIRST_CLAIM) await clearQuarantine(inbox.quarantine, record.key);
   await record.enter("delivered");
   handoffs.begin(record.receipt);
   await stage.clear();
   await passwords.settled(mailbox, record.receipt.trackingId);
+}
+
+/** Where it was before an operator vouched for it: nobody looks for it there any more after the receipt. */
+async function clearQuarantine(folder: string, key: string): Promise<void> {
+  await rm(join(folder, key), { recursive: true, force: true });
+  await syncFolder(folder);
 }
 
 /** The folder itself, or the first of `FOLDER-2`, `FOLDER-3` … that is not there: nothing is ever replaced. */

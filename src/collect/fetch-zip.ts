@@ -1,6 +1,7 @@
 /** Downloads a transfer as one ZIP and unpacks it; what comes out is the same as by single files. */
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { giveBack } from "../base/blocks.ts";
+import { openDescriptor } from "../base/descriptor.ts";
 import { durableStep, faultOfDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
@@ -69,7 +70,7 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
   const { service, access, onBytes } = context;
   const maxBytes = plan.totalBytes + plan.files.length * OVERHEAD.perFile + OVERHEAD.whole;
   await rm(plan.zip, { force: true });
-  const file = await open(plan.zip, "wx", 0o600).catch((error: unknown) => {
+  const file = await openDescriptor(plan.zip, "wx").catch((error: unknown) => {
     throw faultOfDisk(error, plan.zip);
   });
   try {

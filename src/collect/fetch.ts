@@ -1,9 +1,11 @@
 /** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
 import { durableStep, faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
+import { systemCode } from "../base/system-code.ts";
 import type { ServicePort, TransferAccess } from "../service/port.ts";
 import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
@@ -61,12 +63,10 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const handle = await open(path, "a+", 0o600).catch((error: unknown) => {
-    throw faultOfDisk(error, path);
-  });
+  const { handle, isNew } = await openPart(path);
   try {
     await using part = new Part(handle, file);
-    await part.takeUp(signal);
+    if (!isNew) await part.takeUp(signal);
     context.onFound(part.bytes);
     await receive(context, file, part, signal);
     if (part.bytes !== file.bytes) {
@@ -82,6 +82,18 @@ async function fetchOnce(
   } finally {
     await handle.close();
   }
+}
+
+async function openPart(path: string): Promise<{ handle: Descriptor; isNew: boolean }> {
+  try {
+    return { handle: await openDescriptor(path, "ax+"), isNew: true };
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
+  }
+  const handle = await openDescriptor(path, "a+").catch((error: unknown) => {
+    throw faultOfDisk(error, path);
+  });
+  return { handle, isNew: false };
 }
 
 /**

@@ -1,6 +1,6 @@
 /** What is here of one file, with its hash so far. */
-import type { FileHandle } from "node:fs/promises";
 import { fillBlock, giveBack, passOn, takeBlock } from "../base/blocks.ts";
+import type { Descriptor } from "../base/descriptor.ts";
 import { startThreadHash, type ThreadHash } from "../base/hash-thread.ts";
 import { WriteBehind } from "../base/write-behind.ts";
 import { algorithmsFor, type Checksum, compareDigests, startVerification } from "../model/checksum.ts";
@@ -11,13 +11,13 @@ const THREAD_FROM_BYTES = 4 * 1024 * 1024;
 
 /** Disposing of it waits for what it has begun, and leaves the handle open. */
 export class Part implements AsyncDisposable {
-  readonly #handle: FileHandle;
+  readonly #handle: Descriptor;
   readonly #file: PlannedFile;
   readonly #writer: WriteBehind;
   #hash: Hashing;
   bytes = 0;
 
-  constructor(handle: FileHandle, file: PlannedFile) {
+  constructor(handle: Descriptor, file: PlannedFile) {
     this.#handle = handle;
     this.#file = file;
     this.#writer = new WriteBehind(handle);
@@ -26,13 +26,13 @@ export class Part implements AsyncDisposable {
 
   /** Hashes what an earlier run left; without a checksum nothing would prove that it still fits. */
   async takeUp(signal: AbortSignal): Promise<void> {
-    const { size } = await this.#handle.stat();
+    const size = await this.#handle.size();
     if (size === 0) return;
     if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
     while (this.bytes < size) {
       signal.throwIfAborted();
       const block = takeBlock();
-      const { bytesRead } = await this.#handle.read(block, 0, block.byteLength, this.bytes);
+      const bytesRead = await this.#handle.read(block, this.bytes);
       if (bytesRead === 0) return this.startAgain();
       fillBlock(block, bytesRead);
       const chunk = passOn(block.subarray(0, bytesRead));
@@ -64,7 +64,7 @@ export class Part implements AsyncDisposable {
 
   async startAgain(): Promise<void> {
     await this.drain();
-    await this.#handle.truncate(0);
+    await this.#handle.truncate();
     this.#hash.drop();
     this.#hash = startHashing(this.#file);
     this.bytes = 0;

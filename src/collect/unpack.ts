@@ -1,9 +1,10 @@
 /** Unpacks a ZIP into a folder: exactly the announced files, each with its size and checksums, under our own names. */
-import { type FileHandle, lstat, open, rm, unlink } from "node:fs/promises";
+import { type FileHandle, lstat, open, readdir, rm, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
+import { openDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
@@ -63,14 +64,16 @@ export async function unpackZip(
       const reader = new ZipReader(zip, (await zip.stat()).size);
       const archive = await openArchive(reader);
       const matched = await matchDirectory(archive, wanted, limits, end.signal);
-      for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
+      if ((await readdir(folder)).length > 0) {
+        for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
+      }
       const unpackOne = async (match: MatchedEntry, signal: AbortSignal) => {
         signal.throwIfAborted();
         const path = join(folder, match.wanted.target);
-        const file = await open(path, "wx", 0o600);
+        const file = await openDescriptor(path, "wx");
         made.push(path);
         try {
-          await readEntry(reader, archive, match, (chunk) => file.writeFile(chunk), signal);
+          await readEntry(reader, archive, match, (chunk) => file.write(chunk), signal);
           await finishFile(file, limits.fileMode);
         } finally {
           await file.close();

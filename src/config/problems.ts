@@ -1,5 +1,6 @@
 /** What is wrong with a configuration, gathered so that everything can be mended in one go. */
 import { Fault } from "../base/faults.ts";
+import { systemCode } from "../base/system-code.ts";
 
 export type KeyPath = readonly (string | number)[];
 
@@ -94,5 +95,5 @@ export function unreadable(file: string, what: string): Fault {
 
 /** The system's name for what went wrong. */
 export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
+  return systemCode(error) || "unknown reason";
 }

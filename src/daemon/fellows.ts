@@ -19,7 +19,9 @@ export function fellowsAmong(
   return {
     serviceOf,
     spentOn: async (mailbox, trackingId) =>
-      (await receipts.spentOn(trackingId)).filter((receipt) => isFellow(mailbox, receipt.mailbox)),
+      (await receipts.spentOn({ mailbox, trackingId })).filter((receipt) =>
+        isFellow(mailbox, receipt.mailbox),
+      ),
     async unsettled(mailbox, trackingId) {
       const service = serviceOf(mailbox);
       const others = mailboxes().filter(

@@ -1,7 +1,8 @@
 /** The folders that a daemon works in, and what it knows them by. */
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { clearTemporaries, makeFolderDurably, makeSharedFolderDurably } from "../base/durable.ts";
+import { clearTemporaries } from "../base/durable.ts";
+import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
 import type { Scope } from "../base/scope.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";

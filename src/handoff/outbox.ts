@@ -4,13 +4,8 @@
  */
 import { opendir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  clearTemporaries,
-  durableStep,
-  faultOfDisk,
-  makeFolderDurably,
-  replaceDurably,
-} from "../base/durable.ts";
+import { clearTemporaries, durableStep, faultOfDisk, removeFile, replaceDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { Turns } from "../base/turns.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Receipt } from "../model/receipt.ts";
@@ -95,7 +90,7 @@ export class Outbox {
   async remove(name: string, owner: string = this.#owner): Promise<void> {
     const path = this.#pathOf(name, owner);
     try {
-      await rm(path, { force: true });
+      await removeFile(path);
     } catch (error) {
       throw faultOfDisk(error, path);
     }

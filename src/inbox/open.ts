@@ -1,7 +1,8 @@
 /** Opens an inbox: its folders, its names and its room. */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import { faultOfDisk } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { formatLayout } from "./layout.ts";
 import type { Members } from "./members.ts";
 import { safeNames } from "./names.ts";

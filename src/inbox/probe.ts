@@ -7,6 +7,7 @@ import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile }
 import { dirname, join } from "node:path";
 import { exists, faultOfDisk, syncFile, syncFolder } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { systemCode } from "../base/system-code.ts";
 import { isLockKept } from "./lock-trial.ts";
 
 /** `undefined` where it works, else why it does not: the system's code, or a few words. */
@@ -112,7 +113,7 @@ async function trySync(path: string): Promise<Trial> {
 async function canReach(folder: string, inbox: string): Promise<boolean> {
   await mkdir(folder);
   const impossible = join(inbox, "n".repeat(LONGEST_TRIED * 4));
-  const code = await rename(folder, impossible).then(() => undefined, codeOf);
+  const code = await rename(folder, impossible).then(() => undefined, systemCode);
   if (code === undefined) await rmdir(impossible);
   return code !== "EXDEV" && (await stat(inbox)).dev === (await stat(dirname(folder))).dev;
 }
@@ -149,7 +150,7 @@ async function tryFull(at: (name: string) => string): Promise<Trial> {
     await mkdir(at(name));
     await writeFile(join(at(name), name), "probe");
   }
-  const code = await rename(at("other"), at("full")).then(() => undefined, codeOf);
+  const code = await rename(at("other"), at("full")).then(() => undefined, systemCode);
   if (code === undefined) return "a folder with content is replaced";
   const isKept = (await exists(join(at("full"), "full"))) && (await exists(join(at("other"), "other")));
   return isKept ? undefined : "a refused move changes something all the same";
@@ -209,7 +210,7 @@ async function canHold(path: string): Promise<boolean> {
     await rm(path);
     return true;
   } catch (error) {
-    if (codeOf(error) !== "ENAMETOOLONG" && codeOf(error) !== "EINVAL") throw error;
+    if (systemCode(error) !== "ENAMETOOLONG" && systemCode(error) !== "EINVAL") throw error;
     return false;
   }
 }
@@ -230,12 +231,8 @@ async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
 
 /** A full disk says nothing about what the file system can do. */
 function reasonOf(error: unknown): string {
-  const code = codeOf(error);
-  if (code === undefined || ["ENOSPC", "EDQUOT", "DISK_FULL"].includes(code)) throw error;
+  const code = systemCode(error);
+  if (code === "" || ["ENOSPC", "EDQUOT", "DISK_FULL"].includes(code)) throw error;
   if (error instanceof Fault) return error.message;
   return code;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
 }

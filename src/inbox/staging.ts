@@ -6,6 +6,7 @@
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, faultOfDisk } from "../base/durable.ts";
+import { systemCode } from "../base/system-code.ts";
 import type { Members } from "./members.ts";
 import type { Stage } from "./port.ts";
 
@@ -31,8 +32,8 @@ export class Staging {
     const folder = join(home, `${fence}-${this.#members.self}`);
     this.#used.add(folder);
     try {
-      await mkdir(home, { recursive: true, mode: 0o700 });
-      await this.#takeOver(home, folder, fence, finished);
+      const isNew = (await mkdir(home, { recursive: true, mode: 0o700 })) !== undefined;
+      if (!isNew) await this.#takeOver(home, folder, fence, finished);
       await mkdir(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
       this.#used.delete(folder);
@@ -41,7 +42,7 @@ export class Staging {
     return {
       folder,
       release: () => void this.#used.delete(folder),
-      clear: () => this.#clear(home, fence),
+      clear: () => this.#clear(home, folder, fence),
     };
   }
 
@@ -61,17 +62,28 @@ export class Staging {
   }
 
   /** What a later claim has begun is not ours to take: its content being gone would look like a delivery. */
-  async #clear(home: string, fence: number): Promise<void> {
-    if (!(await exists(home))) return;
+  async #clear(home: string, folder: string, fence: number): Promise<void> {
+    // Usually all of it was delivered, and nobody else has ever been here.
+    if ((await isRemoved(folder)) && (await isRemoved(home))) return;
     const found = (await readdir(home)).flatMap(parse).filter((it) => it.fence <= fence);
     for (const { name } of found) await rm(join(home, name), { recursive: true, force: true, maxRetries: 3 });
-    await rmdir(home).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "ENOTEMPTY" && error.code !== "ENOENT") throw error;
-    });
+    await isRemoved(home);
   }
 
   async #isGone({ member }: Found, path: string): Promise<boolean> {
     return member === this.#members.self ? !this.#used.has(path) : this.#members.isGone(member);
+  }
+}
+
+/** False where something is in it. */
+async function isRemoved(folder: string): Promise<boolean> {
+  try {
+    await rmdir(folder);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return true;
+    if (systemCode(error) === "ENOTEMPTY") return false;
+    throw error;
   }
 }
 

@@ -8,8 +8,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { createDurably, exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import { createTextDurably, exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
+import { systemCode } from "../base/system-code.ts";
 import { isExposed } from "./exposure.ts";
 
 export interface WorkPlaces {
@@ -105,7 +107,7 @@ async function readWord(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, "utf8")).split(/\s/)[0];
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const code = systemCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new Fault("DISK_UNREADABLE", { detail: `${path} (${code})`, cause: error });
   }
@@ -113,7 +115,7 @@ async function readWord(path: string): Promise<string | undefined> {
 
 async function writeOnce(path: string, text: string, temporary: string): Promise<void> {
   try {
-    await createDurably(path, (file) => file.writeFile(`${text}\n`), temporary);
+    await createTextDurably(path, `${text}\n`, temporary);
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
   }

@@ -7,7 +7,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { clearTemporaries } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { matchesGlob } from "../base/glob.ts";
 import type { Expectation, Mailbox } from "../model/mailbox.ts";
 import type { Receipt } from "../model/receipt.ts";

@@ -1,8 +1,9 @@
 /** Where passwords come from: the drop folder, links that carry one, and rules. */
-import { createHash } from "node:crypto";
-import { readdir, rm } from "node:fs/promises";
+import { hash } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { clearTemporaries, removeFile, replaceDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
@@ -83,7 +84,7 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
     isUnusable: async (trackingId) =>
       (await markOf(drops.pathOf(trackingId))) !== undefined && (await drops.read(trackingId)) === undefined,
     async settled(mailbox, trackingId) {
-      await rm(keptPath(mailbox.name, trackingId), { force: true });
+      await removeFile(keptPath(mailbox.name, trackingId));
       if ((await markOf(drops.pathOf(trackingId))) === undefined) return;
       if ((await fellows.unsettled(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
     },
@@ -95,7 +96,7 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
     async forgetOthers(unsettled) {
       const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
       for (const name of await readdir(keptFolder)) {
-        if (!wanted.has(name)) await rm(join(keptFolder, name), { force: true });
+        if (!wanted.has(name)) await removeFile(join(keptFolder, name));
       }
     },
     async supplied(mailbox, trackingId) {
@@ -116,5 +117,5 @@ function keptFolderIn(state: string): string {
 }
 
 function keptName(mailbox: string, trackingId: string): string {
-  return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
+  return hash("sha256", `${mailbox}\0${trackingId}`, "hex");
 }

@@ -2,7 +2,8 @@
 import { constants } from "node:fs";
 import { lstat, open, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import { replaceDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { Secret } from "../base/secret.ts";
 
 /** Longer than any password that a service accepts. */

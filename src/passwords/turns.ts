@@ -7,8 +7,9 @@ import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { exists, makeFolderDurably } from "../base/durable.ts";
+import { exists } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { Turns } from "../base/turns.ts";
 

@@ -1,32 +1,25 @@
 /**
  * Receipts as files below the work folder, on the inbox's own file system.
  *
- * `open/NAME/FENCE.json` holds those that are not final, so that a start reads only what is unfinished;
- * `done/XX/NAME.json` holds the final ones, spread over 256 folders. Where both are there the higher fence counts, and
- * of equal ones the final one: it was written first, and what remains is a line in the journal and to take the other
- * away.
+ * `open/NAME/FENCE.json` holds those that are not final, so that a start reads only what is unfinished; each claim has
+ * one of its own, and appends to it. `done/XX/NAME.json` holds the final ones, spread over 256 folders: it is the file of
+ * the claim that settled it, under another name. Where both are there the higher fence counts, and of equal ones the
+ * final one: what remains is a line in the journal and to take the other away.
  */
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  clearTemporaries,
-  createDurably,
-  durableStep,
-  exists,
-  makeFolderDurably,
-  replaceDurably,
-} from "../base/durable.ts";
+import { clearTemporaries, exists } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { isFinal, type Receipt, TRANSITIONS } from "../model/receipt.ts";
 import { formatReceipt } from "./format.ts";
-import { appendToJournal } from "./journal.ts";
 import { nameOf, Places } from "./places.ts";
 import type { ReceiptKey, Receipts } from "./port.ts";
 import { fencesIn, findReceipt, readHighest, readReceipt } from "./reading.ts";
 import { findSpent, forgetUnspent, noteSpent } from "./spent.ts";
+import { Writing } from "./writing.ts";
 
 const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
 
 export interface ReceiptsOptions {
   /** Nobody else works on this inbox: what a crash left can be cleared. */
@@ -46,57 +39,66 @@ export async function openReceipts(work: string, options: ReceiptsOptions): Prom
   await clearTemporaries(newFolder, options.nowMs ?? Date.now());
   const { alone, host } = options;
   const writer = alone || host === undefined ? undefined : host.replace(/[^A-Za-z0-9-]/g, "_");
-  return new FileReceipts(places, writer);
+  return new FileReceipts(places, new Writing(places, writer));
 }
 
 class FileReceipts implements Receipts {
   readonly #places: Places;
-  readonly #writer: string | undefined;
+  readonly #writing: Writing;
 
-  constructor(places: Places, writer: string | undefined) {
+  constructor(places: Places, writing: Writing) {
     this.#places = places;
-    this.#writer = writer;
+    this.#writing = writing;
   }
 
   async find(key: ReceiptKey): Promise<Receipt | undefined> {
     return findReceipt(this.#places, key);
   }
 
-  async spentOn(trackingId: string): Promise<Receipt[]> {
-    return findSpent(this.#places, trackingId);
+  async spentOn(key: ReceiptKey): Promise<Receipt[]> {
+    return findSpent(this.#places, key);
   }
 
   async create(receipt: Receipt, previous: Receipt | undefined): Promise<boolean> {
     const first = { ...receipt, fence: previous === undefined ? 0 : previous.fence + 1 };
     checkStep(first, previous);
-    await makeFolderDurably(this.#places.openFolderOf(first), FOLDER_MODE);
-    if (!(await this.#isNew(this.#places.openPathOf(first), first))) return false;
-    await this.#note(first);
-    if (previous !== undefined) await this.#remove(this.#places.donePathOf(first));
+    await this.#writing.makeOpenFolder(first);
+    if (!(await this.#writing.begin(first))) return false;
+    await this.#writing.note(first);
+    if (previous !== undefined) await this.#writing.removeEnd(first);
     return true;
   }
 
-  async claim(key: ReceiptKey, next: (current: Receipt) => Receipt): Promise<Receipt | undefined> {
-    const current = await this.find(key);
-    if (current === undefined || isFinal(current)) return undefined;
-    const fence = current.fence + 1;
-    let claimed = { ...next(current), fence };
-    const path = this.#places.openPathOf(claimed);
-    if (!(await this.#isNew(path, claimed))) throw lost(key);
+  async claim(found: Receipt, next: (current: Receipt) => Receipt): Promise<Receipt | undefined> {
+    if (isFinal(found)) return undefined;
+    const fence = found.fence + 1;
+    let claimed = { ...next(found), fence };
+    const isClaimed = await this.#writing.begin(claimed).catch(async (error: unknown) => {
+      if (await exists(this.#places.openFolderOf(found))) throw error;
+      return undefined;
+    });
+    // Without its folder, it was settled.
+    if (isClaimed === undefined) return undefined;
+    if (!isClaimed) throw lost(found);
     // Whoever held it may have written, and even finished, since it was read.
-    const before = await readReceipt(this.#places.openPathOf(current));
-    const done = await readReceipt(this.#places.donePathOf(key));
-    if (done !== undefined && done.fence >= current.fence) {
-      await this.#clearOpen(key);
+    const before = await readReceipt(this.#places.openPathOf(found));
+    const done = await readReceipt(this.#places.donePathOf(found));
+    if (before !== undefined && isFinal(before)) {
+      await this.#finishSettling(before);
       return undefined;
     }
-    if (before !== undefined && formatReceipt(before) !== formatReceipt(current)) {
-      claimed = { ...next(before), fence };
-      await replaceDurably(path, formatReceipt(claimed), FILE_MODE, this.#places.newFolder);
+    if (done !== undefined && done.fence >= found.fence) {
+      await this.#writing.clearOpen(found);
+      return undefined;
     }
-    checkStep(claimed, before ?? current);
-    if (claimed.state !== (before ?? current).state) await this.#note(claimed);
-    await this.#clearBelow(key, fence);
+    if (before !== undefined && formatReceipt(before) !== formatReceipt(found)) {
+      claimed = { ...next(before), fence };
+      await this.#writing.append(claimed);
+    }
+    checkStep(claimed, before ?? found);
+    if (claimed.state !== (before ?? found).state) await this.#writing.note(claimed);
+    // Others that a crash left go when it is settled.
+    await this.#writing.removeOpen(found);
     return claimed;
   }
 
@@ -104,12 +106,9 @@ class FileReceipts implements Receipts {
     checkStep(receipt, previous);
     await noteSpent(this.#places, receipt, previous);
     if (isFinal(receipt)) return this.#settle(receipt, previous);
-    const path = this.#places.openPathOf(receipt);
-    // A folder that is gone was taken away by whoever settled it.
-    if (!(await exists(this.#places.openFolderOf(receipt)))) throw lost(receipt);
-    await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
+    await this.#writing.append(receipt);
     await this.#demandClaim(receipt);
-    if (previous.state !== receipt.state) await this.#note(receipt);
+    if (previous.state !== receipt.state) await this.#writing.note(receipt);
     await forgetUnspent(this.#places, receipt, previous);
   }
 
@@ -129,9 +128,7 @@ class FileReceipts implements Receipts {
         await noteSpent(this.#places, latest, undefined);
         yield latest;
       } else {
-        // A crash came between the final receipt and what follows it: the line in the journal may be there twice.
-        await this.#note(latest);
-        await this.#clearOpen(latest);
+        await this.#finishSettling(latest);
       }
     }
   }
@@ -146,37 +143,24 @@ class FileReceipts implements Receipts {
 
   /** The first one to say how it ended counts, but that it was delivered is true whoever says so. */
   async #settle(receipt: Receipt, previous: Receipt): Promise<void> {
-    const path = this.#places.donePathOf(receipt);
     if (isFinal(previous)) await this.#demandEnd(receipt);
     else if (receipt.state !== "delivered") await this.#demandClaim(receipt);
-    await makeFolderDurably(this.#places.doneFolderOf(receipt), FOLDER_MODE);
-    if (!(await this.#isNew(path, receipt))) {
-      const existing = await readReceipt(path);
-      if (existing !== undefined && !replaces(receipt, existing, previous)) {
-        if (receipt.state !== existing.state) throw lost(receipt);
-        return this.#clearSettled(receipt, previous);
-      }
-      await replaceDurably(path, formatReceipt(receipt), FILE_MODE, this.#places.newFolder);
-    }
-    await this.#note(receipt);
-    await this.#clearSettled(receipt, previous);
+    const isFirst = await (isFinal(previous) ? this.#writing.end(receipt) : this.#writing.endOpen(receipt));
+    const existing = isFirst ? undefined : await readReceipt(this.#places.donePathOf(receipt));
+    const stays = existing !== undefined && !replaces(receipt, existing, previous);
+    if (stays && receipt.state !== existing.state) throw lost(receipt);
+    if (!isFirst && !stays) await this.#writing.replaceEnd(receipt);
+    if (!stays) await this.#writing.note(receipt);
+    // What was settled before has nothing open any more, unless an operator has just sent it back to the start.
+    if (isFinal(previous)) await this.#writing.clearBelow(receipt, receipt.fence + 1);
+    else await this.#writing.clearOpen(receipt);
   }
 
-  /** What was settled before has nothing open any more, unless an operator has just sent it back to the start. */
-  async #clearSettled(receipt: Receipt, previous: Receipt): Promise<void> {
-    if (isFinal(previous)) await this.#clearBelow(receipt, receipt.fence + 1);
-    else await this.#clearOpen(receipt);
-  }
-
-  /** Gives the receipt this name, unless there is one. */
-  async #isNew(path: string, receipt: Receipt): Promise<boolean> {
-    try {
-      await createDurably(path, (file) => file.writeFile(formatReceipt(receipt)), this.#places.newFolder);
-      return true;
-    } catch (error) {
-      if (error instanceof Fault && error.code === "TARGET_EXISTS") return false;
-      throw error;
-    }
+  /** A crash came between the last word and what follows it: the line in the journal may be there twice. */
+  async #finishSettling(receipt: Receipt): Promise<void> {
+    await this.#writing.end(receipt);
+    await this.#writing.note(receipt);
+    await this.#writing.clearOpen(receipt);
   }
 
   async #demandClaim(receipt: Receipt): Promise<void> {
@@ -188,25 +172,6 @@ class FileReceipts implements Receipts {
   async #demandEnd(receipt: Receipt): Promise<void> {
     const fences = await fencesIn(this.#places.openFolderOf(receipt));
     if (Math.max(-1, ...fences) > receipt.fence) throw lost(receipt);
-  }
-
-  async #clearBelow(key: ReceiptKey, fence: number): Promise<void> {
-    for (const lower of await fencesIn(this.#places.openFolderOf(key))) {
-      if (lower < fence) await rm(this.#places.openPathOf({ ...key, fence: lower }), { force: true });
-    }
-  }
-
-  async #clearOpen(key: ReceiptKey): Promise<void> {
-    await this.#remove(this.#places.openFolderOf(key));
-  }
-
-  async #remove(path: string): Promise<void> {
-    await rm(path, { recursive: true, force: true, maxRetries: 3 });
-    durableStep("other receipt removed");
-  }
-
-  async #note(receipt: Receipt): Promise<void> {
-    await appendToJournal(this.#places.journalFolder, receipt, this.#writer);
   }
 }
 

@@ -1,4 +1,7 @@
-/** A receipt as text: JSON that people can read, with the version of its form. */
+/**
+ * A receipt as text: lines of JSON, with the version of its form. The last line counts; those before it are what it said
+ * earlier.
+ */
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
 import { RECEIPT_VERSION, type Receipt, TRANSITIONS } from "../model/receipt.ts";
@@ -31,13 +34,14 @@ const Shape = v.object({
   at: v.record(v.string(), v.string()),
 });
 
+/** One line, to begin a file with or to be appended. */
 export function formatReceipt(receipt: Receipt): string {
-  return `${JSON.stringify(receipt, null, 2)}\n`;
+  return `${JSON.stringify(receipt)}\n`;
 }
 
 /** Throws `RECEIPT_UNREADABLE` where the text is damaged or of another version. */
 export function parseReceipt(text: string, path: string): Receipt {
-  const result = v.safeParse(Shape, parseJson(text));
+  const result = v.safeParse(Shape, parseJson(lastLine(text)));
   if (result.success) return { ...EMPTY, ...result.output } as Receipt;
   const [issue] = result.issues;
   const place = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
@@ -52,6 +56,20 @@ const EMPTY = {
   expires: undefined,
   folder: undefined,
 };
+
+/**
+ * A power cut can leave the beginning of a line, or zeros in place of some of it: such a line was never on the disk, and
+ * nobody went on because of it. Any other line that cannot be read is damaged.
+ */
+function lastLine(text: string): string {
+  for (let end = text.lastIndexOf("\n"); end > 0; ) {
+    const before = text.lastIndexOf("\n", end - 1);
+    const line = text.slice(before + 1, end);
+    if (!line.includes("\0")) return line;
+    end = before;
+  }
+  return "";
+}
 
 function parseJson(text: string): unknown {
   try {

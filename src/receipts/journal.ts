@@ -1,6 +1,6 @@
 /** The journal: one line of JSON per change of state, a file per month and writer, only ever appended to. */
-import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
+import { withDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk } from "../base/durable.ts";
 import type { Receipt } from "../model/receipt.ts";
 
@@ -17,7 +17,7 @@ export async function appendToJournal(folder: string, receipt: Receipt, writer?:
   const month = at.slice(0, 7);
   const path = join(folder, writer === undefined ? `${month}.jsonl` : `${month}.${writer}.jsonl`);
   try {
-    await appendFile(path, `${line}\n`, { mode: 0o600 });
+    await withDescriptor(path, "a", (file) => file.write(`${line}\n`));
   } catch (error) {
     throw faultOfDisk(error, path);
   }

@@ -8,8 +8,9 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { watch as watchFolder } from "chokidar";
 import * as v from "valibot";
-import { makeFolderDurably, renameDurably, renameNewDurably, replaceDurably } from "../base/durable.ts";
+import { renameDurably, renameNewDurably, replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import { ACTIONS, type Order } from "../model/order.ts";
 import { nameOf } from "./places.ts";
 

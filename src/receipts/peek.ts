@@ -10,8 +10,8 @@ import { findSpent } from "./spent.ts";
 /** For whoever looks from outside: a daemon may be at work. */
 export interface ReceiptsPeek {
   find(key: ReceiptKey): Promise<Receipt | undefined>;
-  /** Receipts of this transfer, of whichever mailbox, that have passwords spent on it. */
-  spentOn(trackingId: string): Promise<Receipt[]>;
+  /** Receipts of this transfer, of all other mailboxes, that have passwords spent on it. */
+  spentOn(key: ReceiptKey): Promise<Receipt[]>;
   /** Every receipt that is not final. What is damaged is left out. */
   unfinished(): Promise<Receipt[]>;
 }
@@ -20,7 +20,7 @@ export function peekReceipts(work: string): ReceiptsPeek {
   const places = new Places(work);
   return {
     find: (key) => findReceipt(places, key),
-    spentOn: (trackingId) => findSpent(places, trackingId),
+    spentOn: (key) => findSpent(places, key),
     unfinished: () => listUnfinished(places),
   };
 }

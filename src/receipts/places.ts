@@ -1,5 +1,5 @@
 /** Where receipts stand below the work folder. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { ReceiptKey } from "./port.ts";
 
@@ -45,10 +45,17 @@ export function spreadOf(name: string): string {
 
 /** The tracking-id, as far as every file system can hold it, for people; the digest, to be unique. */
 export function nameOf(key: ReceiptKey): string {
+  const known = names.get(key);
+  if (known !== undefined) return known;
   const readable = key.trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
-  return `${readable}.${digestOf(key).slice(0, 32)}`;
+  const name = `${readable}.${digestOf(key).slice(0, 32)}`;
+  names.set(key, name);
+  return name;
 }
 
+/** Each is wanted many times, by the same receipt. */
+const names = new WeakMap<ReceiptKey, string>();
+
 function digestOf({ mailbox, trackingId }: ReceiptKey): string {
-  return createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex");
+  return hash("sha256", `${mailbox}\0${trackingId}`, "hex");
 }

@@ -21,10 +21,10 @@ export interface Receipts {
    */
   find(key: ReceiptKey): Promise<Receipt | undefined>;
   /**
-   * Receipts of this transfer, of whichever mailbox, that have passwords spent on it. Whatever was durable when this
+   * Receipts of this transfer, of all other mailboxes, that have passwords spent on it. Whatever was durable when this
    * was called is found. Throws `RECEIPT_UNREADABLE`.
    */
-  spentOn(trackingId: string): Promise<Receipt[]>;
+  spentOn(key: ReceiptKey): Promise<Receipt[]>;
   /**
    * The first receipt of a transfer, or its first one after it was gone, as `previous` says. Returns false where
    * somebody else was faster.
@@ -32,9 +32,10 @@ export interface Receipts {
   create(receipt: Receipt, previous: Receipt | undefined): Promise<boolean>;
   /**
    * Takes a transfer over from whoever held it: what `next` makes of the receipt as it is then, under a higher fence.
-   * `undefined` where nothing is left to do. Throws `CLAIM_LOST` where somebody else claims it at this moment.
+   * `found`: as it was just before. `undefined` where nothing is left to do. Throws `CLAIM_LOST` where somebody else has
+   * claimed it since.
    */
-  claim(key: ReceiptKey, next: (current: Receipt) => Receipt): Promise<Receipt | undefined>;
+  claim(found: Receipt, next: (current: Receipt) => Receipt): Promise<Receipt | undefined>;
   /**
    * Makes the receipt durable: when it returns, a power cut cannot undo it, and whoever reads sees the old or the new
    * one whole. Writes a line to the journal where the state differs from `previous`, the receipt as it was before.

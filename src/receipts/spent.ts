@@ -3,11 +3,11 @@
  * recipients, so each mailbox has to know what the others have spent. An entry is an empty file, there before the
  * receipt says that something is spent, and gone after it no longer does. One too many does no harm: the receipt counts.
  */
-import { createHash } from "node:crypto";
-import { readdir, rm } from "node:fs/promises";
+import { hash } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { createDurably, makeFolderDurably } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { removeFile, touchDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { nameOf, type Places } from "./places.ts";
 import type { ReceiptKey } from "./port.ts";
@@ -22,24 +22,24 @@ export async function noteSpent(
   if (receipt.refusedPasswords === 0 || (previous?.refusedPasswords ?? 0) > 0) return;
   const { folder, name } = entryOf(places, receipt);
   await makeFolderDurably(folder, 0o700);
-  await createDurably(join(folder, name), async () => {}, places.newFolder).catch((error: unknown) => {
-    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
-  });
+  await touchDurably(join(folder, name));
 }
 
 /** After the receipt is written. */
 export async function forgetUnspent(places: Places, receipt: Receipt, previous: Receipt): Promise<void> {
   if (receipt.refusedPasswords > 0 || previous.refusedPasswords === 0) return;
   const { folder, name } = entryOf(places, receipt);
-  await rm(join(folder, name), { force: true });
+  await removeFile(join(folder, name));
 }
 
-/** Throws `RECEIPT_UNREADABLE`: what is spent is never guessed. */
-export async function findSpent(places: Places, trackingId: string): Promise<Receipt[]> {
+/** Those of other mailboxes. Throws `RECEIPT_UNREADABLE`: what is spent is never guessed. */
+export async function findSpent(places: Places, key: ReceiptKey): Promise<Receipt[]> {
+  const { trackingId } = key;
   const { folder, prefix } = placeOf(places, trackingId);
   const names = await readdir(folder).catch(orIfMissing<string[]>(folder, []));
-  const wanted = names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
-  const receipts = await Promise.all(wanted.map((name) => findByName(places, name)));
+  const found = names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  const others = found.filter((name) => name !== nameOf(key));
+  const receipts = await Promise.all(others.map((name) => findByName(places, name)));
   return receipts.flatMap((receipt) =>
     receipt?.trackingId === trackingId && receipt.refusedPasswords > 0 ? [receipt] : [],
   );
@@ -51,6 +51,6 @@ function entryOf(places: Places, key: ReceiptKey): { folder: string; name: strin
 }
 
 function placeOf({ spentFolder }: Places, trackingId: string): { folder: string; prefix: string } {
-  const digest = createHash("sha256").update(trackingId).digest("hex");
+  const digest = hash("sha256", trackingId, "hex");
   return { folder: join(spentFolder, digest.slice(0, 2)), prefix: `${digest.slice(0, 32)}.` };
 }

@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { peekStatus } from "../../src/cli/status-peek.ts";
+import { parseReceipt } from "../../src/receipts/format.ts";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { openWitness } from "../support/servers.ts";
@@ -198,8 +199,9 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     await runOnce(settings);
     const folder = join(settings.work, "receipts");
     const files = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".json"));
-    const texts = await Promise.all(files.map((name) => readFile(join(folder, name), "utf8")));
-    const receipts = texts.map((text) => JSON.parse(text));
+    const receipts = await Promise.all(
+      files.map(async (name) => parseReceipt(await readFile(join(folder, name), "utf8"), name)),
+    );
     expect(
       Object.fromEntries(receipts.map(({ trackingId, state, reason }) => [trackingId, [state, reason]])),
     ).toEqual({

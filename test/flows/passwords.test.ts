@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import type { PasswordRule } from "../../src/model/mailbox.ts";
+import { parseReceipt } from "../../src/receipts/format.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
@@ -183,7 +184,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     const place = join(settings.work, "receipts/open");
     for (const name of await readdir(place)) {
       const [file = ""] = await readdir(join(place, name));
-      const receipt = JSON.parse(await readFile(join(place, name, file), "utf8"));
+      const receipt = parseReceipt(await readFile(join(place, name, file), "utf8"), name);
       const gone = {
         ...receipt,
         state: "gone",

@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Receipt } from "../../src/model/receipt.ts";
+import { parseReceipt } from "../../src/receipts/format.ts";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
 import type { DebianProgram } from "./debian.ts";
 import { type LastWords, listNames } from "./last-words.ts";
@@ -132,7 +132,7 @@ function readReceipts(folder: string): DiskState["receipts"] {
 
 function readReceipt(path: string): { id: string; state: string; target: string | undefined; fence: number } {
   try {
-    const { trackingId, state, folder, fence }: Receipt = JSON.parse(readFileSync(path, "utf8"));
+    const { trackingId, state, folder, fence } = parseReceipt(readFileSync(path, "utf8"), path);
     return { id: trackingId, state, target: folder, fence };
   } catch {
     return { id: path, state: "damaged", target: undefined, fence: 0 };

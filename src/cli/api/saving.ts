@@ -1,7 +1,7 @@
 /** Saving a download: under a temporary name first, under its own only when it has proved right. */
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { createDurably } from "../../base/durable.ts";
+import { createDurably, exists } from "../../base/durable.ts";
 import { Fault } from "../../base/faults.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
@@ -35,6 +35,7 @@ export async function saveDownload(
 ): Promise<Saved> {
   let bytes = 0;
   try {
+    if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     await createDurably(target, async (file) => {
       bytes = await receive(context, download, file, target, expected);
       await inspect(file);

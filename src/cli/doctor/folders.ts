@@ -4,6 +4,7 @@ import { access, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asFault } from "../../base/faults.ts";
 import { asOwnerOf } from "../../base/ownership.ts";
+import { systemCode } from "../../base/system-code.ts";
 import { describeReaders } from "../../config/readers.ts";
 import type { Settings } from "../../config/settings.ts";
 import { tryMaking } from "../../inbox/probe.ts";
@@ -110,8 +111,8 @@ export async function checkFolder(
       AREA,
       check,
       "usage",
-      `${why} (${codeOf(error)})`,
-      codeOf(error) === "EROFS"
+      `${why} (${systemCode(error)})`,
+      systemCode(error) === "EROFS"
         ? "Mount its file system writable; below systemd, name the folder in ReadWritePaths=."
         : `Let user ${user} write there: chown, or another path.`,
     );
@@ -122,11 +123,7 @@ export async function checkFolder(
 /** The folder itself, or the nearest one above it that is there. */
 export async function nearestExisting(folder: string): Promise<string> {
   for (let place = folder; ; place = dirname(place)) {
-    const code = await stat(place).then(() => undefined, codeOf);
+    const code = await stat(place).then(() => undefined, systemCode);
     if ((code !== "ENOENT" && code !== "ENOTDIR") || place === dirname(place)) return place;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

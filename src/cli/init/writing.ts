@@ -3,9 +3,10 @@ import { randomBytes } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
-import { createDurably, exists, faultOfDisk, makeFolderDurably, replaceDurably } from "../../base/durable.ts";
+import { createTextDurably, exists, faultOfDisk, replaceDurably } from "../../base/durable.ts";
 import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { Fault } from "../../base/faults.ts";
+import { makeFolderDurably } from "../../base/folders.ts";
 import type { Secret } from "../../base/secret.ts";
 import { loadSettings } from "../../config/load.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -85,12 +86,12 @@ export async function writeConfiguration(
   const made: string[] = [];
   try {
     for (const [path, secret] of secrets) {
-      await createDurably(path, (file) => file.writeFile(`${secret.reveal()}\n`));
+      await createTextDurably(path, `${secret.reveal()}\n`);
       made.push(path);
     }
     const settings = await prove(text, target, withoutOurs(env));
     const backup = (await exists(target)) ? await backUp(target) : undefined;
-    if (backup === undefined) await createDurably(target, (file) => file.writeFile(text));
+    if (backup === undefined) await createTextDurably(target, text);
     else await replaceDurably(target, text, 0o600);
     return { settings, secrets: made, backup };
   } catch (error) {
@@ -118,7 +119,7 @@ async function prove(text: string, target: string, env: Context["env"]): Promise
 async function backUp(target: string): Promise<string> {
   const before = await readFile(target);
   const backup = await freeName(`${target}.bak`, new Map());
-  await createDurably(backup, (file) => file.writeFile(before));
+  await createTextDurably(backup, before);
   return backup;
 }
 

@@ -1,28 +1,29 @@
 import { randomBytes } from "node:crypto";
-import { type FileHandle, open, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { openDescriptor } from "../../../src/base/descriptor.ts";
 import { WriteBehind } from "../../../src/base/write-behind.ts";
 import { makeFolder } from "../../support/program.ts";
 
 /** A disk that does what it is told when it is told. */
 function slowDisk(answer: (bytes: number) => number | Error = (bytes) => bytes) {
-  const calls: { readonly chunks: Uint8Array[]; go(): void }[] = [];
+  const calls: { readonly chunks: readonly Uint8Array[]; go(): void }[] = [];
   const syncs: { go(error?: Error): void }[] = [];
   const written: Uint8Array[] = [];
   const handle = {
-    async writev(chunks: Uint8Array[]) {
+    async writev(chunks: readonly Uint8Array[]) {
       await new Promise<void>((go) => calls.push({ chunks, go }));
       const taken = answer(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
       if (taken instanceof Error) throw taken;
       written.push(Buffer.concat(chunks).subarray(0, taken));
-      return { bytesWritten: taken };
+      return taken;
     },
     datasync: () =>
       new Promise<void>((resolve, reject) =>
         syncs.push({ go: (error) => (error === undefined ? resolve() : reject(error)) }),
       ),
-  } as unknown as FileHandle;
+  };
   return { handle, calls, syncs, content: () => Buffer.concat(written).toString() };
 }
 
@@ -32,7 +33,7 @@ const MIB = 1024 ** 2;
 describe("what is written behind", () => {
   test("is in the file as it was given, whatever the sizes", async () => {
     const path = join(await makeFolder(), "file");
-    const handle = await open(path, "a+");
+    const handle = await openDescriptor(path, "a+");
     onTestFinished(() => handle.close());
     const writer = new WriteBehind(handle);
     const chunks = Array.from({ length: 400 }, (_, at) => randomBytes((at * 7919) % 70_000));

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
-import { open, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { openDescriptor } from "../../../src/base/descriptor.ts";
 import { Part } from "../../../src/collect/part.ts";
 import { checksumOf } from "../../../src/model/checksum.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -14,7 +15,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
   const sha256 = createHash("sha256").update(content).digest("hex");
 
   async function openPart(path: string, checksum: string) {
-    const handle = await open(path, "a+");
+    const handle = await openDescriptor(path, "a+");
     const checksums = [checksumOf(checksum, "SHA-256")];
     const part = new Part(handle, { id: "1", name: "a", originalName: "a", bytes, checksums });
     onTestFinished(async () => {

@@ -164,9 +164,10 @@ async function openHouse() {
     /** What a worker makes of it in the end. */
     async settle(trackingId: string, state: ReceiptState) {
       const key = keyOf(trackingId);
-      if ((await receipts.find(key)) === undefined) await receipts.create(makeReceipt(key), undefined);
+      await receipts.create(makeReceipt(key), undefined);
+      const found = (await receipts.find(key)) ?? makeReceipt(key);
       const enter = (receipt: Receipt, next: ReceiptState): Receipt => ({ ...receipt, state: next });
-      let current = await receipts.claim(key, (receipt) => enter(receipt, "collecting"));
+      let current = await receipts.claim(found, (receipt) => enter(receipt, "collecting"));
       for (const next of state === "delivered" ? (["delivering", state] as const) : [state]) {
         if (current !== undefined) await receipts.put(enter(current, next), current);
         current = await receipts.find(key);

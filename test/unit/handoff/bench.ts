@@ -90,8 +90,9 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   async function deliver(trackingId: string, acknowledgement?: string): Promise<string> {
     const key = { mailbox: "m", trackingId };
     const at = (state: string) => ({ [state]: new Date(machine.nowMs).toISOString() });
-    await receipts.create(makeReceipt(key), undefined);
-    const claimed = await receipts.claim(key, (it) => ({ ...it, state: "collecting" }));
+    const discovered = makeReceipt(key);
+    await receipts.create(discovered, undefined);
+    const claimed = await receipts.claim(discovered, (it) => ({ ...it, state: "collecting" }));
     if (claimed === undefined) throw new Error("it was claimed before");
     const facts = { folder: `m/${trackingId}`, acknowledgement, at: { ...claimed.at, ...at("delivering") } };
     const delivering: Receipt = { ...claimed, ...facts, state: "delivering" };

@@ -18,7 +18,7 @@ describe("a claim", () => {
     const { receipts } = await setUp();
     const first = await receipts.claim(makeReceipt(), (receipt) => ({ ...receipt, state: "collecting" }));
     expect(first).toEqual(makeReceipt({ state: "collecting", fence: 1 }));
-    expect(await receipts.claim(makeReceipt(), same)).toEqual(makeReceipt({ state: "collecting", fence: 2 }));
+    expect(await claimFound(receipts, same)).toEqual(makeReceipt({ state: "collecting", fence: 2 }));
     expect((await receipts.find(makeReceipt()))?.fence).toBe(2);
   });
 
@@ -150,11 +150,19 @@ async function setUp() {
   return { receipts, places: new Places(work) };
 }
 
+async function claimFound(
+  receipts: Awaited<ReturnType<typeof openReceipts>>,
+  next: (receipt: Receipt) => Receipt,
+): Promise<Receipt | undefined> {
+  const found = await receipts.find(makeReceipt());
+  return found && receipts.claim(found, next);
+}
+
 async function claim(
   receipts: Awaited<ReturnType<typeof openReceipts>>,
   state: "collecting" | "delivering" = "collecting",
 ): Promise<Receipt> {
-  const claimed = await receipts.claim(makeReceipt(), (receipt) =>
+  const claimed = await claimFound(receipts, (receipt) =>
     state === "delivering" && receipt.state === "discovered"
       ? { ...receipt, state: "collecting" }
       : { ...receipt, state: receipt.state === "delivering" ? "delivering" : "collecting" },

@@ -64,8 +64,8 @@ describe("receipts", () => {
   test.each([
     ["cut", (text: string) => text.slice(0, 40)],
     ["empty", () => ""],
-    ["of a newer version", (text: string) => text.replace('"version": 1', '"version": 2')],
-    ["of an unknown state", (text: string) => text.replace('"state": "discovered"', '"state": "dreaming"')],
+    ["of a newer version", (text: string) => text.replace('"version":1', '"version":2')],
+    ["of an unknown state", (text: string) => text.replace('"state":"discovered"', '"state":"dreaming"')],
   ])("that are %s are a fault, never guessed over", async (_kind, damage) => {
     const work = await makeFolder();
     const receipts = await openReceipts(work, ALONE);

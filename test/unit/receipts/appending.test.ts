@@ -1,0 +1,89 @@
+/** A receipt is appended to while it is open: what a failure or a power cut leaves of a line never counts. */
+import { appendFileSync } from "node:fs";
+import { appendFile, readdir, readFile, stat, symlink, unlink } from "node:fs/promises";
+import { expect, test } from "vitest";
+import type { Receipt } from "../../../src/model/receipt.ts";
+import { openReceipts } from "../../../src/receipts/files.ts";
+import { formatReceipt } from "../../../src/receipts/format.ts";
+import { Places } from "../../../src/receipts/places.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeReceipt } from "../../support/receipt.ts";
+
+const LATER = formatReceipt(makeReceipt({ state: "waiting", fence: 1 }));
+
+test.each([
+  ["the beginning of a line", LATER.slice(0, 30)],
+  ["a line without its end", LATER.slice(0, -1)],
+  ["zeros", "\0".repeat(30)],
+  ["zeros, and the end of a line", `${"\0".repeat(30)}${LATER.slice(30)}`],
+])("%s at the end is what a power cut left, and the line before it counts", async (_, rest) => {
+  const { receipts, claimed, path } = await setUp();
+  await appendFile(path, rest);
+  expect(await receipts.find(claimed)).toEqual(claimed);
+  const again = await receipts.claim(claimed, (receipt) => receipt);
+  expect(again).toEqual({ ...claimed, fence: 2 });
+});
+
+test("a whole line that cannot be read is damage, and nothing is guessed", async () => {
+  const { receipts, claimed, path } = await setUp();
+  await appendFile(path, LATER.replace('"waiting"', '"wai ing"'));
+  await expect(receipts.find(claimed)).rejects.toMatchObject({ code: "RECEIPT_UNREADABLE" });
+});
+
+test("what could not be appended leaves nothing that the next line could run into", async () => {
+  const { receipts, claimed, path } = await setUp();
+  await unlink(path);
+  await symlink("/dev/full", path);
+  const waiting: Receipt = { ...claimed, state: "waiting", reason: "disk" };
+  await expect(receipts.put(waiting, claimed)).rejects.toMatchObject({ code: "DISK_FULL" });
+  await receipts.put(waiting, claimed);
+  expect(await readFile(path, "utf8")).toBe(formatReceipt(waiting));
+  await receipts.put(claimed, waiting);
+  expect(await receipts.find(claimed)).toEqual(claimed);
+});
+
+test("what was appended to is the final receipt in the end, with all that it ever said", async () => {
+  const { receipts, places, claimed, path } = await setUp();
+  const { ino } = await stat(path);
+  const gone: Receipt = { ...claimed, state: "gone" };
+  await receipts.put(gone, claimed);
+  expect((await stat(places.donePathOf(claimed))).ino).toBe(ino);
+  expect(await readFile(places.donePathOf(claimed), "utf8")).toBe(
+    formatReceipt(claimed) + formatReceipt(gone),
+  );
+  expect(await readdir(places.openFolder)).toEqual([]);
+});
+
+test("a last word that never got the name of the final receipt counts, and gets it at the next start", async () => {
+  const { receipts, places, claimed, path } = await setUp();
+  const delivered: Receipt = { ...claimed, state: "delivered" };
+  await appendFile(path, formatReceipt(delivered));
+  expect(await receipts.find(claimed)).toEqual(delivered);
+  expect(await Array.fromAsync(receipts.open(() => {}))).toEqual([]);
+  expect(await readdir(places.openFolder)).toEqual([]);
+  expect(await receipts.find(claimed)).toEqual(delivered);
+});
+
+test("a claim on one whose last word was just said finds nothing to do", async () => {
+  const { receipts, places, claimed, path } = await setUp();
+  const delivered: Receipt = { ...claimed, state: "delivered" };
+  let isSaid = false;
+  const end = await receipts.claim(claimed, (receipt) => {
+    if (!isSaid) appendFileSync(path, formatReceipt(delivered));
+    isSaid = true;
+    return receipt;
+  });
+  expect(end).toBeUndefined();
+  expect(await receipts.find(claimed)).toEqual(delivered);
+  expect(await readdir(places.openFolder)).toEqual([]);
+});
+
+async function setUp() {
+  const work = await makeFolder();
+  const receipts = await openReceipts(work, { alone: true });
+  await receipts.create(makeReceipt(), undefined);
+  const claimed = await receipts.claim(makeReceipt(), (it) => ({ ...it, state: "collecting" }));
+  if (claimed === undefined) throw new Error("there was nothing to claim");
+  const places = new Places(work);
+  return { receipts, places, claimed, path: places.openPathOf(claimed) };
+}
