@@ -136,7 +136,8 @@ async function live(
       now.expected.discovered(receipt);
     },
   };
-  const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull };
+  const atOnce = settings.limits.transfers;
+  const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull, atOnce };
   const collect: Omit<CollectTools, keyof Current> = {
     inbox,
     receipts,

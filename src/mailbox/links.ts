@@ -14,9 +14,11 @@ export async function findLink(
   const links: MailboxState["links"] = new Map();
   await state.tokens.use(async (address) => {
     const query = { active: true, fields: { trackingId: true, status: { recipients: true } } } as const;
-    for await (const entry of state.service.listReceived(address, query, () => {}, signal)) {
-      const link = findRecipient(entry.recipients, state.mailbox.email)?.downloadUrl;
-      if (link !== undefined) links.set(entry.trackingId, link);
+    for await (const page of state.service.listReceived(address, query, () => {}, signal)) {
+      for (const { trackingId: listed, recipients } of page) {
+        const link = findRecipient(recipients, state.mailbox.email)?.downloadUrl;
+        if (link !== undefined) links.set(listed, link);
+      }
     }
   }, signal);
   state.links = links;

@@ -1,5 +1,6 @@
 /** Discovery: every active transfer of a mailbox gets a receipt, and what is not finished gets a job. */
 import { asFault, Fault } from "../base/faults.ts";
+import { runUntilFailure } from "../base/parallel.ts";
 import type { CollectJob } from "../model/job.ts";
 import { DISCARDED, isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
@@ -71,16 +72,23 @@ async function discover(
   let discovered = 0;
   try {
     const query = { active: true, fields: FIELDS };
-    for await (const entry of state.service.listReceived(address, query, reject, signal)) {
-      listed.add(entry.trackingId);
+    const isKnown = (trackingId: string) => {
+      if (state.settled.has(trackingId)) settled.add(trackingId);
+      return settled.has(trackingId);
+    };
+    const take = async (entry: ListedTransfer) => {
       const recipient = findRecipient(entry.recipients, state.mailbox.email);
       if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
-      const taken = state.settled.has(entry.trackingId)
-        ? SETTLED
-        : await takeUp(tools, state, entry, recipient).catch((error: unknown) => leaveAlone(error, reject));
+      const taking = takeUp(tools, state, entry, recipient);
+      const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
       if (taken.settled) settled.add(entry.trackingId);
       if (taken.discovered) discovered++;
       if (taken.job !== undefined) jobs.push(taken.job);
+    };
+    for await (const page of state.service.listReceived(address, query, reject, signal, isKnown)) {
+      for (const { trackingId } of page) listed.add(trackingId);
+      const others = page.filter(({ trackingId }) => !settled.has(trackingId));
+      if (others.length > 0) await runUntilFailure(tools.atOnce, others, take, signal);
     }
     state.settled = settled;
     state.complaints = complaints;

@@ -47,8 +47,9 @@ export async function findState(
 ): Promise<TransferState | undefined> {
   return state.tokens.use(async (address) => {
     const query = { fields: { trackingId: true, status: { state: true } } } as const;
-    for await (const entry of state.service.listReceived(address, query, () => {}, signal)) {
-      if (entry.trackingId === trackingId) return entry.state;
+    for await (const page of state.service.listReceived(address, query, () => {}, signal)) {
+      const entry = page.find((it) => it.trackingId === trackingId);
+      if (entry !== undefined) return entry.state;
     }
     return undefined;
   }, signal);

@@ -16,6 +16,8 @@ export interface PollTools {
   /** The disk being full: it meets every transfer and mailbox alike. */
   readonly diskFull: Outage;
   readonly watch: PollWatch;
+  /** How many transfers are taken up at the same time. */
+  readonly atOnce: number;
 }
 
 /** Hears what polls find. Must not throw. */

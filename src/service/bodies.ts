@@ -7,9 +7,14 @@ import type { Answer } from "./receiving.ts";
 
 const MOST_JSON_BYTES = 16 * 1024 * 1024;
 
-/** The document in a body, `undefined` where the body is empty. */
-export async function readJson(answer: Answer, what: string): Promise<unknown> {
+/** The document in a body, `undefined` where the body is empty. `onText` hears of it before it is taken apart. */
+export async function readJson(
+  answer: Answer,
+  what: string,
+  onText?: (text: string) => void,
+): Promise<unknown> {
   const text = await readText(answer, MOST_JSON_BYTES, what);
+  onText?.(text);
   if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text.replace(/^\ufeff/, ""));

@@ -2,7 +2,7 @@
 import { getCACertificates } from "node:tls";
 import type { Dispatcher } from "undici";
 import { PLAIN_READS } from "./reading.ts";
-import { EnvHttpProxyAgent } from "./undici.ts";
+import { EnvHttpProxyAgent, Pool } from "./undici.ts";
 
 /** Proxies by the scheme of the service's address, and the hosts that need none; empty text for none. */
 interface ProxyRoutes {
@@ -26,23 +26,30 @@ export interface ConnectionOptions {
 
 /**
  * HTTP/1.1 only: one body per connection keeps downloads independent of each other, so that a stalled one never
- * holds up the rest. The environment is not consulted here: empty texts are given in its place. `isPlain`: without TLS.
+ * holds up the rest. The environment is not consulted here: empty texts are given in its place. All requests go to the
+ * origin of `baseUrl`.
  */
-export function openConnections(options: ConnectionOptions, isPlain: boolean): Dispatcher {
+export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispatcher {
   const tls = {
     ...(options.ca === undefined ? {} : { ca: [...getCACertificates("default"), options.ca] }),
     ...(options.cert === undefined ? {} : { cert: options.cert }),
     ...(options.key === undefined ? {} : { key: options.key }),
   };
-  return new EnvHttpProxyAgent({
-    httpProxy: options.proxy.http,
-    httpsProxy: options.proxy.https,
-    noProxy: options.proxy.except,
+  const isPlain = baseUrl.protocol === "http:";
+  const pool = {
     allowH2: false,
     connections: options.connections,
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
     connect: { ...tls, ...(isPlain ? PLAIN_READS : {}), timeout: options.timeoutMs },
+  };
+  const { http, https, except } = options.proxy;
+  if (http === "" && https === "") return new Pool(baseUrl.origin, pool);
+  return new EnvHttpProxyAgent({
+    ...pool,
+    httpProxy: http,
+    httpsProxy: https,
+    noProxy: except,
     requestTls: { ...tls, timeout: options.timeoutMs },
     proxyTls: { ...(tls.ca === undefined ? {} : { ca: tls.ca }), timeout: options.timeoutMs },
   });

@@ -15,10 +15,15 @@ export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
   return (answer, what) => check(envelope, answer, what).data;
 }
 
-/** A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer. */
-export function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
+/**
+ * A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer.
+ * `shortcut`: what stands for an entry that need not be judged.
+ */
+export function decodePage<Entry>(
+  schema: Schema<Entry>,
+): (answer: unknown, what: string, shortcut?: (raw: unknown) => Entry | undefined) => Page<Entry> {
   const decodeList = decodeData(v.array(v.unknown()));
-  return (answer, what) => {
+  return (answer, what, shortcut) => {
     const list = decodeList(answer, what);
     if (list.length > MOST_ENTRIES_PER_PAGE) {
       throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
@@ -26,6 +31,11 @@ export function decodePage<Entry>(schema: Schema<Entry>): Decoder<Page<Entry>> {
     const entries: Entry[] = [];
     const rejected: Fault[] = [];
     for (const [at, raw] of list.entries()) {
+      const entry = shortcut?.(raw);
+      if (entry !== undefined) {
+        entries.push(entry);
+        continue;
+      }
       const result = v.safeParse(schema, raw);
       if (result.success) entries.push(result.output);
       else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));

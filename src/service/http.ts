@@ -6,7 +6,7 @@ import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
 import { headerOf, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
-import { type Answer, receive } from "./receiving.ts";
+import { type Answer, type End, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has all we need. */
 export const MINIMUM_MINOR_VERSION = 12;
@@ -46,41 +46,45 @@ export interface Call {
 
 export interface Http {
   readonly origin: string;
-  /** The parsed body of a successful answer, `undefined` where it is empty. */
-  json(call: Call, signal: AbortSignal): Promise<unknown>;
+  /** The parsed body of a successful answer, `undefined` where it is empty. `onText` hears of it before it is parsed. */
+  json(call: Call, signal: AbortSignal, onText?: (text: string) => void): Promise<unknown>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
 }
 
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
-  const connections = openConnections(options, options.baseUrl.protocol === "http:");
+  const connections = openConnections(options, options.baseUrl);
   const ask = async <Value>(
     call: Call,
     signal: AbortSignal,
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
-    const patience = new AbortController();
-    const timer = setTimeout(
-      () => patience.abort(),
-      Math.min(options.timeoutMs * ANSWER_PATIENCE, LONGEST_TIMER_MS),
-    );
+    // Signals that depend on each other would do the same, at the price of a small request.
+    let end: End | undefined;
+    let isTooLate = false;
+    const giveUp = () => {
+      isTooLate = true;
+      end?.(new Error("the answer takes too long"));
+    };
+    const timer = setTimeout(giveUp, Math.min(options.timeoutMs * ANSWER_PATIENCE, LONGEST_TIMER_MS));
+    const onBegun = (it: End) => {
+      end = it;
+      if (isTooLate) giveUp();
+    };
     try {
-      const either = AbortSignal.any([signal, patience.signal]);
-      return await finish(await send(connections, options, call, either, clock));
+      return await finish(await send(connections, options, call, { signal, clock, onBegun }));
     } catch (error) {
-      throw patience.signal.aborted && !(error instanceof Fault)
-        ? tooSlow(call.what)
-        : faultOf(error, call.what, signal);
+      throw isTooLate && !(error instanceof Fault) ? tooSlow(call.what) : faultOf(error, call.what, signal);
     } finally {
       clearTimeout(timer);
     }
   };
   return {
     origin: options.baseUrl.origin,
-    json(call, signal) {
+    json(call, signal, onText) {
       const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-      return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what));
+      return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what, onText));
     },
     stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
@@ -101,26 +105,27 @@ async function send(
   connections: Dispatcher,
   options: HttpOptions,
   call: Call,
-  signal: AbortSignal,
-  clock: Clock,
+  { signal, clock, onBegun }: { signal: AbortSignal; clock: Clock; onBegun: (end: End) => void },
 ): Promise<Answer> {
-  let target = targetOf(options.baseUrl, call);
+  const { origin } = options.baseUrl;
+  let path = pathOf(options.baseUrl, call);
   for (let redirects = 0; ; redirects++) {
     const request = {
-      origin: target.origin,
-      path: target.pathname + target.search,
+      origin,
+      path,
       method: call.method ?? "GET",
       headers: headersOf(options, call),
       body: call.json === undefined ? null : JSON.stringify(call.json),
     };
-    const answer = await receive(connections, request, signal);
+    const answer = await receive(connections, request, signal, onBegun);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
     const location = headerOf(answer, "location");
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
       throw await refusal(answer, options, call, clock);
     }
     answer.body.cancel();
-    target = redirectTarget(target, location, options, call, redirects);
+    const target = redirectTarget(new URL(origin + path), location, options, call, redirects);
+    path = target.pathname + target.search;
   }
 }
 
@@ -142,13 +147,11 @@ function redirectTarget(
   return to;
 }
 
-/** Set as a path, never resolved as an address: a path of two slashes would otherwise name another host. */
-function targetOf(baseUrl: URL, call: Call): URL {
-  const target = new URL(baseUrl);
-  const segments = call.path.map((segment) => encodeSegment(segment, call.what));
-  target.pathname = `${baseUrl.pathname.replace(/\/+$/, "")}/api/${segments.join("/")}`;
-  for (const [name, value] of call.query ?? []) target.searchParams.append(name, value);
-  return target;
+/** Put together as a text, never resolved as an address: a path of two slashes would otherwise name another host. */
+function pathOf(baseUrl: URL, { path, query = [], what }: Call): string {
+  const segments = path.map((segment) => encodeSegment(segment, what));
+  const target = `${baseUrl.pathname.replace(/\/+$/, "")}/api/${segments.join("/")}`;
+  return query.length === 0 ? target : `${target}?${new URLSearchParams(query as [string, string][])}`;
 }
 
 /** Ids are opaque, but one that is empty or a step in the path would ask for something else. */

@@ -29,12 +29,14 @@ export function openService(options: ServiceOptions): ServicePort {
     origin: http.origin,
 
     pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
-    listReceived: (address, query, onRejected, signal) =>
-      allPages(
-        (page) =>
-          pollTransfers(http, "received", address, { ...query, page, pageSize: MOST_ENTRIES }, signal),
+    listReceived(address, query, onRejected, signal, isKnown) {
+      const whole = { ...query, pageSize: MOST_ENTRIES };
+      return allPages(
+        (page, onEntries) =>
+          pollTransfers(http, "received", address, { ...whole, page }, signal, { isKnown, onEntries }),
         onRejected,
-      ),
+      );
+    },
     pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
 

@@ -15,12 +15,23 @@ const MOST_PAGES = 1_000;
 /** So many pages in a row without a new entry, and the list is taken to be over. */
 const MOST_STALE_PAGES = 3;
 
+/** In the text of every page that is not empty. */
+const ENTRY = '"trackingId"';
+
+interface PollHints {
+  /** Of those that are known nothing is looked at but their tracking-ids. */
+  readonly isKnown?: ((trackingId: string) => boolean) | undefined;
+  /** Called as soon as it is clear that the page is not empty. */
+  readonly onEntries?: () => void;
+}
+
 export async function pollTransfers(
   http: Http,
   direction: "sent" | "received",
   address: VerifiedAddress,
   query: PollQuery,
   signal: AbortSignal,
+  { isKnown, onEntries }: PollHints = {},
 ): Promise<Page<ListedTransfer>> {
   const what = `the ${direction} transfers of ${address.email}`;
   const path = ["users", address.email, "transfers", `${direction}-transfers`];
@@ -29,7 +40,11 @@ export async function pollTransfers(
     ...(query.active === undefined ? [] : [["active", String(query.active)] as const]),
     ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
   ];
-  return decodeListed(await http.json({ what, path, query: parameters, token: address.token }, signal), what);
+  const call = { what, path, query: parameters, token: address.token };
+  const answer = await http.json(call, signal, (text) => {
+    if (text.includes(ENTRY)) onEntries?.();
+  });
+  return decodeListed(answer, what, isKnown);
 }
 
 export async function pollLegacy(
@@ -45,31 +60,42 @@ export async function pollLegacy(
 }
 
 /**
- * Every entry of a list once, in the service's order, page by page as they arrive.
+ * Every entry of a list once, in the service's order, page by page as they arrive; none of these is empty.
  *
  * A page shorter than asked for says nothing, since a service may cap its pages: only an empty page ends the list,
  * or several in a row without a new entry. Entries that shift between pages while we read may come twice (and are
  * given once) or be missed until the next poll. Throws `LIST_ENDLESS` where there is no end.
  */
 export async function* allPages<Entry extends { readonly trackingId: string }>(
-  fetchPage: (page: number) => Promise<Page<Entry>>,
+  fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
   onRejected: (fault: Fault) => void,
   mostPages: number = MOST_PAGES,
-): AsyncGenerator<Entry, void, undefined> {
+): AsyncGenerator<readonly Entry[], void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;
-  for (let number = 1; number <= mostPages; number++) {
-    const page = await fetchPage(number);
+  let number = 1;
+  /** On its way while the one before is looked at. Where nobody wants it in the end, its failure is nobody's. */
+  let ahead: Promise<Page<Entry>> | undefined;
+  const ask = (wanted: number) =>
+    fetchPage(wanted, () => {
+      if (wanted === number) askAhead();
+    });
+  const askAhead = () => {
+    if (ahead !== undefined || number >= mostPages) return;
+    ahead = ask(number + 1);
+    ahead.catch(() => {});
+  };
+  for (let next: Promise<Page<Entry>> | undefined = ask(1); next !== undefined; number++) {
+    const page: Page<Entry> = await next;
     if (page.entries.length + page.rejected.length === 0) return;
     for (const fault of page.rejected) onRejected(fault);
-    const fresh = page.entries.filter((entry) => !seen.has(entry.trackingId));
+    const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));
     stalePages = fresh.length === 0 ? stalePages + 1 : 0;
     if (stalePages >= MOST_STALE_PAGES) return;
-    for (const entry of fresh) {
-      if (seen.has(entry.trackingId)) continue;
-      seen.add(entry.trackingId);
-      yield entry;
-    }
+    askAhead();
+    if (fresh.length > 0) yield fresh;
+    next = ahead;
+    ahead = undefined;
   }
   throw new Fault("LIST_ENDLESS", { detail: `${mostPages} pages and no end` });
 }

@@ -137,15 +137,17 @@ export interface ServicePort {
     signal: AbortSignal,
   ): Promise<Page<ListedTransfer>>;
   /**
-   * Every received transfer once, over all pages; entries that cannot be understood go to `onRejected`. The list is
-   * complete only where the iteration ends without a fault.
+   * Every received transfer once, page by page; entries that cannot be understood go to `onRejected`. The list is
+   * complete only where the iteration ends without a fault. Of those that are known nothing is looked at but their
+   * tracking-ids.
    */
   listReceived(
     address: VerifiedAddress,
     query: Omit<PollQuery, keyof PageQuery>,
     onRejected: (fault: Fault) => void,
     signal: AbortSignal,
-  ): AsyncIterable<ListedTransfer>;
+    isKnown?: (trackingId: string) => boolean,
+  ): AsyncIterable<readonly ListedTransfer[]>;
   pollSent(address: VerifiedAddress, query: PollQuery, signal: AbortSignal): Promise<Page<ListedTransfer>>;
   /** Deprecated: exists in versions 1.x only. */
   pollSentLegacy(

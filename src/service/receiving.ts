@@ -26,11 +26,15 @@ export interface AnswerBody extends AsyncIterable<Uint8Array> {
   cancel(): void;
 }
 
-/** Resolves when the head of the answer is there. `signal` ends it at any time, its body too. */
+/** Ends a request, and the reading of its body. */
+export type End = (reason: unknown) => void;
+
+/** Resolves when the head of the answer is there. `signal` ends it at any time, its body too; so does what `onBegun` gets. */
 export function receive(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
   signal: AbortSignal,
+  onBegun: (end: End) => void,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   if (signal.aborted) {
@@ -41,6 +45,7 @@ export function receive(
   const onAbort = () => receiver.fail(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   receiver.onOver = () => signal.removeEventListener("abort", onAbort);
+  onBegun((reason) => receiver.fail(reason));
   dispatcher.dispatch(options, receiver);
   return promise;
 }

@@ -13,3 +13,7 @@ declare module "undici/lib/dispatcher/env-http-proxy-agent.js" {
   import { EnvHttpProxyAgent } from "undici";
   export = EnvHttpProxyAgent;
 }
+declare module "undici/lib/dispatcher/pool.js" {
+  import { Pool } from "undici";
+  export = Pool;
+}

@@ -5,8 +5,9 @@
 import connect from "undici/lib/api/api-connect.js";
 import Dispatcher from "undici/lib/dispatcher/dispatcher.js";
 import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js";
+import Pool from "undici/lib/dispatcher/pool.js";
 
 // As the whole of it does, for proxies that are asked for a tunnel.
 Dispatcher.prototype.connect = connect;
 
-export { EnvHttpProxyAgent };
+export { EnvHttpProxyAgent, Pool };

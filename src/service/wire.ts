@@ -184,7 +184,31 @@ const Status = v.pipe(
   v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
 );
 
-export const decodeListed: Decoder<Page<ListedTransfer>> = decodePage(Listed);
+const decodeListedPage = decodePage(Listed);
+
+/** Of one that is known nothing is looked at but its tracking-id. */
+export function decodeListed(
+  answer: unknown,
+  what: string,
+  isKnown?: (trackingId: string) => boolean,
+): Page<ListedTransfer> {
+  if (isKnown === undefined) return decodeListedPage(answer, what);
+  return decodeListedPage(answer, what, (raw) => {
+    const trackingId = (raw as { readonly trackingId?: unknown } | null)?.trackingId;
+    return typeof trackingId === "string" && isKnown(trackingId) ? { ...UNSEEN, trackingId } : undefined;
+  });
+}
+
+const UNSEEN = {
+  state: "unknown",
+  sender: undefined,
+  recipients: [],
+  to: [],
+  cc: [],
+  expires: undefined,
+  passwordMode: undefined,
+} as const;
+
 export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
 export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
 export const decodeFiles: Decoder<readonly TransferFile[]> = decodeData(v.array(File));

@@ -103,7 +103,7 @@ async function collect<Entry extends { readonly trackingId: string }>(
     (page) => poll(address, { page, pageSize }),
     (fault) => rejected.push(fault),
   );
-  return { entries: await Array.fromAsync(pages), rejected };
+  return { entries: (await Array.fromAsync(pages)).flat(), rejected };
 }
 
 function reportRejected(context: Context, rejected: readonly Fault[]): Outcome {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { allPages } from "../../../src/service/polling.ts";
 import type { Page } from "../../../src/service/port.ts";
+import { decodeListed } from "../../../src/service/wire.ts";
 
 interface Entry {
   readonly trackingId: string;
@@ -58,8 +59,8 @@ describe("all pages of a list", () => {
   test("are a fault where there is no end, after what was listed", async () => {
     const seen: string[] = [];
     const endless = async () => {
-      for await (const entry of allPages(async (page) => pageOf([`t${page}`]), ignore, 20))
-        seen.push(entry.trackingId);
+      for await (const page of allPages(async (number) => pageOf([`t${number}`]), ignore, 20))
+        seen.push(...page.map(({ trackingId }) => trackingId));
     };
     await expect(endless()).rejects.toMatchObject({ code: "LIST_ENDLESS" });
     expect(seen).toHaveLength(20);
@@ -75,8 +76,43 @@ describe("all pages of a list", () => {
         (fault) => rejected.push(fault),
       ),
     );
-    expect(found.map((entry) => entry.trackingId)).toEqual(["a", "b"]);
+    expect(found.flat().map((entry) => entry.trackingId)).toEqual(["a", "b"]);
     expect(rejected).toHaveLength(1);
+  });
+
+  test("are asked for one ahead of whoever looks at them, and no further", async () => {
+    const asked: number[] = [];
+    const pages = allPages(async (page, onEntries) => {
+      asked.push(page);
+      onEntries();
+      return pageOf(page < 4 ? [`t${page}`] : []);
+    }, ignore);
+    for (const ahead of [2, 3, 4]) {
+      await pages.next();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(asked).toEqual(Array.from({ length: ahead }, (_, at) => at + 1));
+    }
+    expect((await pages.next()).done).toBe(true);
+  });
+
+  test("that fail ahead of somebody who wants no more are nobody's failure", async () => {
+    const pages = allPages(async (page) => {
+      if (page > 1) throw new Fault("SERVER_FAULT");
+      return pageOf(["a"]);
+    }, ignore);
+    for await (const page of pages) {
+      expect(page).toHaveLength(1);
+      break;
+    }
+  });
+});
+
+describe("entries that are known", () => {
+  test("are not looked at; others are judged as ever", () => {
+    const data = [{ trackingId: "known", status: 7 }, { trackingId: "other", status: 7 }, null];
+    const page = decodeListed({ data }, "the list", (trackingId) => trackingId === "known");
+    expect(page.entries).toMatchObject([{ trackingId: "known", recipients: [] }]);
+    expect(page.rejected).toHaveLength(2);
   });
 });
 
@@ -88,5 +124,5 @@ function pageOf(ids: readonly string[]): Page<Entry> {
 
 async function collect(idsOf: (page: number) => readonly string[]): Promise<string[]> {
   const entries = await Array.fromAsync(allPages(async (page) => pageOf(idsOf(page)), ignore));
-  return entries.map((entry) => entry.trackingId);
+  return entries.flat().map((entry) => entry.trackingId);
 }
