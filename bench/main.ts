@@ -72,7 +72,6 @@ async function main(wanted: {
       mkdirSync(own);
       const bench = { launcher, tools, folder: own, ...options, stop: stop.signal, tell };
       const rows = (await CASES[name]?.(bench)) ?? [];
-      rmSync(own, { recursive: true, force: true });
       process.stdout.write(`${formatRows(rows)}\n\n`);
       const isWhole = options.scale === 1 && (name !== "soak" || options.soakSeconds >= SOAK_SECONDS);
       const cases = { ...readFigures()?.cases, [name]: rows };

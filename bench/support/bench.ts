@@ -1,6 +1,6 @@
 /** What all cases have in common: where they work, with which programs, how often. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findDelivered } from "./deliveries.ts";
 import { type RunningNginx, startNginx } from "./nginx.ts";
@@ -25,6 +25,8 @@ export interface Bench {
   /** 1, or less for a quick look. */
   readonly scale: number;
   readonly soakSeconds: number;
+  /** Few large files: they would fill the disk, and are removed at once. */
+  readonly removesRuns?: boolean;
   readonly stop: AbortSignal;
   tell(text: string): void;
 }
@@ -80,18 +82,20 @@ export async function serveRecording(bench: Bench, wanted: Wanted, rate?: number
   return { ...service, nginx, [Symbol.asyncDispose]: () => nginx[Symbol.asyncDispose]() };
 }
 
-/** A folder that is there for one run; what other runs wrote is on the disk by then. */
+/**
+ * A folder for one run; what other runs wrote is on the disk by then. Small files stay until the end of all: where many
+ * were just removed, some file systems take longer to make new ones, and whoever comes next would pay for it.
+ */
 export async function inFolder<Value>(
-  { folder }: Bench,
+  { folder, removesRuns = false }: Bench,
   work: (folder: string) => Promise<Value>,
 ): Promise<Value> {
-  const own = join(folder, "run");
-  mkdirSync(own);
+  const own = mkdtempSync(join(folder, "run-"));
   execFileSync("sync");
   try {
     return await work(own);
   } finally {
-    rmSync(own, { recursive: true, force: true });
+    if (removesRuns) rmSync(own, { recursive: true, force: true });
   }
 }
 

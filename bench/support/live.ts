@@ -13,8 +13,11 @@ export interface LiveDaemon extends AsyncDisposable {
   readonly daemon: RunningDaemon;
   /** A figure of `/metrics`, added up over its labels; 0 where there is none yet. */
   metric(name: string): Promise<number>;
-  /** Waits for a condition. Throws where the daemon ends meanwhile, or it takes too long. */
-  until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
+  /**
+   * Waits for a condition. Throws where the daemon ends meanwhile, or it takes too long. `everyMs`: where to look costs the
+   * daemon time.
+   */
+  until(what: string, condition: () => boolean | Promise<boolean>, everyMs?: number): Promise<void>;
   residentMib(): number;
   peakMib(): number;
   cpuSeconds(): number;
@@ -42,13 +45,13 @@ export async function startLive(
       const found = lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
       return found.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
     },
-    async until(what, condition) {
+    async until(what, condition, everyMs = LOOK_EVERY_MS) {
       const latestMs = performance.now() + LONGEST_MS;
       while (!(await condition())) {
         stop.throwIfAborted();
         if (daemon.hasFailed()) throw new Error(`a daemon has ended: ${daemon.complaints.join("; ")}`);
         if (performance.now() > latestMs) throw new Error(`this takes too long: ${what}`);
-        await pause(LOOK_EVERY_MS);
+        await pause(everyMs);
       }
     },
     residentMib: () => sample().residentMib,
