@@ -48,7 +48,7 @@ async function syncFolders(content: string): Promise<void> {
   }
 }
 
-/** What was never claimed before was never quarantined. */
+/** What was never claimed before was never quarantined, and not half removed from there either. */
 const FIRST_CLAIM = 1;
 
 /** What is delivered: where to, what its manifest says, and which name in it is free for a consumer. */
@@ -103,7 +103,8 @@ async function finish(
   isResumed: boolean,
 ): Promise<void> {
   await handoffs.note(record.receipt, isResumed);
-  if (record.receipt.fence > FIRST_CLAIM) await clearQuarantine(inbox.quarantine, record.key);
+  const kept = join(inbox.quarantine, record.key);
+  if (record.receipt.fence > FIRST_CLAIM || (await exists(kept))) await clearQuarantine(kept);
   await record.enter("delivered");
   handoffs.begin(record.receipt);
   await stage.clear();
@@ -111,9 +112,9 @@ async function finish(
 }
 
 /** Where it was before an operator vouched for it: nobody looks for it there any more after the receipt. */
-async function clearQuarantine(folder: string, key: string): Promise<void> {
-  await rm(join(folder, key), { recursive: true, force: true });
-  await syncFolder(folder);
+async function clearQuarantine(kept: string): Promise<void> {
+  await rm(kept, { recursive: true, force: true });
+  await syncFolder(dirname(kept));
 }
 
 /** The folder itself, or the first of `FOLDER-2`, `FOLDER-3` … that is not there: nothing is ever replaced. */

@@ -16,13 +16,14 @@ const FALLBACK_ZONE = "UTC";
 /** A slip in a name is a letter or two, or an underscore. */
 const MOST_LETTERS_WRONG = 3;
 
-export function parseTimezone(draft: Draft, system: string | undefined = systemZone()): string {
+/** To ask the system takes a while: where nothing goes by the clock, it is not asked. */
+export function parseTimezone(draft: Draft, askSystem: () => string | undefined = systemZone): string {
   const given = draft.raw.timezone;
   if (given === undefined) {
+    if (!usesClock(draft.raw)) return FALLBACK_ZONE;
+    const system = askSystem();
     if (system !== undefined && isTimeZone(system)) return system;
-    if (usesClock(draft.raw)) {
-      draft.warnings.push("timezone: not given, and the system does not say its own: UTC counts.");
-    }
+    draft.warnings.push("timezone: not given, and the system does not say its own: UTC counts.");
     return FALLBACK_ZONE;
   }
   if (isTimeZone(given)) return given;

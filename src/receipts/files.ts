@@ -15,7 +15,7 @@ import { isFinal, type Receipt, TRANSITIONS } from "../model/receipt.ts";
 import { formatReceipt } from "./format.ts";
 import { nameOf, Places } from "./places.ts";
 import type { ReceiptKey, Receipts } from "./port.ts";
-import { fencesIn, findReceipt, readHighest, readReceipt } from "./reading.ts";
+import { fencesIn, findReceipt, readHighest, readOpenReceipt, readReceipt } from "./reading.ts";
 import { findSpent, forgetUnspent, noteSpent } from "./spent.ts";
 import { Writing } from "./writing.ts";
 
@@ -81,12 +81,8 @@ class FileReceipts implements Receipts {
     if (isClaimed === undefined) return undefined;
     if (!isClaimed) throw lost(found);
     // Whoever held it may have written, and even finished, since it was read.
-    const before = await readReceipt(this.#places.openPathOf(found));
+    const before = await readOpenReceipt(this.#places.openPathOf(found));
     const done = await readReceipt(this.#places.donePathOf(found));
-    if (before !== undefined && isFinal(before)) {
-      await this.#finishSettling(before);
-      return undefined;
-    }
     if (done !== undefined && done.fence >= found.fence) {
       await this.#writing.clearOpen(found);
       return undefined;
@@ -128,7 +124,9 @@ class FileReceipts implements Receipts {
         await noteSpent(this.#places, latest, undefined);
         yield latest;
       } else {
-        await this.#finishSettling(latest);
+        // A crash came between the final receipt and what follows it: the line in the journal may be there twice.
+        await this.#writing.note(latest);
+        await this.#writing.clearOpen(latest);
       }
     }
   }
@@ -154,13 +152,6 @@ class FileReceipts implements Receipts {
     // What was settled before has nothing open any more, unless an operator has just sent it back to the start.
     if (isFinal(previous)) await this.#writing.clearBelow(receipt, receipt.fence + 1);
     else await this.#writing.clearOpen(receipt);
-  }
-
-  /** A crash came between the last word and what follows it: the line in the journal may be there twice. */
-  async #finishSettling(receipt: Receipt): Promise<void> {
-    await this.#writing.end(receipt);
-    await this.#writing.note(receipt);
-    await this.#writing.clearOpen(receipt);
   }
 
   async #demandClaim(receipt: Receipt): Promise<void> {

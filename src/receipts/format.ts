@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
-import { RECEIPT_VERSION, type Receipt, TRANSITIONS } from "../model/receipt.ts";
+import { isFinal, RECEIPT_VERSION, type Receipt, TRANSITIONS } from "../model/receipt.ts";
 
 const Text = v.optional(v.string());
 
@@ -41,7 +41,21 @@ export function formatReceipt(receipt: Receipt): string {
 
 /** Throws `RECEIPT_UNREADABLE` where the text is damaged or of another version. */
 export function parseReceipt(text: string, path: string): Receipt {
-  const result = v.safeParse(Shape, parseJson(lastLine(text)));
+  const [last = ""] = linesFromEnd(text);
+  return parseLine(last, path);
+}
+
+/** The same for one that is open: a last word counts only where final receipts are, and there it is not yet. */
+export function parseOpenReceipt(text: string, path: string): Receipt {
+  for (const line of linesFromEnd(text)) {
+    const receipt = parseLine(line, path);
+    if (!isFinal(receipt)) return receipt;
+  }
+  return parseLine("", path);
+}
+
+function parseLine(line: string, path: string): Receipt {
+  const result = v.safeParse(Shape, parseJson(line));
   if (result.success) return { ...EMPTY, ...result.output } as Receipt;
   const [issue] = result.issues;
   const place = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
@@ -61,14 +75,13 @@ const EMPTY = {
  * A power cut can leave the beginning of a line, or zeros in place of some of it: such a line was never on the disk, and
  * nobody went on because of it. Any other line that cannot be read is damaged.
  */
-function lastLine(text: string): string {
+function* linesFromEnd(text: string): Generator<string, void, undefined> {
   for (let end = text.lastIndexOf("\n"); end > 0; ) {
     const before = text.lastIndexOf("\n", end - 1);
     const line = text.slice(before + 1, end);
-    if (!line.includes("\0")) return line;
+    if (!line.includes("\0")) yield line;
     end = before;
   }
-  return "";
 }
 
 function parseJson(text: string): unknown {

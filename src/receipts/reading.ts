@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import type { Receipt } from "../model/receipt.ts";
-import { parseReceipt } from "./format.ts";
+import { parseOpenReceipt, parseReceipt } from "./format.ts";
 import { nameOf, type Places, spreadOf } from "./places.ts";
 import type { ReceiptKey } from "./port.ts";
 
@@ -31,15 +31,24 @@ export async function readHighest(folder: string): Promise<Receipt | undefined> 
   for (let last = -1; ; ) {
     const highest = Math.max(-1, ...(await fencesIn(folder)));
     if (highest < 0) return undefined;
-    const receipt = await readReceipt(join(folder, `${highest}.json`));
+    const receipt = await readOpenReceipt(join(folder, `${highest}.json`));
     if (receipt !== undefined || highest === last) return receipt;
     last = highest;
   }
 }
 
-export async function readReceipt(path: string): Promise<Receipt | undefined> {
+/** A final one. */
+export function readReceipt(path: string): Promise<Receipt | undefined> {
+  return readWith(parseReceipt, path);
+}
+
+export function readOpenReceipt(path: string): Promise<Receipt | undefined> {
+  return readWith(parseOpenReceipt, path);
+}
+
+async function readWith(parse: typeof parseReceipt, path: string): Promise<Receipt | undefined> {
   const text = await readFile(path, "utf8").catch(orIfMissing(path, undefined));
-  return text === undefined ? undefined : parseReceipt(text, path);
+  return text === undefined ? undefined : parse(text, path);
 }
 
 export function orIfMissing<Value>(path: string, instead: Value): (cause: unknown) => Value {

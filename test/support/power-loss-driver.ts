@@ -18,8 +18,8 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
-import { parseReceipt } from "../../src/receipts/format.ts";
+import { basename, dirname, join } from "node:path";
+import { parseOpenReceipt, parseReceipt } from "../../src/receipts/format.ts";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
 import type { DebianProgram } from "./debian.ts";
 import { type LastWords, listNames } from "./last-words.ts";
@@ -132,7 +132,8 @@ function readReceipts(folder: string): DiskState["receipts"] {
 
 function readReceipt(path: string): { id: string; state: string; target: string | undefined; fence: number } {
   try {
-    const { trackingId, state, folder, fence } = parseReceipt(readFileSync(path, "utf8"), path);
+    const parse = basename(dirname(dirname(path))) === "open" ? parseOpenReceipt : parseReceipt;
+    const { trackingId, state, folder, fence } = parse(readFileSync(path, "utf8"), path);
     return { id: trackingId, state, target: folder, fence };
   } catch {
     return { id: path, state: "damaged", target: undefined, fence: 0 };
