@@ -9,6 +9,11 @@
 /** Large enough that what is done per block does not count, small enough for the processor's cache. */
 export const BLOCK_BYTES = 256 * 1024;
 const MOST_FREE = 128;
+/**
+ * The garbage collector does not count shared memory, and would let what is lost of it pile up. Beyond so many blocks there
+ * is ordinary memory, which it counts, and which is not kept.
+ */
+const MOST_SHARED = 160;
 
 interface Lease {
   filledBytes: number;
@@ -17,15 +22,27 @@ interface Lease {
   parts: number;
 }
 
-const free: ArrayBufferLike[] = [];
+const free: SharedArrayBuffer[] = [];
+let shared = 0;
+const collected = new FinalizationRegistry<undefined>(() => {
+  shared -= 1;
+});
 const leases = new WeakMap<ArrayBufferLike, Lease>();
 const passed = new WeakSet<Uint8Array>();
 
 /** A whole block, with whatever was in it before. */
 export function takeBlock(): Uint8Array {
-  const memory = free.pop() ?? new SharedArrayBuffer(BLOCK_BYTES);
+  const memory = free.pop() ?? makeMemory();
   leases.set(memory, { filledBytes: 0, passedBytes: 0, parts: 0 });
   return new Uint8Array(memory);
+}
+
+function makeMemory(): ArrayBufferLike {
+  if (shared >= MOST_SHARED) return new ArrayBuffer(BLOCK_BYTES);
+  const memory = new SharedArrayBuffer(BLOCK_BYTES);
+  shared += 1;
+  collected.register(memory, undefined);
+  return memory;
 }
 
 /** Said once of a block: so many bytes at its beginning are content. Anything but a block is left alone. */
@@ -51,5 +68,5 @@ export function giveBack(part: Uint8Array): void {
   lease.parts -= 1;
   if (lease.parts > 0 || lease.passedBytes !== lease.filledBytes) return;
   leases.delete(part.buffer);
-  if (free.length < MOST_FREE) free.push(part.buffer);
+  if (part.buffer instanceof SharedArrayBuffer && free.length < MOST_FREE) free.push(part.buffer);
 }

@@ -23,14 +23,17 @@ const onread: OnReadOpts = {
   callback(this: Socket, bytes: number, buffer: Uint8Array) {
     fillBlock(buffer, bytes);
     const goesOn = this.push(buffer.subarray(0, bytes));
-    next = afterReading(bytes);
+    next = afterReading(bytes, buffer.byteLength);
     return goesOn;
   },
 };
 
-/** Blocks are for what is large: of a small answer, two reads may have to be put together, and a block would be lost. */
-function afterReading(bytes: number): Uint8Array | undefined {
-  if (bytes >= MEDIUM_BYTES) return takeBlock();
+/**
+ * Where a buffer was full, more is waiting. Where it was not, the answer may be over: the next read may begin with the head of
+ * another one, and a block that holds a head is lost.
+ */
+function afterReading(bytes: number, room: number): Uint8Array | undefined {
+  if (bytes === room && bytes >= MEDIUM_BYTES) return takeBlock();
   return bytes >= SMALL_BYTES ? Buffer.allocUnsafeSlow(MEDIUM_BYTES) : undefined;
 }
 

@@ -1,13 +1,25 @@
 import { describe, expect, test } from "vitest";
 import { BLOCK_BYTES, fillBlock, giveBack, passOn, takeBlock } from "../../../src/base/blocks.ts";
 
-/** Takes all that is free, so that the next block is either one that was given back since, or new. */
-function takeAllFree(): Set<ArrayBufferLike> {
-  return new Set(Array.from({ length: 140 }, () => takeBlock().buffer));
+const known = new Set<ArrayBufferLike>();
+
+function take(): Uint8Array {
+  const block = takeBlock();
+  known.add(block.buffer);
+  return block;
+}
+
+/** Takes all that is free, up to a new one: so that the next block is either one that was given back since, or new. */
+function takeAllFree(): void {
+  let before: number;
+  do {
+    before = known.size;
+    take();
+  } while (known.size === before);
 }
 
 function filled(bytes: number): Uint8Array {
-  const block = takeBlock();
+  const block = take();
   fillBlock(block, bytes);
   return block;
 }
@@ -18,9 +30,9 @@ describe("a block", () => {
     const block = filled(1000);
     const parts = [block.subarray(0, 400), block.subarray(400, 1000)].map(passOn);
     giveBack(parts[1] as Uint8Array);
-    expect(takeBlock().buffer).not.toBe(block.buffer);
+    expect(take().buffer).not.toBe(block.buffer);
     giveBack(parts[0] as Uint8Array);
-    const again = takeBlock();
+    const again = take();
     expect(again.buffer).toBe(block.buffer);
     expect(again.byteLength).toBe(BLOCK_BYTES);
   });
@@ -31,7 +43,7 @@ describe("a block", () => {
     const block = filled(1000);
     const rest = passOn(block.subarray(100, 1000));
     giveBack(rest);
-    expect(takeBlock().buffer).not.toBe(block.buffer);
+    expect(take().buffer).not.toBe(block.buffer);
   });
 
   test("is not given back by a part of what was passed on", () => {
@@ -41,9 +53,9 @@ describe("a block", () => {
     giveBack(whole.subarray(0, 1000));
     giveBack(whole.subarray(0, 10));
     giveBack(block);
-    expect(takeBlock().buffer).not.toBe(block.buffer);
+    expect(take().buffer).not.toBe(block.buffer);
     giveBack(whole);
-    expect(takeBlock().buffer).toBe(block.buffer);
+    expect(take().buffer).toBe(block.buffer);
   });
 
   test("is nobody's a second time, however often it is given back", () => {
@@ -52,19 +64,30 @@ describe("a block", () => {
     const part = passOn(block.subarray(0, 10));
     giveBack(part);
     giveBack(part);
-    const next = takeBlock();
+    const next = take();
     giveBack(part);
     expect(next.buffer).toBe(block.buffer);
-    expect(takeBlock().buffer).not.toBe(block.buffer);
+    expect(take().buffer).not.toBe(block.buffer);
   });
 
   test("is not what other memory becomes", () => {
-    const before = takeAllFree();
+    takeAllFree();
+    const before = new Set(known);
     const other = new Uint8Array(BLOCK_BYTES);
     fillBlock(other, 10);
     giveBack(passOn(other));
-    const next = takeBlock();
+    const next = take();
     expect(next.buffer).not.toBe(other.buffer);
     expect(before.has(next.buffer)).toBe(false);
+  });
+
+  test("is ordinary memory where too many are with somebody, or lost: such memory the garbage collector counts", () => {
+    const kinds = Array.from({ length: 200 }, () => take().buffer instanceof SharedArrayBuffer);
+    expect(kinds.at(0)).toBe(true);
+    expect(kinds.at(-1)).toBe(false);
+    const block = filled(10);
+    const part = passOn(block.subarray(0, 10));
+    giveBack(part);
+    expect(take().buffer).not.toBe(block.buffer);
   });
 });
