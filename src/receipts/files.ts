@@ -80,6 +80,8 @@ class FileReceipts implements Receipts {
     // Without its folder, it was settled.
     if (isClaimed === undefined) return undefined;
     if (!isClaimed) throw lost(found);
+    // Several may have claimed it since it was found, and taken lower ones away.
+    await this.#demandClaim(claimed);
     // Whoever held it may have written, and even finished, since it was read.
     const before = await readOpenReceipt(this.#places.openPathOf(found));
     const done = await readReceipt(this.#places.donePathOf(found));

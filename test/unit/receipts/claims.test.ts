@@ -36,6 +36,15 @@ describe("a claim", () => {
     expect(await readdir(places.openFolder)).toEqual([]);
   });
 
+  test("of one that others have claimed more than once since it was found is lost", async () => {
+    const { receipts } = await setUp();
+    await claim(receipts);
+    const second = await claim(receipts);
+    await expect(receipts.claim(makeReceipt(), same)).rejects.toMatchObject(LOST);
+    expect(await receipts.find(second)).toEqual(second);
+    await receipts.put({ ...second, attempts: 7 }, second);
+  });
+
   test("on one that an operator sent back to the start is not undone by the news that it was collected", async () => {
     const { receipts } = await setUp();
     const delivering = { ...(await claim(receipts)), state: "delivering" } as const;
