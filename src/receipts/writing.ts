@@ -67,10 +67,13 @@ export class Writing {
 
   /** The same, where it was open until now: what its claim has appended to all along gets the name of the final one. */
   async endOpen(receipt: Receipt): Promise<boolean> {
+    const path = this.#places.openPathOf(receipt);
+    // With nothing but a last word in it, which does not count there, it would not be readable any more.
+    if (this.#unsure.has(path)) return this.end(receipt);
     try {
       await this.append(receipt);
       await makeFolderDurably(this.#places.doneFolderOf(receipt), FOLDER_MODE);
-      if (await linkDurably(this.#places.openPathOf(receipt), this.#places.donePathOf(receipt))) return true;
+      if (await linkDurably(path, this.#places.donePathOf(receipt))) return true;
     } catch (error) {
       if (error instanceof Fault && error.code === "TARGET_EXISTS") return false;
       if (!(error instanceof Fault && error.code === "CLAIM_LOST")) throw error;

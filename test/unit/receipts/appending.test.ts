@@ -1,5 +1,5 @@
 /** A receipt is appended to while it is open: what a failure or a power cut leaves of a line never counts. */
-import { appendFile, readdir, readFile, stat, symlink, unlink } from "node:fs/promises";
+import { appendFile, readdir, readFile, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { Receipt } from "../../../src/model/receipt.ts";
 import { openReceipts } from "../../../src/receipts/files.ts";
@@ -39,6 +39,20 @@ test("what could not be appended leaves nothing that the next line could run int
   expect(await readFile(path, "utf8")).toBe(formatReceipt(waiting));
   await receipts.put(claimed, waiting);
   expect(await receipts.find(claimed)).toEqual(claimed);
+});
+
+test("a last word on what could not be appended to gets a file of its own, and takes nothing away before", async () => {
+  const { receipts, places, claimed, path } = await setUp();
+  const text = await readFile(path, "utf8");
+  await unlink(path);
+  await symlink("/dev/full", path);
+  const gone: Receipt = { ...claimed, state: "gone" };
+  await expect(receipts.put(gone, claimed)).rejects.toMatchObject({ code: "DISK_FULL" });
+  await unlink(path);
+  await writeFile(path, `${text}{"version`);
+  await receipts.put(gone, claimed);
+  expect(await readFile(places.donePathOf(claimed), "utf8")).toBe(formatReceipt(gone));
+  expect(await readdir(places.openFolder)).toEqual([]);
 });
 
 test("what was appended to is the final receipt in the end, with all that it ever said", async () => {
