@@ -101,7 +101,8 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await reaches(TRANSFERS);
   await expect.poll(() => closed.filter((id) => simulator.refusedPasswords(id).length === 0)).toEqual([]);
   await expect.poll(async () => (await redis.client.keys("inlet:collect:t*")).length).toBe(0);
-  const keys = await redis.client.keys("*");
+  // Those that nobody has a password for may still be in hand.
+  await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
   await eye.close();
@@ -113,7 +114,6 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   );
   for (const id of closed) expect(simulator.refusedPasswords(id).length).toBeLessThanOrEqual(BUDGET);
   for (const name of names) expect(simulator.refusedPasswords(name)).toEqual([]);
-  expect(keys.length).toBeLessThanOrEqual(MOST_KEYS);
   expect(after - before).toBeLessThan(MOST_GROWTH_BYTES);
 }, 300_000);
 
