@@ -1,7 +1,14 @@
 /** Many small files in one transfer: one by one, and as one ZIP. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
+import {
+  type Bench,
+  PROVE_AND_SYNC,
+  proveAndSync,
+  runInlet,
+  runOthers,
+  serveRecording,
+} from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
 
@@ -21,17 +28,20 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
     if (found !== files) throw new Error(`${found} of ${files} files came`);
   };
   const others = (prepare: (folder: string) => Command) => runOthers(bench, (it) => [prepare(it)], check);
+  const names = transfer.files.map(({ id }) => `out/${id}`);
+  const curl = (folder: string): Command => {
+    const lines = transfer.files.map(({ id }) => `url = "${at}/${id}"\noutput = "out/${id}"\n`);
+    writeFileSync(join(folder, "list"), lines.join(""));
+    const parallel = ["--parallel", "--parallel-max", `${AT_ONCE}`, "--create-dirs"];
+    return { program: tools.curl, args: ["-sS", "--fail", ...parallel, "-K", "list"] };
+  };
   const spent = await compare(
     {
       files: () => runInlet(bench, { url: nginx.url, fetch: "files" }, content),
       zip: () => runInlet(bench, { url: nginx.url, fetch: "zip" }, content),
-      curl: () =>
-        others((folder) => {
-          const lines = transfer.files.map(({ id }) => `url = "${at}/${id}"\noutput = "out/${id}"\n`);
-          writeFileSync(join(folder, "list"), lines.join(""));
-          const parallel = ["--parallel", "--parallel-max", `${AT_ONCE}`, "--create-dirs"];
-          return { program: tools.curl, args: ["-sS", "--fail", ...parallel, "-K", "list"] };
-        }),
+      curl: () => others(curl),
+      curlAndAll: () =>
+        runOthers(bench, (folder) => [curl(folder), ...proveAndSync(tools, folder, names)], check),
       rclone: () =>
         others(() => {
           const from = ["--http-url", `${nginx.url}/plain/${transfer.transferId}/`, ":http:"];
@@ -47,11 +57,12 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   );
 
   const what = `${files.toLocaleString("en")} files of 16 KiB in one transfer`;
-  const timed = (beside: string, other: keyof typeof spent, limits: readonly [number, number]) =>
+  const timed = (beside: string, other: keyof typeof spent, limits?: readonly [number, number]) =>
     besides(what, beside, "s", [spent.files.seconds, spent[other].seconds], limits);
   const zipped = [spent.zip.seconds, spent.files.seconds] as const;
   return [
     timed(`\`curl --parallel --parallel-max ${AT_ONCE}\``, "curl", [2, 1]),
+    timed(`the same, then ${PROVE_AND_SYNC}`, "curlAndAll"),
     timed(`\`rclone copy --transfers ${AT_ONCE}\``, "rclone", [1, 0.5]),
     timed(`\`aria2c -j${AT_ONCE}\``, "aria2", [1, 0.5]),
     alone(what, "MiB", spent.files.peakMib, [200, 100]),

@@ -22,9 +22,11 @@ export function besides(
   beside: string,
   unit: Row["unit"],
   [ours, theirs]: readonly [ours: number, theirs: number],
-  [must, aim]: readonly [must: number, aim: number],
+  /** Missing where nothing is demanded. */
+  limits?: readonly [must: number, aim: number],
 ): Row {
-  return { what, beside, unit, ours, theirs, value: ours / theirs, must, aim };
+  const demanded = limits === undefined ? {} : { must: limits[0], aim: limits[1] };
+  return { what, beside, unit, ours, theirs, value: ours / theirs, ...demanded };
 }
 
 export function alone(

@@ -9,6 +9,8 @@ export interface Tools {
   readonly rclone: string;
   readonly openssl: string;
   readonly sha256sum: string;
+  readonly sync: string;
+  readonly xargs: string;
   /** GNU time: the shell's own does not tell memory. */
   readonly time: string;
 }
@@ -21,6 +23,8 @@ const PACKAGES: Readonly<Record<keyof Tools, string>> = {
   rclone: "rclone",
   openssl: "openssl",
   sha256sum: "coreutils",
+  sync: "coreutils",
+  xargs: "findutils",
   time: "time",
 };
 
