@@ -10,12 +10,12 @@ const SET_GROUP = 0o2000;
 /** Makes a folder and those above it, each on the disk before the next. What the umask forbids others stays forbidden. */
 export async function makeFolderDurably(path: string, mode: number): Promise<void> {
   try {
-    await mkdir(path, { mode });
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") {
+    await mkdir(path, { mode }).catch(async (error: unknown) => {
+      if (systemCode(error) !== "ENOENT") throw error;
       await makeFolderDurably(dirname(path), mode);
-      return makeFolderDurably(path, mode);
-    }
+      await mkdir(path, { mode });
+    });
+  } catch (error) {
     if (await exists(path)) return;
     throw faultOfDisk(error, path);
   }

@@ -76,6 +76,14 @@ describe("the time zone that is not given", () => {
     expect(parseTimezone(draft(quiet), () => "Asia/Tokyo")).toBe("Asia/Tokyo");
   });
 
+  test("is not asked for where nothing goes by the clock", () => {
+    const ask = () => {
+      throw new Error("it was asked");
+    };
+    expect(parseTimezone(draft({}), ask)).toBe("UTC");
+    expect(() => parseTimezone(draft(quiet), ask)).toThrow("it was asked");
+  });
+
   test("is UTC where the system does not say, which is worth a warning where it matters", () => {
     for (const [raw, warnings] of [
       [{}, 0],
