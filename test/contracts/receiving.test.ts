@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { giveBack } from "../../src/base/blocks.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { type Http, openHttp } from "../../src/service/http.ts";
@@ -130,4 +130,25 @@ describe.each([
     other.body.cancel();
     await expect(other.body[Symbol.asyncIterator]().next()).rejects.toThrow("not read to its end");
   });
+});
+
+test("files of some hundred kilobytes, one after the other, take hardly any shared memory, which nobody collects", async () => {
+  const file = CONTENT.subarray(0, 200_000);
+  const http = await serve(
+    (response) => void response.writeHead(200, { "content-length": file.length }).end(file),
+    true,
+  );
+  let made = 0;
+  const Original = SharedArrayBuffer;
+  class Counted extends Original {
+    constructor(bytes: number) {
+      super(bytes);
+      made++;
+    }
+  }
+  vi.stubGlobal("SharedArrayBuffer", Counted);
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const digest = createHash("sha256").update(file).digest("hex");
+  for (let time = 0; time < 60; time++) expect(await hashOf(http, () => {})).toBe(digest);
+  expect(made).toBeLessThan(10);
 });
