@@ -1,14 +1,8 @@
 /** Many small files in one transfer: one by one, and as one ZIP. */
-import { readdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type Bench,
-  PROVE_AND_SYNC,
-  proveAndSync,
-  runInlet,
-  runOthers,
-  serveRecording,
-} from "../support/bench.ts";
+import { demandFiles, PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
+import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
 
@@ -23,25 +17,20 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   const [transfer] = transfers;
   if (transfer === undefined) throw new Error("there is no transfer to measure");
   const at = `${nginx.url}/api/transfers/${transfer.transferId}/files`;
-  const check = (folder: string) => {
-    const found = readdirSync(join(folder, "out")).length;
-    if (found !== files) throw new Error(`${found} of ${files} files came`);
-  };
-  const others = (prepare: (folder: string) => Command) => runOthers(bench, (it) => [prepare(it)], check);
-  const names = transfer.files.map(({ id }) => `out/${id}`);
-  const curl = (folder: string): Command => {
-    const lines = transfer.files.map(({ id }) => `url = "${at}/${id}"\noutput = "out/${id}"\n`);
-    writeFileSync(join(folder, "list"), lines.join(""));
-    const parallel = ["--parallel", "--parallel-max", `${AT_ONCE}`, "--create-dirs"];
-    return { program: tools.curl, args: ["-sS", "--fail", ...parallel, "-K", "list"] };
-  };
+  const bare = transfer.files.map(({ id }) => ({ id, url: `${at}/${id}` }));
+  const parallel = ["--parallel-max", `${AT_ONCE}`];
+  const others = (prepare: (folder: string) => Command) =>
+    runOthers(
+      bench,
+      (folder) => [prepare(folder)],
+      (folder) => demandFiles(folder, files),
+    );
   const spent = await compare(
     {
       files: () => runInlet(bench, { url: nginx.url, fetch: "files" }, content),
       zip: () => runInlet(bench, { url: nginx.url, fetch: "zip" }, content),
-      curl: () => others(curl),
-      curlAndAll: () =>
-        runOthers(bench, (folder) => [curl(folder), ...proveAndSync(tools, folder, names)], check),
+      curl: () => runCurl(bench, bare, parallel),
+      curlAndAll: () => runCurl(bench, bare, parallel, "prove and sync"),
       rclone: () =>
         others(() => {
           const from = ["--http-url", `${nginx.url}/plain/${transfer.transferId}/`, ":http:"];
@@ -49,7 +38,7 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
         }),
       aria2: () =>
         others((folder) => {
-          writeFileSync(join(folder, "list"), transfer.files.map(({ id }) => `${at}/${id}\n`).join(""));
+          writeFileSync(join(folder, "list"), bare.map(({ url }) => `${url}\n`).join(""));
           return { program: tools.aria2c, args: ["-q", "-j", `${AT_ONCE}`, "-d", "out", "-i", "list"] };
         }),
     },

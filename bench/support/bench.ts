@@ -128,14 +128,3 @@ export function runOthers(
     return spent;
   });
 }
-
-export const PROVE_AND_SYNC = "`sha256sum` and `sync` of each file";
-
-/** What it takes beside fetching to have files that can be relied on, as far as other programs can do it. */
-export function proveAndSync(tools: Tools, folder: string, names: readonly string[]): Command[] {
-  writeFileSync(join(folder, "names"), names.map((name) => `${name}\0`).join(""));
-  return [tools.sha256sum, tools.sync].map((program) => ({
-    program: tools.xargs,
-    args: ["-0", "-a", "names", program],
-  }));
-}
