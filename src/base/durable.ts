@@ -106,12 +106,14 @@ export async function renameNewDurably(from: string, to: string): Promise<void> 
 export async function linkDurably(path: string, to: string): Promise<boolean> {
   try {
     await link(path, to);
-    durableStep("linked");
-    await syncFolder(dirname(to));
   } catch (error) {
     if (WITHOUT_LINKS.includes(systemCode(error))) return false;
     throw faultOfDisk(error, to);
   }
+  durableStep("linked");
+  await syncFolder(dirname(to)).catch((error: unknown) => {
+    throw faultOfDisk(error, to);
+  });
   durableStep("link synced");
   return true;
 }

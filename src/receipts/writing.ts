@@ -53,7 +53,7 @@ export class Writing {
       else await appendDurably(path, text);
       this.#unsure.delete(path);
     } catch (error) {
-      if (systemCode(error) === "ENOENT") throw new Fault("CLAIM_LOST", { detail: receipt.trackingId });
+      if (isMissing(error)) throw new Fault("CLAIM_LOST", { detail: receipt.trackingId });
       this.#unsure.add(path);
       throw faultOfDisk(error, path);
     }
@@ -76,7 +76,9 @@ export class Writing {
       if (await linkDurably(path, this.#places.donePathOf(receipt))) return true;
     } catch (error) {
       if (error instanceof Fault && error.code === "TARGET_EXISTS") return false;
-      if (!(error instanceof Fault && error.code === "CLAIM_LOST")) throw error;
+      // A later claim has taken the file away, before or after the last word: that was delivered is true all the same.
+      const isGone = error instanceof Fault && (error.code === "CLAIM_LOST" || isMissing(error.cause));
+      if (!isGone) throw error;
     }
     return this.end(receipt);
   }
@@ -129,4 +131,8 @@ export class Writing {
       throw error;
     }
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return systemCode(error) === "ENOENT";
 }

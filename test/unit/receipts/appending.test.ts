@@ -1,6 +1,8 @@
 /** A receipt is appended to while it is open: what a failure or a power cut leaves of a line never counts. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { rmSync } from "node:fs";
 import { appendFile, readdir, readFile, stat, symlink, unlink, writeFile } from "node:fs/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { Receipt } from "../../../src/model/receipt.ts";
 import { openReceipts } from "../../../src/receipts/files.ts";
 import { formatReceipt } from "../../../src/receipts/format.ts";
@@ -76,6 +78,20 @@ test("a last word that never got the name of the final receipt does not count: i
   await receipts.put(gone, claimed);
   expect(await receipts.find(claimed)).toEqual(gone);
   expect(await readdir(places.openFolder)).toEqual([]);
+});
+
+test("that it was delivered is written down though a later claim takes the file away at that moment", async () => {
+  const { receipts, claimed, path } = await setUp();
+  const delivering: Receipt = { ...claimed, state: "delivering" };
+  await receipts.put(delivering, claimed);
+  const takeAway = (step: unknown) => {
+    if (step === "appended text synced") rmSync(path);
+  };
+  subscribe("inlet:durable-step", takeAway);
+  onTestFinished(() => void unsubscribe("inlet:durable-step", takeAway));
+  const delivered: Receipt = { ...delivering, state: "delivered" };
+  await receipts.put(delivered, delivering);
+  expect(await receipts.find(claimed)).toEqual(delivered);
 });
 
 async function setUp() {
