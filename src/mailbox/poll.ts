@@ -28,18 +28,18 @@ export async function pollMailbox(
   const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
   try {
-    const { listed, discovered } = await state.tokens.use(
+    const { unsettled, discovered } = await state.tokens.use(
       (address) => discover(tools, state, address, signal),
       signal,
     );
-    await reconcile(tools, state, listed);
+    await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
     state.health.shaky = false;
     diskFull.isPast(name);
     if (state.failing !== undefined) {
       watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
     }
     state.failing = undefined;
-    watch.polled(name, listed.size, discovered);
+    watch.polled(name, unsettled.size + state.settled.size, discovered);
     return true;
   } catch (error) {
     const fault = asFault(error);
@@ -59,9 +59,10 @@ async function discover(
   state: MailboxState,
   address: VerifiedAddress,
   signal: AbortSignal,
-): Promise<{ listed: Set<string>; discovered: number }> {
-  const listed = new Set<string>();
-  const settled = new Set<string>();
+): Promise<{ unsettled: ReadonlySet<string>; discovered: number }> {
+  const unsettled = new Set<string>();
+  state.polls++;
+  const poll = state.polls;
   const links: MailboxState["links"] = new Map();
   const jobs: CollectJob[] = [];
   const complaints = new Set<string>();
@@ -73,30 +74,31 @@ async function discover(
   try {
     const query = { active: true, fields: FIELDS };
     const isKnown = (trackingId: string) => {
-      if (state.settled.has(trackingId)) settled.add(trackingId);
-      return settled.has(trackingId);
+      if (!state.settled.has(trackingId)) return false;
+      state.settled.set(trackingId, poll);
+      return true;
     };
     const take = async (entry: ListedTransfer) => {
       const recipient = findRecipient(entry.recipients, state.mailbox.email);
       if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
       const taking = takeUp(tools, state, entry, recipient);
       const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
-      if (taken.settled) settled.add(entry.trackingId);
+      if (taken.settled) state.settled.set(entry.trackingId, poll);
+      else unsettled.add(entry.trackingId);
       if (taken.discovered) discovered++;
       if (taken.job !== undefined) jobs.push(taken.job);
     };
     for await (const page of state.service.listReceived(address, query, reject, signal, isKnown)) {
-      for (const { trackingId } of page) listed.add(trackingId);
-      const others = page.filter(({ trackingId }) => !settled.has(trackingId));
-      if (others.length > 0) await runUntilFailure(tools.atOnce, others, take, signal);
+      await runUntilFailure(tools.atOnce, page, take, signal);
     }
-    state.settled = settled;
+    // What the list no longer has is not remembered.
+    for (const [trackingId, seen] of state.settled) if (seen !== poll) state.settled.delete(trackingId);
     state.complaints = complaints;
   } finally {
     state.links = links;
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
-  return { listed, discovered };
+  return { unsettled, discovered };
 }
 
 /** What became of one entry of the list. */

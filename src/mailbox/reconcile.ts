@@ -8,14 +8,14 @@ import { jobOf, type PollTools } from "./tools.ts";
 /** Entries can slip between pages while one reads them: only what two polls in a row did not list has vanished. */
 const POLLS_UNTIL_VANISHED = 2;
 
-/** `listed`: what a complete poll has seen. The job of a vanished one finds out, and writes the receipt. */
+/** `isListed`: whether a complete poll has seen it. The job of a vanished one finds out, and writes the receipt. */
 export async function reconcile(
   { receipts, queue }: PollTools,
   state: MailboxState,
-  listed: ReadonlySet<string>,
+  isListed: (trackingId: string) => boolean,
 ): Promise<void> {
   for (const [trackingId, { expiresMs }] of state.undelivered) {
-    if (listed.has(trackingId)) {
+    if (isListed(trackingId)) {
       state.missing.delete(trackingId);
       continue;
     }

@@ -11,8 +11,10 @@ export class MailboxState {
   readonly tokens: Tokens;
   /** True after a request that had no answer, until a poll succeeds. */
   readonly health = { shaky: false };
-  /** Listed transfers that need nothing more: their receipts are not read again. As many as the list has. */
-  settled = new Set<string>();
+  /** Listed transfers that need nothing more, and the poll that saw them last: their receipts are not read again. */
+  settled = new Map<string, number>();
+  /** How many polls have begun. */
+  polls = 0;
   /** Transfers with a receipt that is not final. */
   undelivered = new Map<string, { expiresMs: number }>();
   /** Links of listed transfers, for those whose link carries the password. */
@@ -35,7 +37,7 @@ export class MailboxState {
   }
 
   /** Takes over what the settings do not change, from the state before they did. */
-  inherit({ settled, undelivered, links, missing, complaints, warned, failing }: MailboxState): void {
-    Object.assign(this, { settled, undelivered, links, missing, complaints, warned, failing });
+  inherit({ settled, polls, undelivered, links, missing, complaints, warned, failing }: MailboxState): void {
+    Object.assign(this, { settled, polls, undelivered, links, missing, complaints, warned, failing });
   }
 }

@@ -7,23 +7,25 @@ import type { Answer } from "./receiving.ts";
 
 const MOST_JSON_BYTES = 16 * 1024 * 1024;
 
-/** The document in a body, `undefined` where the body is empty. `onText` hears of it before it is taken apart. */
-export async function readJson(
-  answer: Answer,
-  what: string,
-  onText?: (text: string) => void,
-): Promise<unknown> {
+/** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
+export interface JsonText {
+  readonly text: string;
+  /** `undefined` where it is empty. */
+  parse(): unknown;
+}
+
+export async function readJson(answer: Answer, what: string): Promise<JsonText> {
   const text = await readText(answer, MOST_JSON_BYTES, what);
-  onText?.(text);
+  return { text, parse: () => parseJson(text, answer.statusCode, what) };
+}
+
+function parseJson(text: string, status: number, what: string): unknown {
   if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     const instead = text.trimStart().startsWith("<") ? "a page for people" : "incomplete or foreign text";
-    throw new Fault("BAD_ANSWER", {
-      detail: `${what}: ${instead} instead of JSON`,
-      status: answer.statusCode,
-    });
+    throw new Fault("BAD_ANSWER", { detail: `${what}: ${instead} instead of JSON`, status });
   }
 }
 

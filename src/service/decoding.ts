@@ -17,30 +17,31 @@ export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
 
 /**
  * A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer.
- * `shortcut`: what stands for an entry that need not be judged.
+ * `knownId`: the tracking-id of an entry that need not be judged.
  */
 export function decodePage<Entry>(
   schema: Schema<Entry>,
-): (answer: unknown, what: string, shortcut?: (raw: unknown) => Entry | undefined) => Page<Entry> {
+): (answer: unknown, what: string, knownId?: (raw: unknown) => string | undefined) => Page<Entry> {
   const decodeList = decodeData(v.array(v.unknown()));
-  return (answer, what, shortcut) => {
+  return (answer, what, knownId) => {
     const list = decodeList(answer, what);
     if (list.length > MOST_ENTRIES_PER_PAGE) {
       throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
     }
     const entries: Entry[] = [];
+    const known: string[] = [];
     const rejected: Fault[] = [];
     for (const [at, raw] of list.entries()) {
-      const entry = shortcut?.(raw);
-      if (entry !== undefined) {
-        entries.push(entry);
+      const id = knownId?.(raw);
+      if (id !== undefined) {
+        known.push(id);
         continue;
       }
       const result = v.safeParse(schema, raw);
       if (result.success) entries.push(result.output);
       else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));
     }
-    return { entries, rejected };
+    return { entries, known, rejected };
   };
 }
 

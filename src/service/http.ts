@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
-import { headerOf, readJson, readText } from "./bodies.ts";
+import { headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { type Answer, type End, receive } from "./receiving.ts";
 
@@ -46,8 +46,10 @@ export interface Call {
 
 export interface Http {
   readonly origin: string;
-  /** The parsed body of a successful answer, `undefined` where it is empty. `onText` hears of it before it is parsed. */
-  json(call: Call, signal: AbortSignal, onText?: (text: string) => void): Promise<unknown>;
+  /** The parsed body of a successful answer, `undefined` where it is empty. */
+  json(call: Call, signal: AbortSignal): Promise<unknown>;
+  /** The same before it is parsed. */
+  jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
@@ -80,12 +82,14 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       clearTimeout(timer);
     }
   };
+  const jsonText = (call: Call, signal: AbortSignal) => {
+    const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
+    return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what));
+  };
   return {
     origin: options.baseUrl.origin,
-    json(call, signal, onText) {
-      const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-      return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what, onText));
-    },
+    json: async (call, signal) => (await jsonText(call, signal)).parse(),
+    jsonText,
     stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);

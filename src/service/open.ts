@@ -2,6 +2,7 @@
 import type { Bandwidth } from "./bandwidth.ts";
 import { createDownloads, type IdListForm } from "./downloads.ts";
 import { type HttpOptions, openHttp } from "./http.ts";
+import { KnownPages } from "./known-pages.ts";
 import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
 import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
 import { allPages, MOST_ENTRIES, pollLegacy, pollTransfers } from "./polling.ts";
@@ -25,17 +26,22 @@ export interface ServiceOptions extends HttpOptions {
 export function openService(options: ServiceOptions): ServicePort {
   const http = openHttp(options);
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
+  /** Of each address, those of the last list that was read to its end. */
+  const knownPages = new Map<string, KnownPages>();
   return {
     origin: http.origin,
 
     pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
-    listReceived(address, query, onRejected, signal, isKnown) {
+    async *listReceived(address, query, onRejected, signal, isKnown) {
       const whole = { ...query, pageSize: MOST_ENTRIES };
-      return allPages(
+      const before = knownPages.get(address.email);
+      const known = isKnown === undefined ? undefined : new KnownPages(isKnown, before);
+      yield* allPages(
         (page, onEntries) =>
-          pollTransfers(http, "received", address, { ...whole, page }, signal, { isKnown, onEntries }),
+          pollTransfers(http, "received", address, { ...whole, page }, signal, { known, onEntries }),
         onRejected,
       );
+      if (known !== undefined) knownPages.set(address.email, known);
     },
     pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),

@@ -3,6 +3,7 @@ import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { formatFields } from "./fields.ts";
 import type { Http } from "./http.ts";
+import type { KnownPages } from "./known-pages.ts";
 import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
 
@@ -19,10 +20,10 @@ const MOST_STALE_PAGES = 3;
 const ENTRY = '"trackingId"';
 
 interface PollHints {
-  /** Of those that are known nothing is looked at but their tracking-ids. */
-  readonly isKnown?: ((trackingId: string) => boolean) | undefined;
+  /** Where some are known, and need not be looked at. */
+  readonly known?: KnownPages | undefined;
   /** Called as soon as it is clear that the page is not empty. */
-  readonly onEntries?: () => void;
+  onEntries?(): void;
 }
 
 export async function pollTransfers(
@@ -31,7 +32,7 @@ export async function pollTransfers(
   address: VerifiedAddress,
   query: PollQuery,
   signal: AbortSignal,
-  { isKnown, onEntries }: PollHints = {},
+  { known, onEntries }: PollHints = {},
 ): Promise<Page<ListedTransfer>> {
   const what = `the ${direction} transfers of ${address.email}`;
   const path = ["users", address.email, "transfers", `${direction}-transfers`];
@@ -41,10 +42,9 @@ export async function pollTransfers(
     ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
   ];
   const call = { what, path, query: parameters, token: address.token };
-  const answer = await http.json(call, signal, (text) => {
-    if (text.includes(ENTRY)) onEntries?.();
-  });
-  return decodeListed(answer, what, isKnown);
+  const answer = await http.jsonText(call, signal);
+  if (answer.text.includes(ENTRY)) onEntries?.();
+  return known === undefined ? decodeListed(answer.parse(), what) : known.read(answer, what);
 }
 
 export async function pollLegacy(
@@ -60,7 +60,7 @@ export async function pollLegacy(
 }
 
 /**
- * Every entry of a list once, in the service's order, page by page as they arrive; none of these is empty.
+ * Every entry of a list that is not known once, in the service's order, page by page as they arrive; none of these is empty.
  *
  * A page shorter than asked for says nothing, since a service may cap its pages: only an empty page ends the list,
  * or several in a row without a new entry. Entries that shift between pages while we read may come twice (and are
@@ -87,10 +87,12 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   };
   for (let next: Promise<Page<Entry>> | undefined = ask(1); next !== undefined; number++) {
     const page: Page<Entry> = await next;
-    if (page.entries.length + page.rejected.length === 0) return;
+    if (page.entries.length + page.known.length + page.rejected.length === 0) return;
     for (const fault of page.rejected) onRejected(fault);
+    const seenBefore = seen.size;
+    for (const trackingId of page.known) seen.add(trackingId);
     const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));
-    stalePages = fresh.length === 0 ? stalePages + 1 : 0;
+    stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
     if (stalePages >= MOST_STALE_PAGES) return;
     askAhead();
     if (fresh.length > 0) yield fresh;

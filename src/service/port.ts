@@ -40,6 +40,8 @@ export interface PollQuery extends PageQuery {
 /** One page of a list. An entry that cannot be understood is rejected alone, so that it never hides the others. */
 export interface Page<Entry> {
   readonly entries: readonly Entry[];
+  /** The tracking-ids of those that were known before, and not looked at. */
+  readonly known: readonly string[];
   readonly rejected: readonly Fault[];
 }
 
@@ -138,8 +140,8 @@ export interface ServicePort {
   ): Promise<Page<ListedTransfer>>;
   /**
    * Every received transfer once, page by page; entries that cannot be understood go to `onRejected`. The list is
-   * complete only where the iteration ends without a fault. Of those that are known nothing is looked at but their
-   * tracking-ids.
+   * complete only where the iteration ends without a fault. `isKnown` is asked for the tracking-id of each; those for which
+   * it says so are not looked at and not given.
    */
   listReceived(
     address: VerifiedAddress,

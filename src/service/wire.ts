@@ -190,24 +190,13 @@ const decodeListedPage = decodePage(Listed);
 export function decodeListed(
   answer: unknown,
   what: string,
-  isKnown?: (trackingId: string) => boolean,
+  isKnown: (trackingId: string) => boolean = () => false,
 ): Page<ListedTransfer> {
-  if (isKnown === undefined) return decodeListedPage(answer, what);
   return decodeListedPage(answer, what, (raw) => {
     const trackingId = (raw as { readonly trackingId?: unknown } | null)?.trackingId;
-    return typeof trackingId === "string" && isKnown(trackingId) ? { ...UNSEEN, trackingId } : undefined;
+    return typeof trackingId === "string" && isKnown(trackingId) ? trackingId : undefined;
   });
 }
-
-const UNSEEN = {
-  state: "unknown",
-  sender: undefined,
-  recipients: [],
-  to: [],
-  cc: [],
-  expires: undefined,
-  passwordMode: undefined,
-} as const;
 
 export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
 export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);

@@ -68,7 +68,7 @@ describe("all pages of a list", () => {
 
   test("go on behind a page of which no entry can be understood", async () => {
     const rejected: Fault[] = [];
-    const broken: Page<Entry> = { entries: [], rejected: [new Fault("BAD_ANSWER")] };
+    const broken: Page<Entry> = { entries: [], known: [], rejected: [new Fault("BAD_ANSWER")] };
     const pages = [pageOf(["a"]), broken, pageOf(["b"]), pageOf([])];
     const found = await Array.fromAsync(
       allPages(
@@ -78,6 +78,21 @@ describe("all pages of a list", () => {
     );
     expect(found.flat().map((entry) => entry.trackingId)).toEqual(["a", "b"]);
     expect(rejected).toHaveLength(1);
+  });
+
+  test("go on behind pages of which all is known, and give only what is not", async () => {
+    const pages = [knownPage(["a"]), knownPage(["b"]), knownPage(["c"]), knownPage(["d"]), pageOf(["e"])];
+    expect(await collectPages(pages)).toEqual(["e"]);
+  });
+
+  test("end where all that is known comes again and again", async () => {
+    const asked: number[] = [];
+    const known = allPages(async (page) => {
+      asked.push(page);
+      return knownPage(["a", "b"]);
+    }, ignore);
+    expect(await Array.fromAsync(known)).toEqual([]);
+    expect(asked).toEqual([1, 2, 3, 4]);
   });
 
   test("are asked for one ahead of whoever looks at them, and no further", async () => {
@@ -111,7 +126,7 @@ describe("entries that are known", () => {
   test("are not looked at; others are judged as ever", () => {
     const data = [{ trackingId: "known", status: 7 }, { trackingId: "other", status: 7 }, null];
     const page = decodeListed({ data }, "the list", (trackingId) => trackingId === "known");
-    expect(page.entries).toMatchObject([{ trackingId: "known", recipients: [] }]);
+    expect(page).toMatchObject({ entries: [], known: ["known"] });
     expect(page.rejected).toHaveLength(2);
   });
 });
@@ -119,7 +134,16 @@ describe("entries that are known", () => {
 function ignore(): void {}
 
 function pageOf(ids: readonly string[]): Page<Entry> {
-  return { entries: ids.map((trackingId) => ({ trackingId })), rejected: [] };
+  return { entries: ids.map((trackingId) => ({ trackingId })), known: [], rejected: [] };
+}
+
+function knownPage(known: readonly string[]): Page<Entry> {
+  return { entries: [], known, rejected: [] };
+}
+
+async function collectPages(pages: readonly Page<Entry>[]): Promise<string[]> {
+  const given = await Array.fromAsync(allPages(async (page) => pages[page - 1] ?? pageOf([]), ignore));
+  return given.flat().map((entry) => entry.trackingId);
 }
 
 async function collect(idsOf: (page: number) => readonly string[]): Promise<string[]> {
