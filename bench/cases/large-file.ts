@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
+import { type Bench, CA_FILE, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
 
@@ -18,9 +18,11 @@ export async function measureLargeFile(whole: Bench): Promise<Row[]> {
   const [transfer] = transfers;
   const [file] = transfer?.files ?? [];
   if (transfer === undefined || file === undefined) throw new Error("there is no file to measure");
-  const source = `${nginx.url}/api/transfers/${transfer.transferId}/files/${file.id}`;
+  const path = `/api/transfers/${transfer.transferId}/files/${file.id}`;
+  const source = `${nginx.url}${path}`;
 
   const curl = { program: tools.curl, args: ["-sS", "--fail", "-o", "large", source] };
+  const secureArgs = ["-sS", "--fail", "--cacert", CA_FILE, "-o", "large", `${nginx.secureUrl}${path}`];
   const check = (folder: string) => {
     if (statSync(join(folder, "large")).size !== bytes) throw new Error("a part of the file is missing");
   };
@@ -39,6 +41,8 @@ export async function measureLargeFile(whole: Bench): Promise<Row[]> {
         return others({ program: tools.aria2c, args: [...options, source] });
       },
       curl: () => others(curl),
+      inletSecure: () => runInlet(bench, { url: nginx.secureUrl, secure: true }, content),
+      curlSecure: () => others({ program: tools.curl, args: secureArgs }),
       curlThenDigest: () => others(curl, { program: tools.openssl, args: ["dgst", "-sha256", "large"] }),
     },
     bench,
@@ -58,6 +62,11 @@ export async function measureLargeFile(whole: Bench): Promise<Row[]> {
     timed("`curl -o` alone", "curl", [2, 1.2]),
     besides(what, "`curl -o`, then `openssl dgst -sha256`", "CPU s per GiB", cpu, [2, 1.2]),
     alone(what, "MiB", inlet.peakMib, [200, 100]),
+    besides("the same by TLS", "`curl -o` alone, by TLS", "s", [
+      spent.inletSecure.seconds,
+      spent.curlSecure.seconds,
+    ]),
+    alone("the same by TLS", "MiB", spent.inletSecure.peakMib, [200, 100]),
   ];
 }
 

@@ -5,7 +5,7 @@ import { type Bench, runOthers, serveRecording, writeConfig } from "../support/b
 import { type LiveDaemon, startLive } from "../support/live.ts";
 import type { RunningNginx } from "../support/nginx.ts";
 import { inventDelivered, writeReceipts } from "../support/past.ts";
-import { MAILBOX, type RecordedService } from "../support/recording.ts";
+import { changePages, MAILBOX, type RecordedService } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
@@ -21,6 +21,8 @@ interface Polls {
   readonly first: number;
   /** From then on it is remembered. */
   readonly later: readonly number[];
+  /** Where each page has changed since the last one. */
+  readonly changed: readonly number[];
   readonly peakMib: number;
 }
 
@@ -35,23 +37,20 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
   const runs: Record<"young" | "old", Polls[]> = { young: [], old: [] };
   const pages: number[] = [];
   for (let round = 0; round < bench.rounds; round++) {
-    runs.young.push(await pollSome(bench, young));
-    runs.old.push(await pollSome(bench, old));
+    runs.young.push(await pollSome(bench, service, young));
+    runs.old.push(await pollSome(bench, service, old));
     for (let time = 0; time < POLLS_PER_START; time++) pages.push(await fetchPages(bench, nginx, service));
     bench.tell(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
   }
   const what = `poll of ${active.toLocaleString("en")} known active transfers`;
   const withPast = `the same with ${past.toLocaleString("en")} receipts of history`;
   const later = (of: "young" | "old") => median(runs[of].flatMap((run) => run.later));
+  const changed = median(runs.young.flatMap((run) => run.changed));
   const first = (of: "young" | "old") => median(runs[of].map((run) => run.first));
+  const beside = `the same ${service.pages} pages with curl`;
   return [
-    besides(
-      what,
-      `the same ${service.pages} pages with curl`,
-      "s",
-      [later("young"), median(pages)],
-      [2, 1.2],
-    ),
+    besides(what, beside, "s", [later("young"), median(pages)], [2, 1.2]),
+    besides(`${what}, where every page has changed`, beside, "s", [changed, median(pages)]),
     besides(withPast, "with none", "s", [later("old"), later("young")], [1.05, 1]),
     besides(`${withPast}, first after a start`, "with none", "s", [first("old"), first("young")], [1.05, 1]),
     alone(withPast, "MiB", Math.max(...runs.old.map(({ peakMib }) => peakMib)), [200, 100]),
@@ -74,17 +73,25 @@ function prepare(
   return own;
 }
 
-async function pollSome({ launcher, stop }: Bench, folder: string): Promise<Polls> {
+async function pollSome({ launcher, stop }: Bench, service: RecordedService, folder: string): Promise<Polls> {
   await using live = await startLive(launcher, join(folder, "inlet.yaml"), folder, stop);
   const first = await nextPoll(live, { count: 0, sum: 0 });
-  const later: number[] = [];
-  for (let last = first; later.length < WARMING_POLLS + POLLS_PER_START; ) {
-    last = await nextPoll(live, last);
-    later.push(last.took);
-  }
+  let last = first;
+  const pollOften = async (times: number, prepare?: () => Promise<void>) => {
+    const took: number[] = [];
+    while (took.length < times) {
+      await prepare?.();
+      last = await nextPoll(live, last);
+      took.push(last.took);
+    }
+    return took;
+  };
+  await pollOften(WARMING_POLLS);
+  const later = await pollOften(POLLS_PER_START);
+  const changed = await pollOften(POLLS_PER_START, () => changePages(service));
   const peakMib = live.peakMib();
   await live.daemon.stop();
-  return { first: first.took, later: later.slice(WARMING_POLLS), peakMib };
+  return { first: first.took, later, changed, peakMib };
 }
 
 async function nextPoll(live: LiveDaemon, before: { readonly count: number; readonly sum: number }) {

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { FOLDER as TLS_FOLDER } from "../../test/support/tls.ts";
 import { findDelivered } from "./deliveries.ts";
 import { type RunningNginx, startNginx } from "./nginx.ts";
 import {
@@ -14,6 +15,8 @@ import {
 } from "./recording.ts";
 import { type Command, type Spent, timeCommands } from "./timing.ts";
 import type { Tools } from "./tools.ts";
+
+export const CA_FILE = join(TLS_FOLDER, "ca.crt");
 
 export interface Bench {
   /** The program as it is installed. */
@@ -33,6 +36,8 @@ export interface Bench {
 
 export interface InletSettings {
   readonly url: string;
+  /** By TLS, with the certificates of the tests. */
+  readonly secure?: boolean;
   readonly fetch?: "files" | "zip";
   readonly poll?: string;
   readonly queue?: string;
@@ -43,9 +48,10 @@ export interface InletSettings {
 /** Writes a configuration into the folder, where the inbox is going to be too, and returns its path. JSON is YAML too. */
 export function writeConfig(folder: string, settings: InletSettings): string {
   const { url, fetch = "files", poll = "1h", queue = "embedded", mailboxes = 1, limits = {} } = settings;
+  const trust = settings.secure ? { ca: CA_FILE } : {};
   const passwords = [{ sender: "*", password: PASSWORD }];
   const config = {
-    service: { baseUrl: url, clientId: CLIENT_ID, verification: { token: "measured" } },
+    service: { baseUrl: url, ...trust, clientId: CLIENT_ID, verification: { token: "measured" } },
     inbox: "inbox",
     work: "work",
     state: "state",

@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../../test/support/redis-server.ts";
+import { FOLDER as TLS_FOLDER } from "../../test/support/tls.ts";
 
 const START_MS = 10_000;
 const LOOK_EVERY_MS = 20;
@@ -13,6 +14,8 @@ const LOOK_EVERY_MS = 20;
 /** Disposing of it ends it. */
 export interface RunningNginx extends AsyncDisposable {
   readonly url: string;
+  /** The same by TLS. */
+  readonly secureUrl: string;
   /** The processes that answer. */
   readonly pid: number;
 }
@@ -27,10 +30,10 @@ export interface NginxOptions {
 }
 
 export async function startNginx(program: string, options: NginxOptions): Promise<RunningNginx> {
-  const port = await freePort();
+  const [port, securePort] = [await freePort(), await freePort()];
   mkdirSync(options.folder, { recursive: true });
   const config = join(options.folder, "nginx.conf");
-  writeFileSync(config, describe(options, port));
+  writeFileSync(config, describe(options, port, securePort));
   const child = spawn(program, ["-c", config, "-p", options.folder, "-e", "stderr"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -42,6 +45,7 @@ export async function startNginx(program: string, options: NginxOptions): Promis
   await untilItListens(child, port, () => complaints);
   return {
     url: `http://127.0.0.1:${port}`,
+    secureUrl: `https://127.0.0.1:${securePort}`,
     pid: child.pid ?? 0,
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
@@ -67,7 +71,7 @@ async function untilItListens(child: ChildProcess, port: number, complaints: () 
 }
 
 /** The paths are the service's own; what stands at each is a file. */
-function describe({ site, folder, rate }: NginxOptions, port: number): string {
+function describe({ site, folder, rate }: NginxOptions, port: number, securePort: number): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,
   );
@@ -95,6 +99,9 @@ http {
   ${rate === undefined ? "" : `limit_rate ${rate};`}
   server {
     listen 127.0.0.1:${port};
+    listen 127.0.0.1:${securePort} ssl;
+    ssl_certificate ${join(TLS_FOLDER, "server.crt")};
+    ssl_certificate_key ${join(TLS_FOLDER, "server.key")};
     root ${site};
     types {}
     ${answers

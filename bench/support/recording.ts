@@ -3,7 +3,7 @@
  * compute them.
  */
 import { createWriteStream } from "node:fs";
-import { mkdir, rename, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { runInParallel } from "../../src/base/parallel.ts";
@@ -138,6 +138,15 @@ function readFiles(text: string): RecordedFile[] {
   return data.map(({ id, fileName, checksum }) => ({ id, name: fileName, sha256: checksum }));
 }
 
+/** Every page of the list has the same entries in another order. */
+export async function changePages({ site, pages }: RecordedService): Promise<void> {
+  for (let page = 1; page <= pages; page++) {
+    const text = await readFile(join(site, "lists", `${page}.json`), "utf8");
+    const { data } = JSON.parse(text) as { readonly data: readonly unknown[] };
+    await replacePage(site, page, [...data.slice(1), data[0]]);
+  }
+}
+
 /** Another transfer of the same content appears in the list, at once and as a whole. */
 export async function listAgain(
   { site, transfers }: RecordedService,
@@ -152,9 +161,18 @@ export async function listAgain(
       },
     );
   }
-  const page = { data: entries.map((entry) => describeEntry(entry)) };
-  await writeFile(join(site, "lists", "new"), JSON.stringify(page));
-  await rename(join(site, "lists", "new"), join(site, "lists", "1.json"));
+  await replacePage(
+    site,
+    1,
+    entries.map((entry) => describeEntry(entry)),
+  );
+}
+
+/** Nobody sees half of it. */
+async function replacePage(site: string, page: number, data: readonly unknown[]): Promise<void> {
+  const lists = join(site, "lists");
+  await writeFile(join(lists, "new"), JSON.stringify({ data }));
+  await rename(join(lists, "new"), join(lists, `${page}.json`));
 }
 
 function describeEntry({ trackingId, transferId }: { trackingId: string; transferId: string }) {
