@@ -7,8 +7,9 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id, and never a hidden one. Names that can be used as they are stay so; where several would become one, or one of
- * the reserved, each carries a mark of its original. The order of the list does not matter. Ids must differ.
+ * A name for each file, by id, and never a hidden one. Names that can be used as they are stay so; where several would
+ * become one, or one of the reserved, each carries a mark of its original. The order of the list does not matter. Ids
+ * must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
   const claims = new Claims(reserved);
@@ -33,34 +34,37 @@ const MARKS = [
   { digits: 40, withId: true },
 ] as const;
 
-/** One file on its way to a name: each step of `candidates` is given up for the next when another file claims it. */
+/** One file on its way to a name: each candidate is given up for the next when another file claims it. */
 class Naming {
   readonly file: NamedFile;
-  readonly candidates: readonly string[];
-  #step = 0;
+  /** `undefined` once all candidates were given up. */
+  name: string | undefined;
+  readonly #portable: string;
+  #marksTried = 0;
 
   constructor(file: NamedFile) {
     this.file = file;
     const { text, kept } = portableName(file.name);
-    const marked = MARKS.map(({ digits, withId }) =>
-      markName(text, markOf(withId ? [file.name, file.id] : [file.name], digits)),
-    );
-    this.candidates = kept ? [text, ...marked] : marked;
-  }
-
-  /** `undefined` once all candidates were given up. */
-  get name(): string | undefined {
-    return this.candidates[this.#step];
+    this.#portable = text;
+    if (kept) this.name = text;
+    else this.advance();
   }
 
   advance(): this {
-    this.#step += 1;
+    const { name, id } = this.file;
+    const mark = MARKS[this.#marksTried];
+    this.#marksTried += 1;
+    this.name = mark && this.#marked(markOf(mark.withId ? [name, id] : [name], mark.digits));
     return this;
   }
 
   numbered(number: number): string {
     const { name, id } = this.file;
-    return markName(portableName(name).text, `${markOf([name, id], 8)}-${number}`);
+    return this.#marked(`${markOf([name, id], 8)}-${number}`);
+  }
+
+  #marked(mark: string): string {
+    return markName(this.#portable, mark);
   }
 }
 
