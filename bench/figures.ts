@@ -1,8 +1,10 @@
 /** What was measured, as a file that stays, and as tables for a terminal and for pages alike. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import type { Profile } from "./cases/profiles.ts";
 import type { Machine } from "./support/machine.ts";
 import { formatTable } from "./support/markdown.ts";
+import { GROUPS } from "./support/profile.ts";
 import { type Row, verdictOf } from "./support/rows.ts";
 
 const FILE = resolve(import.meta.dirname, "figures.json");
@@ -12,15 +14,12 @@ export interface Figures {
   readonly rounds: number;
   /** By the name of the case. */
   readonly cases: Readonly<Record<string, readonly Row[]>>;
+  readonly profiles: readonly Profile[];
 }
 
-/** `undefined` where nothing was measured yet. */
-export function readFigures(): Figures | undefined {
-  try {
-    return JSON.parse(readFileSync(FILE, "utf8")) as Figures;
-  } catch {
-    return undefined;
-  }
+/** Throws where nothing was measured yet: the file is a part of the project. */
+export function readFigures(): Figures {
+  return JSON.parse(readFileSync(FILE, "utf8")) as Figures;
 }
 
 export function writeFigures(figures: Figures): void {
@@ -33,7 +32,7 @@ function roundedNumbers(_key: string, value: unknown): unknown {
 }
 
 /** By the name of their place in a page. */
-export function formatFigures({ machine, rounds, cases }: Figures): Record<string, string> {
+export function formatFigures({ machine, rounds, cases, profiles }: Figures): Record<string, string> {
   const facts: readonly (readonly [string, string])[] = [
     ["processor", `${machine.processor}, ${machine.cores} cores`],
     ["memory", `${machine.memoryGib.toFixed(1)} GiB`],
@@ -47,7 +46,21 @@ export function formatFigures({ machine, rounds, cases }: Figures): Record<strin
   return {
     machine: formatTable(facts, { what: ([what]) => what, here: ([, here]) => here }),
     ...Object.fromEntries(tables),
+    profiles: formatProfiles(profiles),
   };
+}
+
+/** One column for each, in shares of the time. */
+export function formatProfiles(profiles: readonly Profile[]): string {
+  const groups = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
+  const columns = profiles.map(({ what, shares }) => [
+    what,
+    (group: keyof typeof GROUPS) => `${(shares[group] * 100).toFixed(0)} %`,
+  ]);
+  return formatTable(groups, {
+    "the main thread's time": (group) => GROUPS[group],
+    ...Object.fromEntries(columns),
+  });
 }
 
 /** What a first look wants to know. */

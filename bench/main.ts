@@ -14,9 +14,10 @@ import { measureLargeFile } from "./cases/large-file.ts";
 import { measureManyFiles } from "./cases/many-files.ts";
 import { measureManyTransfers } from "./cases/many-transfers.ts";
 import { measurePolls } from "./cases/polls.ts";
+import { measureProfiles } from "./cases/profiles.ts";
 import { measureSlowLink } from "./cases/slow-link.ts";
 import { measureSoak } from "./cases/soak.ts";
-import { formatRows, readFigures, writeFigures } from "./figures.ts";
+import { type Figures, formatProfiles, formatRows, readFigures, writeFigures } from "./figures.ts";
 import type { Bench } from "./support/bench.ts";
 import { describeMachine } from "./support/machine.ts";
 import { installProgram } from "./support/processes.ts";
@@ -33,11 +34,14 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   fleet: measureFleet,
   soak: measureSoak,
 };
+/** What explains the others. */
+const PROFILES = "profiles";
+const NAMES = [...Object.keys(CASES), PROFILES];
 const SOAK_SECONDS = 30 * 60;
 
 const { values } = parseArgs({
   options: {
-    case: { type: "string", multiple: true, default: Object.keys(CASES) },
+    case: { type: "string", multiple: true, default: NAMES },
     rounds: { type: "string", default: "5" },
     scale: { type: "string", default: "1" },
     soak: { type: "string", default: String(SOAK_SECONDS) },
@@ -71,11 +75,11 @@ async function main(wanted: {
       const own = join(folder, name);
       mkdirSync(own);
       const bench = { launcher, tools, folder: own, ...options, stop: stop.signal, tell };
-      const rows = (await CASES[name]?.(bench)) ?? [];
-      process.stdout.write(`${formatRows(rows)}\n\n`);
+      const before = readFigures();
+      const { table, figures } = await measure(name, bench, before);
+      process.stdout.write(`${table}\n\n`);
       const isWhole = options.scale === 1 && (name !== "soak" || options.soakSeconds >= SOAK_SECONDS);
-      const cases = { ...readFigures()?.cases, [name]: rows };
-      if (isWhole) writeFigures({ machine, rounds: options.rounds, cases });
+      if (isWhole) writeFigures({ ...before, ...figures, machine, rounds: options.rounds });
     }
     return 0;
   } catch (error) {
@@ -86,9 +90,21 @@ async function main(wanted: {
   }
 }
 
+async function measure(
+  name: string,
+  bench: Bench,
+  { cases, profiles }: Pick<Figures, "cases" | "profiles">,
+): Promise<{ table: string; figures: Pick<Figures, "cases" | "profiles"> }> {
+  if (name === PROFILES) {
+    const measured = await measureProfiles(bench);
+    return { table: formatProfiles(measured), figures: { cases, profiles: measured } };
+  }
+  const rows = (await CASES[name]?.(bench)) ?? [];
+  return { table: formatRows(rows), figures: { cases: { ...cases, [name]: rows }, profiles } };
+}
+
 function findProblem({ names, rounds, scale, soakSeconds }: Parameters<typeof main>[0]): string | undefined {
-  if (names.some((name) => !Object.hasOwn(CASES, name)))
-    return `--case is one of ${Object.keys(CASES).join(", ")}`;
+  if (names.some((name) => !NAMES.includes(name))) return `--case is one of ${NAMES.join(", ")}`;
   if (!(Number.isInteger(rounds) && rounds > 0)) return "--rounds must be a number above 0";
   if (!(scale > 0 && scale <= 1)) return "--scale must be a number above 0, and at most 1";
   if (!(soakSeconds > 0)) return "--soak must be a number of seconds above 0";

@@ -105,14 +105,19 @@ export async function inFolder<Value>(
   }
 }
 
-/** `inlet once` with nothing known before; throws where not everything is delivered. */
-export function runInlet(bench: Bench, settings: InletSettings, content: Wanted): Promise<Spent> {
+/** `inlet once` with nothing known before; throws where not everything is delivered. `options`: Node's own. */
+export function runInlet(
+  bench: Bench,
+  settings: InletSettings,
+  content: Wanted,
+  options: readonly string[] = [],
+): Promise<Spent> {
   return inFolder(bench, async (folder) => {
     const config = writeConfig(folder, settings);
     const spent = await timeCommands(
       bench.tools,
       folder,
-      [{ program: process.execPath, args: [bench.launcher, "once", "--config", config] }],
+      [{ program: process.execPath, args: [...options, bench.launcher, "once", "--config", config] }],
       bench.stop,
     );
     const delivered = findDelivered(content, join(folder, "inbox/mailbox-1")).length;

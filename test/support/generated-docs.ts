@@ -26,9 +26,8 @@ function withFigures(
   path: string,
   format: (figures: Figures) => Record<string, string>,
 ): Record<string, string> {
-  const figures = readFigures();
   const page = readFileSync(resolve(ROOT, path), "utf8");
-  return { [path]: figures === undefined ? page : fillPlaces(page, format(figures), path) };
+  return { [path]: fillPlaces(page, format(readFigures()), path) };
 }
 
 function faultsPage(): string {
