@@ -20,7 +20,7 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   const bare = transfer.files.map(({ id }) => ({ id, url: `${at}/${id}` }));
   const parallel = ["--parallel-max", `${AT_ONCE}`];
   // As many as the others.
-  const limits = { filesPerTransfer: AT_ONCE };
+  const asMany = { filesPerTransfer: AT_ONCE };
   const others = (prepare: (folder: string) => Command) =>
     runOthers(
       bench,
@@ -29,7 +29,7 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
     );
   const spent = await compare(
     {
-      files: () => runInlet(bench, { url: nginx.url, fetch: "files", limits }, content),
+      files: () => runInlet(bench, { url: nginx.url, fetch: "files", limits: asMany }, content),
       zip: () => runInlet(bench, { url: nginx.url, fetch: "zip" }, content),
       curl: () => runCurl(bench, bare, parallel),
       curlAndAll: () => runCurl(bench, bare, parallel, "prove and sync"),

@@ -60,7 +60,8 @@ export async function pollLegacy(
 }
 
 /**
- * Every entry of a list that is not known once, in the service's order, page by page as they arrive; none of these is empty.
+ * Every entry of a list once, but for those that are known: in the service's order, page by page as they arrive. None of
+ * these is empty.
  *
  * A page shorter than asked for says nothing, since a service may cap its pages: only an empty page ends the list,
  * or several in a row without a new entry. Entries that shift between pages while we read may come twice (and are
