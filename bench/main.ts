@@ -20,6 +20,7 @@ import { measureSoak } from "./cases/soak.ts";
 import { type Figures, formatProfiles, formatRows, readFigures, writeFigures } from "./figures.ts";
 import type { Bench } from "./support/bench.ts";
 import { describeMachine } from "./support/machine.ts";
+import { keepMemory } from "./support/memory.ts";
 import { installProgram } from "./support/processes.ts";
 import type { Row } from "./support/rows.ts";
 import { findTools, readVersions } from "./support/tools.ts";
@@ -66,6 +67,7 @@ async function main(wanted: {
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
+  using _memory = keepMemory(tell);
   try {
     const tools = await findTools();
     const launcher = installProgram(join(folder, "program"));
