@@ -25,10 +25,11 @@ import { installProgram } from "./support/processes.ts";
 import type { Row } from "./support/rows.ts";
 import { findTools, readVersions } from "./support/tools.ts";
 
+/** In their order: the large ones are removed at once, and small ones made within a minute after that take longer. */
 const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
-  "large-file": measureLargeFile,
   "many-files": measureManyFiles,
   "many-transfers": measureManyTransfers,
+  "large-file": measureLargeFile,
   polls: measurePolls,
   daemon: measureDaemon,
   "slow-link": measureSlowLink,

@@ -1,12 +1,10 @@
 /** Many small files in one transfer: one by one, and as one ZIP. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandFiles, PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
+import { demandFiles, FILES_AT_ONCE, PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
 import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { type Command, compare } from "../support/timing.ts";
-
-const AT_ONCE = 16;
 
 export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   const { tools } = bench;
@@ -18,9 +16,8 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
   if (transfer === undefined) throw new Error("there is no transfer to measure");
   const at = `${nginx.url}/api/transfers/${transfer.transferId}/files`;
   const bare = transfer.files.map(({ id }) => ({ id, url: `${at}/${id}` }));
-  const parallel = ["--parallel-max", `${AT_ONCE}`];
-  // As many as the others.
-  const asMany = { filesPerTransfer: AT_ONCE };
+  const parallel = ["--parallel-max", `${FILES_AT_ONCE}`];
+  const asMany = { filesPerTransfer: FILES_AT_ONCE };
   const others = (prepare: (folder: string) => Command) =>
     runOthers(
       bench,
@@ -36,12 +33,12 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
       rclone: () =>
         others(() => {
           const from = ["--http-url", `${nginx.url}/plain/${transfer.transferId}/`, ":http:"];
-          return { program: tools.rclone, args: ["copy", "--transfers", `${AT_ONCE}`, ...from, "out"] };
+          return { program: tools.rclone, args: ["copy", "--transfers", `${FILES_AT_ONCE}`, ...from, "out"] };
         }),
       aria2: () =>
         others((folder) => {
           writeFileSync(join(folder, "list"), bare.map(({ url }) => `${url}\n`).join(""));
-          return { program: tools.aria2c, args: ["-q", "-j", `${AT_ONCE}`, "-d", "out", "-i", "list"] };
+          return { program: tools.aria2c, args: ["-q", "-j", `${FILES_AT_ONCE}`, "-d", "out", "-i", "list"] };
         }),
     },
     bench,
@@ -52,10 +49,10 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
     besides(what, beside, "s", [spent.files.seconds, spent[other].seconds], limits);
   const zipped = [spent.zip.seconds, spent.files.seconds] as const;
   return [
-    timed(`\`curl --parallel --parallel-max ${AT_ONCE}\``, "curl", [2, 1]),
+    timed(`\`curl --parallel --parallel-max ${FILES_AT_ONCE}\``, "curl", [2, 1]),
     timed(`the same, then ${PROVE_AND_SYNC}`, "curlAndAll"),
-    timed(`\`rclone copy --transfers ${AT_ONCE}\``, "rclone", [1, 0.5]),
-    timed(`\`aria2c -j${AT_ONCE}\``, "aria2", [1, 0.5]),
+    timed(`\`rclone copy --transfers ${FILES_AT_ONCE}\``, "rclone", [1, 0.5]),
+    timed(`\`aria2c -j${FILES_AT_ONCE}\``, "aria2", [1, 0.5]),
     alone(what, "MiB", spent.files.peakMib, [200, 100]),
     besides("the same by ZIP", "our own way by files", "s", zipped, [1, 0.6]),
     alone("the same by ZIP", "MiB", spent.zip.peakMib, [200, 100]),

@@ -1,5 +1,6 @@
 /** Where the time of a run goes: once for each kind of content, because a profiler takes time of its own. */
 import { join } from "node:path";
+import { FILES_AT_ONCE } from "../support/bare-files.ts";
 import { type Bench, runInlet, serveRecording } from "../support/bench.ts";
 import { profileInto, readShares, type Shares } from "../support/profile.ts";
 import type { Wanted } from "../support/recording.ts";
@@ -24,7 +25,8 @@ export async function measureProfiles(bench: Bench): Promise<Profile[]> {
     const own = { ...bench, folder: join(bench.folder, String(profiles.length)) };
     await using service = await serveRecording(own, content);
     const into = join(own.folder, "profile");
-    await runInlet(own, { url: service.nginx.url }, content, profileInto(into));
+    const limits = { filesPerTransfer: FILES_AT_ONCE };
+    await runInlet(own, { url: service.nginx.url, limits }, content, profileInto(into));
     profiles.push({ what, shares: readShares(into) });
   }
   return profiles;

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { type Bench, runOthers } from "./bench.ts";
 import type { Command, Spent } from "./timing.ts";
 
+/** As many of the files of one transfer as every contender fetches at once. */
+export const FILES_AT_ONCE = 16;
 export const PROVE_AND_SYNC = "`sha256sum` and `sync` of each file";
 
 export interface BareFile {
