@@ -35,3 +35,9 @@ export async function runUntilFailure<Thing>(
   });
   if (failure !== undefined) throw failure.error;
 }
+
+/** When it returns or throws, none of them is under way any more. Of several failures it throws the first in the list. */
+export async function allDone(works: readonly Promise<void>[]): Promise<void> {
+  await Promise.allSettled(works);
+  await Promise.all(works);
+}

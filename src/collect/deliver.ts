@@ -11,6 +11,7 @@ import {
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { makeSharedFolderDurably, setFolderMode } from "../base/folders.ts";
+import { allDone } from "../base/parallel.ts";
 import type { Receipt } from "../model/receipt.ts";
 import { formatManifest, formatSums, type Received } from "./manifest.ts";
 import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
@@ -30,9 +31,11 @@ export async function finishContent(
   try {
     const add = (name: string, text: string) =>
       writeFinished(join(plan.content, name), text, handoff.fileMode);
-    await add(MANIFEST, formatManifest(record.receipt, plan, received));
-    await add(SUMS, formatSums(plan, received));
-    if (handoff.marker !== undefined) await add(handoff.marker, "");
+    await allDone([
+      add(MANIFEST, formatManifest(record.receipt, plan, received)),
+      add(SUMS, formatSums(plan, received)),
+      ...(handoff.marker === undefined ? [] : [add(handoff.marker, "")]),
+    ]);
     await setFolderMode(plan.content, handoff.folderMode);
     await syncFolders(plan.content);
     durableStep("content synced");
@@ -43,9 +46,9 @@ export async function finishContent(
 
 /** The folder and those above it, up to the one of all that is staged: each may be new. */
 async function syncFolders(content: string): Promise<void> {
-  for (let folder = content, level = 0; level <= LEVELS_STAGED; folder = dirname(folder), level++) {
-    await syncFolder(folder);
-  }
+  const folders = [content];
+  for (let level = 0; level < LEVELS_STAGED; level++) folders.unshift(dirname(folders[0] ?? content));
+  await allDone(folders.map(syncFolder));
 }
 
 /** What was never claimed before was never quarantined, and not half removed from there either. */
