@@ -63,7 +63,7 @@ export function formatProfiles(profiles: readonly Profile[]): string {
   });
 }
 
-/** What a first look wants to know. */
+/** What a first look wants to know: Inlet beside others, not with something and without it. */
 export function formatSummary({ cases }: Figures): Record<string, string> {
   const rows = Object.values(cases)
     .flat()

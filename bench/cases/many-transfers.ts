@@ -38,7 +38,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
       spent.inlet.seconds,
       spent.bareSteps.seconds,
     ]),
-    besides("the same on a file system in memory", "on the disk", "s", [
+    besides("the same on a file system in memory", "with a disk", "s", [
       spent.inletInMemory.seconds,
       spent.inlet.seconds,
     ]),
