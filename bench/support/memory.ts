@@ -23,7 +23,7 @@ const TAKE = `
 export function keepMemory(tell: (text: string) => void): Disposable {
   const before = readIfThere(SMALLEST_TOLD)?.trim();
   if (before === undefined || TOO_LARGE.includes(before)) return { [Symbol.dispose]() {} };
-  const isKept = TOO_LARGE.some((order) => isWritten(order));
+  const isKept = TOO_LARGE.some((order) => wasSet(order));
   if (isKept) {
     tell("… takes all free memory once, and keeps the host from taking it away meanwhile");
     const freeMib = Number(/^MemFree: +(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
@@ -36,7 +36,7 @@ export function keepMemory(tell: (text: string) => void): Disposable {
   }
   return {
     [Symbol.dispose]() {
-      if (isKept) isWritten(before);
+      if (isKept) wasSet(before);
     },
   };
 }
@@ -49,7 +49,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-function isWritten(order: string): boolean {
+function wasSet(order: string): boolean {
   try {
     writeFileSync(SMALLEST_TOLD, order);
     return true;

@@ -47,7 +47,8 @@ export async function finishContent(
 /** The folder and those above it, up to the one of all that is staged: each may be new. */
 async function syncFolders(content: string): Promise<void> {
   const folders = [content];
-  for (let level = 0; level < LEVELS_STAGED; level++) folders.unshift(dirname(folders[0] ?? content));
+  for (let above = dirname(content); folders.length <= LEVELS_STAGED; above = dirname(above))
+    folders.push(above);
   await allDone(folders.map(syncFolder));
 }
 
