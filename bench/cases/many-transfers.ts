@@ -1,5 +1,5 @@
 /** Many small transfers, each with its receipts, its manifest and its delivery, beside their bare files. */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
 import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
@@ -17,7 +17,7 @@ export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
   const files = transfers.flatMap(({ transferId, files }) =>
     files.map(({ id }) => ({ id, url: `${nginx.url}/api/transfers/${transferId}/files/${id}` })),
   );
-  using memory = makeFolder(MEMORY);
+  using memory = mkdtempDisposableSync(join(MEMORY, "inlet-bench-"));
   const spent = await compare(
     {
       inlet: () => runInlet(bench, { url: nginx.url }, content),
@@ -56,9 +56,4 @@ function runBareSteps(bench: Bench, transfers: number): Promise<Spent> {
       if (made !== transfers) throw new Error(`the steps of ${made} transfers of ${transfers} were taken`);
     },
   );
-}
-
-function makeFolder(parent: string): Disposable & { readonly path: string } {
-  const path = mkdtempSync(join(parent, "inlet-bench-"));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -18,6 +18,8 @@ import { join } from "node:path";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
 const AT_ONCE = 4;
+/** Three files, the manifest and the checksums. */
+const FILE_BYTES = [10_240, 10_240, 10_240, 1_200, 230];
 const FOLDERS = ["new", "open", "done", "spent", "staging", "handoff", "inbox"];
 
 interface Share {
@@ -65,9 +67,9 @@ function takeSteps(folder: string, name: string): void {
   append(receipt);
   unlinkSync(at("spent", name));
 
-  // Its files, with the manifest and the checksums.
+  // Its content.
   for (const made of [staging, claim, content]) mkdirSync(made);
-  for (const bytes of [10_240, 10_240, 10_240, 1_200, 230]) make(join(content, String(Math.random())), bytes);
+  for (const [number, bytes] of FILE_BYTES.entries()) make(join(content, String(number)), bytes);
   for (const synced of [content, claim, staging, at("staging")]) syncFolder(synced);
 
   // It is delivered, and whoever hands it over is told.

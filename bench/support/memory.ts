@@ -22,13 +22,14 @@ const TAKE = `
 /** Until it is disposed of, if this is such a machine. What the host has taken before is brought back at once. */
 export function keepMemory(tell: (text: string) => void): Disposable {
   const before = readIfThere(SMALLEST_TOLD)?.trim();
-  if (before === undefined || TOO_LARGE.includes(before)) return { [Symbol.dispose]() {} };
+  if (before === undefined || before === TOO_LARGE[0]) return { [Symbol.dispose]() {} };
   const isKept = TOO_LARGE.some((order) => wasSet(order));
   if (isKept) {
     tell("… takes all free memory once, and keeps the host from taking it away meanwhile");
     const freeMib = Number(/^MemFree: +(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
     const mib = Math.min(freeMib - LEFT_ALONE_MIB, MOST_MIB);
-    spawnSync(process.execPath, ["-e", TAKE, String(mib)]);
+    const { status } = spawnSync(process.execPath, ["-e", TAKE, String(mib)]);
+    if (status !== 0) tell("… that much was not to be had: the first runs may take longer");
   } else {
     tell(
       `… the host may take free memory away, and times differ by that: ${SMALLEST_TOLD} cannot be changed`,

@@ -29,13 +29,14 @@ export async function finishContent(
   received: Received,
 ): Promise<void> {
   try {
+    const texts: (readonly [name: string, text: string])[] = [
+      [MANIFEST, formatManifest(record.receipt, plan, received)],
+      [SUMS, formatSums(plan, received)],
+    ];
+    if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
     const add = (name: string, text: string) =>
       writeFinished(join(plan.content, name), text, handoff.fileMode);
-    await allDone([
-      add(MANIFEST, formatManifest(record.receipt, plan, received)),
-      add(SUMS, formatSums(plan, received)),
-      ...(handoff.marker === undefined ? [] : [add(handoff.marker, "")]),
-    ]);
+    await allDone(texts.map(([name, text]) => add(name, text)));
     await setFolderMode(plan.content, handoff.folderMode);
     await syncFolders(plan.content);
     durableStep("content synced");
