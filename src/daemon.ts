@@ -1,5 +1,4 @@
 /** The whole life of the daemon: open in order, work, wait, close in reverse. Only this file and the commands construct. */
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
@@ -14,17 +13,20 @@ import { createDesk, type Desk } from "./daemon/desk.ts";
 import { type Current, createHandlers } from "./daemon/handlers.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
-import { startObeying } from "./daemon/orders.ts";
-import { openPremises } from "./daemon/premises.ts";
+import { startOrderRunner } from "./daemon/orders.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
 import type { DaemonWatch } from "./daemon/watching.ts";
-import type { HandoffPatience } from "./handoff/port.ts";
+import { openWorkspace } from "./daemon/workspace.ts";
+import type { HandoffPatience, Handoffs } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
-import { openExpected } from "./mailbox/expected.ts";
+import type { Ledger } from "./ledger/port.ts";
+import { NOTHING_EXPECTED, openExpected } from "./mailbox/expected.ts";
+import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { clearLeftOvers, listQuarantined, tellOnce } from "./mailbox/unfinished.ts";
+import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
 import { POLLS_AT_ONCE } from "./model/job.ts";
+import { hasEnded, type TransferRecord } from "./model/record.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
@@ -58,6 +60,9 @@ export interface DaemonOutcome {
 
 /** Another process may discover a transfer and be gone before anybody else has heard of it. */
 const LEARN_EVERY_MS = 10 * 60_000;
+
+/** Each time one of 256 parts of the ledger is looked at: all of it in a day. */
+const SWEEP_EVERY_MS = 5 * 60_000;
 
 /** What stands for the start itself among those that a full disk meets. */
 const START = "start";
@@ -100,30 +105,34 @@ async function live(
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
   let described = settings.mailboxes;
-  const premises = await openPremises(settings, () => described, scope, watch, clock.now());
-  const { members, receipts, inbox, passwords } = premises;
+  let now: Current = { expected: NOTHING_EXPECTED, limits: settings.limits, handoff: settings.handoff };
+  const live = { mailboxes: () => described, handoff: () => now.handoff };
+  const { ledger, inbox, passwords } = await openWorkspace(settings, live, scope, watch, clock);
   const open = await openMailboxes(settings, scope, clock, watch, stop);
   const mailboxes = open.states;
   await desk?.open(inbox, scope, watch, stop);
-  await clearLeftOvers(inbox, passwords, receipts, mailboxes, watch);
-  const expectedTools = { folder: join(settings.work, "expected"), receipts, clock, watch };
-  const expected = await openExpected(expectedTools, settings.mailboxes);
-  let now: Current = { expected, limits: settings.limits, handoff: settings.handoff };
+  const placed = await recoverLeftOvers(inbox, passwords, ledger, mailboxes, watch);
+  const expectedTools = { folder: join(settings.work, "expected"), ledger, clock, watch };
+  now = { ...now, expected: await openExpected(expectedTools, settings.mailboxes) };
   scope.use(undefined, () => now.expected.close());
   const learn = async () => {
-    const unfinished = await readUnfinished({ receipts, inbox, diskFull });
-    unfinished.learn(mailboxes);
-    return unfinished.receipts;
+    const unfinished = await readUnfinished({ ledger, inbox, diskFull });
+    unfinished.apply(mailboxes);
+    return unfinished.records;
   };
   if (isShared) {
     const timer = setInterval(() => void learn().catch(() => {}), LEARN_EVERY_MS);
     scope.use(timer, () => clearInterval(timer));
   }
   const patience = options.patience?.handoff;
-  const surroundings = { members, receipts, inbox, clock, watch, stop, patience };
-  const handoff = () => now.handoff;
-  const handoffs = await openDaemonHandoffs(settings, { ...surroundings, handoff });
+  const isClockRight = () => open.isClockRight();
+  const surroundings = { ledger, inbox, clock, watch, stop, patience, isClockRight };
+  const handoffs = await openDaemonHandoffs(settings, { ...surroundings, handoff: live.handoff });
   scope.use(handoffs, (it) => it.close());
+  for (const record of placed) {
+    watch.stateChanged(record);
+    if (record.state === "delivered") await handoffs.placed(record);
+  }
   const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
     opened.close(options.graceMs),
   );
@@ -131,16 +140,16 @@ async function live(
   diskFull.isPast(START);
   const heard: PollTools["watch"] = {
     ...watch,
-    discovered(receipt) {
-      watch.discovered(receipt);
-      now.expected.discovered(receipt);
+    discovered(record) {
+      watch.discovered(record);
+      now.expected.discovered(record);
     },
   };
   const atOnce = settings.limits.transfers;
-  const poll: PollTools = { receipts, passwords, queue, clock, watch: heard, diskFull, atOnce };
+  const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce };
   const collect: Omit<CollectTools, keyof Current> = {
     inbox,
-    receipts,
+    ledger,
     passwords,
     handoffs,
     clock,
@@ -149,12 +158,12 @@ async function live(
     diskFull,
     watch,
   };
-  const tellDamaged = tellOnce((...facts) => watch.receiptDamaged(...facts));
+  const onDamaged = reportOnce((...facts) => watch.recordDamaged(...facts));
   const listUnfinished = async () => [
     ...(await learn()),
-    ...(await listQuarantined(inbox, receipts, tellDamaged)),
+    ...(await Array.fromAsync(ledger.quarantined(onDamaged))),
   ];
-  await desk?.attach(queue, scope, listUnfinished, async () => {
+  await desk?.attach(queue, scope, isShared, listUnfinished, async () => {
     await now.expected.learn();
     return now.expected.overdue();
   });
@@ -167,17 +176,17 @@ async function live(
         const known = undelivered.get(trackingId);
         if (known === undefined) continue;
         // Where the queue cannot be reached, the next poll finds the password.
-        queue.hurry(jobOf(receipts, name, trackingId, known.expiresMs, "wanted")).catch(() => {});
+        hurryWanted({ ledger, queue }, name, trackingId, known.expiresMs).catch(() => {});
       }
     }),
     (watcher) => watcher.close(),
   );
 
   const { work } = settings;
-  const orders = { work, members, receipts, inbox, passwords, queue, handoffs, clock, diskFull, watch };
-  const { obey } = scope.use(await startObeying(orders, mailboxes), (it) => it.close());
-  desk?.obeyWith(obey);
-  await obey();
+  const orderTools = { work, ledger, inbox, passwords, queue, handoffs, clock, diskFull, watch };
+  const orders = scope.use(await startOrderRunner(orderTools, mailboxes), (it) => it.close());
+  desk?.runOrdersWith(() => orders.run());
+  await orders.run();
 
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
@@ -186,6 +195,11 @@ async function live(
     await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
   } else {
     handoffs.start();
+    const timer = setInterval(
+      () => void keepHouse({ settings, ledger, mailboxes, handoffs, watch, isClockRight }),
+      SWEEP_EVERY_MS,
+    );
+    scope.use(timer, clearInterval);
     await schedulePolls(queue, settings);
     watch.ready();
     const become = (next: Current, configured: Settings["mailboxes"]) => {
@@ -193,17 +207,76 @@ async function live(
       described = configured;
     };
     const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
-    const tools = { ...parts, receipts, inbox, diskFull, queue, clock, desk, watch };
+    const tools = { ...parts, ledger, inbox, diskFull, queue, clock, desk, watch };
     const follower = await options.follow?.((next) => applySettings(tools, next), watch.reloadRefused);
     scope.use(follower, (it) => it?.close());
     await stopped(stop);
   }
-  const [unfinished, kept] = await Promise.all([receipts.openNames(), readdir(inbox.quarantine)]);
+  let unplaced = 0;
+  await recover({ ledger, handoffs, watch }, () => unplaced++);
+  const unfinished = await Array.fromAsync(ledger.open(() => {}));
+  const kept = await Array.fromAsync(ledger.quarantined(() => {}));
   const unusable = [...mailboxes.values()].reduce((sum, { complaints }) => sum + complaints.size, 0);
   return {
     failedPolls: handlers.failedPolls(),
-    unsettled: unfinished.length + kept.length + unusable + handoffs.failing(),
+    unsettled: unfinished.length + unplaced + kept.length + unusable + handoffs.failing(),
   };
+}
+
+interface HouseKeeping {
+  readonly settings: Settings;
+  readonly ledger: Ledger;
+  readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly handoffs: Handoffs;
+  readonly watch: DaemonWatch;
+  isClockRight(): boolean;
+}
+
+/** Finishes deliveries that were decided and not placed. `onFailed`: called for each that cannot be. */
+async function recover(
+  { ledger, handoffs, watch }: Pick<HouseKeeping, "ledger" | "handoffs" | "watch">,
+  onFailed: () => void,
+): Promise<void> {
+  for (const record of await ledger.recover(onFailed)) {
+    watch.stateChanged(record);
+    if (record.state === "delivered") await handoffs.placed(record);
+  }
+}
+
+/** Finishes what another process left when it died, and removes what is older than it is to be kept. Never throws. */
+async function keepHouse({
+  settings,
+  ledger,
+  mailboxes,
+  handoffs,
+  watch,
+  isClockRight,
+}: HouseKeeping): Promise<void> {
+  try {
+    await recover({ ledger, handoffs, watch }, () => {});
+    const isListed = ({ mailbox, trackingId }: TransferRecord) => {
+      const state = mailboxes.get(mailbox);
+      if (state === undefined) return false;
+      return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
+    };
+    if (isClockRight()) await ledger.sweep({ ...settings.keep, isListed });
+  } catch {
+    // Tried again soon.
+  }
+}
+
+/** A person supplied a password, and wants the transfer now. */
+async function hurryWanted(
+  { ledger, queue }: { readonly ledger: Ledger; readonly queue: JobQueue },
+  mailbox: string,
+  trackingId: string,
+  expiresMs: number,
+): Promise<void> {
+  const record = await ledger.find({ mailbox, trackingId });
+  if (record === undefined || hasEnded(record)) return;
+  ledger.note({ ...record, wanted: true });
+  await ledger.flush();
+  await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
 /** One service for all: where it asks for fewer requests, all of them wait. */

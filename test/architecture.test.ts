@@ -4,14 +4,15 @@ import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const SOURCE = resolve(import.meta.dirname, "../src");
-const LONGEST_FILE = 250;
+/** A protocol stays in one file. */
+const LONGEST_FILE = 400;
 
 const CAPABILITIES = [
   "service",
   "config",
   "queue",
   "passwords",
-  "receipts",
+  "ledger",
   "inbox",
   "handoff",
   "observe",

@@ -1,4 +1,4 @@
-/** Many small transfers, each with its receipts, its manifest and its delivery, beside their bare files. */
+/** Many small transfers, each with its ledger, its manifest and its delivery, beside their bare files. */
 import { mkdtempDisposableSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Bench, runOthers, serveRecording, writeConfig } from "../support/bench.ts";
 import { type LiveDaemon, startLive } from "../support/live.ts";
 import type { RunningNginx } from "../support/nginx.ts";
-import { inventDelivered, writeReceipts } from "../support/past.ts";
+import { inventDelivered, writeRecords } from "../support/past.ts";
 import { changePages, MAILBOX, type RecordedService } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
@@ -17,7 +17,7 @@ const POLL_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 300;
 
 interface Polls {
-  /** After a start every receipt is looked for. */
+  /** After a start every record is looked for. */
   readonly first: number;
   /** From then on it is remembered. */
   readonly later: readonly number[];
@@ -43,7 +43,7 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
     bench.tell(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
   }
   const what = `poll of ${active.toLocaleString("en")} known active transfers`;
-  const withPast = `the same with ${past.toLocaleString("en")} receipts of history`;
+  const withPast = `the same with ${past.toLocaleString("en")} ledger of history`;
   const later = (of: "young" | "old") => median(runs[of].flatMap((run) => run.later));
   const changed = median(runs.young.flatMap((run) => run.changed));
   const first = (of: "young" | "old") => median(runs[of].map((run) => run.first));
@@ -67,8 +67,8 @@ function prepare(
   const own = join(folder, `past-${past}`);
   mkdirSync(own);
   const work = join(own, "work");
-  writeReceipts(work, "mailbox-1", transfers);
-  writeReceipts(work, "mailbox-1", inventDelivered(past));
+  writeRecords(work, "mailbox-1", transfers);
+  writeRecords(work, "mailbox-1", inventDelivered(past));
   writeConfig(own, { url, poll: `${POLL_EVERY_MS}ms` });
   return own;
 }

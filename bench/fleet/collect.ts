@@ -79,7 +79,7 @@ export async function measureCollect(bench: Bench, it: CollectCase): Promise<Col
   await untilSettled(world, daemons, transfers);
   const after = await world.redis?.count();
   const journal = readJournal(world.work);
-  const window = { fromMs: journal.firstMs("collecting"), toMs: journal.lastMs("delivered") };
+  const window = { fromMs: journal.firstMs("downloading"), toMs: journal.lastMs("delivered") };
   const collectSeconds = (window.toMs - window.fromMs) / 1000;
   const usage = world.meter.usage(window);
   const asked = await countRequests(world.simulator);

@@ -42,29 +42,29 @@ if (isMainThread) {
 
 function takeSteps(folder: string, name: string): void {
   const at = (...parts: readonly string[]) => join(folder, ...parts);
-  const receipts = at("open", name);
-  const receipt = join(receipts, "1");
+  const ledger = at("open", name);
+  const record = join(ledger, "1");
   const staging = at("staging", name);
   const claim = join(staging, "1");
   const content = join(claim, "content");
 
   // It is new, and somebody claims it.
-  mkdirSync(receipts);
+  mkdirSync(ledger);
   for (const number of ["0", "1"]) {
     const draft = at("new", `${name}-${number}`);
     make(draft, 400);
-    linkSync(draft, join(receipts, number));
+    linkSync(draft, join(ledger, number));
     unlinkSync(draft);
-    syncFolder(receipts);
+    syncFolder(ledger);
   }
   syncFolder(at("open"));
-  unlinkSync(join(receipts, "0"));
+  unlinkSync(join(ledger, "0"));
 
   // A password is about to be sent, and was accepted.
   make(at("spent", name), 0);
   syncFolder(at("spent"));
-  append(receipt);
-  append(receipt);
+  append(record);
+  append(record);
   unlinkSync(at("spent", name));
 
   // Its content.
@@ -73,7 +73,7 @@ function takeSteps(folder: string, name: string): void {
   for (const synced of [content, claim, staging, at("staging")]) syncFolder(synced);
 
   // It is delivered, and whoever hands it over is told.
-  append(receipt);
+  append(record);
   renameSync(content, at("inbox", name));
   syncFolder(at("inbox"));
   syncFolder(claim);
@@ -81,12 +81,12 @@ function takeSteps(folder: string, name: string): void {
   renameSync(at("new", name), at("handoff", name));
   syncFolder(at("handoff"));
 
-  // Its receipt is the final one, and nothing else of it is left.
-  append(receipt);
-  linkSync(receipt, at("done", name));
+  // Its record is the final one, and nothing else of it is left.
+  append(record);
+  linkSync(record, at("done", name));
   syncFolder(at("done"));
-  unlinkSync(receipt);
-  for (const removed of [receipts, claim, staging]) rmdirSync(removed);
+  unlinkSync(record);
+  for (const removed of [ledger, claim, staging]) rmdirSync(removed);
 }
 
 function make(path: string, bytes: number): void {

@@ -1,24 +1,23 @@
-/** Receipts of transfers that were delivered long ago, written as the program writes them, but all at once. */
+/** Records of transfers that were delivered long ago, written as the program writes them, but all at once. */
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { RECEIPT_VERSION, type Receipt } from "../../src/model/receipt.ts";
-import { formatReceipt } from "../../src/receipts/format.ts";
-import { Places } from "../../src/receipts/places.ts";
+import { formatRecord } from "../../src/ledger/format.ts";
+import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
 
 interface Delivered {
   readonly trackingId: string;
   readonly transferId: string;
 }
 
-export function writeReceipts(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
-  const places = new Places(work);
+export function writeRecords(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
+  const paths = new LedgerPaths(work);
   const made = new Set<string>();
   for (const { trackingId, transferId } of delivered) {
-    const receipt = receiptOf(mailbox, trackingId, transferId);
-    const path = places.donePathOf(receipt);
-    if (!made.has(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    made.add(dirname(path));
-    writeFileSync(path, formatReceipt(receipt), { mode: 0o600 });
+    const record = recordOf(mailbox, trackingId, transferId);
+    const folder = paths.ledgerFolder(nameOf(record));
+    if (!made.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    made.add(folder);
+    writeFileSync(paths.end(nameOf(record), 1), formatRecord(record), { mode: 0o600 });
   }
 }
 
@@ -28,15 +27,16 @@ export function* inventDelivered(count: number): Generator<Delivered> {
   }
 }
 
-function receiptOf(mailbox: string, trackingId: string, transferId: string): Receipt {
+function recordOf(mailbox: string, trackingId: string, transferId: string): TransferRecord {
   const at = "2025-01-01T00:00:00.000Z";
   return {
-    version: RECEIPT_VERSION,
+    version: RECORD_VERSION,
     mailbox,
     trackingId,
     transferId,
     sender: "anna@supplier.example",
-    state: "collected",
+    state: "delivered",
+    round: 1,
     reason: undefined,
     message: undefined,
     until: undefined,
@@ -44,12 +44,7 @@ function receiptOf(mailbox: string, trackingId: string, transferId: string): Rec
     passwordInLink: false,
     folder: `${mailbox}/${trackingId}`,
     verified: "all",
-    released: false,
-    fence: 1,
     attempts: 1,
-    refusedPasswords: 0,
-    unansweredPasswords: 0,
-    refusedFingerprints: [],
-    at: { discovered: at, collecting: at, delivering: at, delivered: at, collected: at },
+    at: { discovered: at, downloading: at, delivering: at, delivered: at },
   };
 }

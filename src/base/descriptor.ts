@@ -39,8 +39,12 @@ export class Descriptor {
     return (await read(this.#fd, buffer, 0, buffer.byteLength, position)).bytesRead;
   }
 
+  stat(): Promise<fs.Stats> {
+    return stat(this.#fd);
+  }
+
   async size(): Promise<number> {
-    return (await stat(this.#fd)).size;
+    return (await this.stat()).size;
   }
 
   async chmod(mode: number): Promise<void> {

@@ -7,7 +7,6 @@
  */
 import { randomBytes } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
-import { constants } from "node:fs";
 import { type FileHandle, link, lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Descriptor, withDescriptor } from "./descriptor.ts";
@@ -56,19 +55,6 @@ export async function createTextDurably(
 }
 
 /**
- * Adds a text to a file that is there: when it returns, it is on the disk. A power cut, or a failure, can leave the
- * beginning of it.
- */
-export async function appendDurably(path: string, text: string): Promise<void> {
-  await withDescriptor(path, constants.O_WRONLY | constants.O_APPEND, async (file) => {
-    await file.write(text);
-    durableStep("appended");
-    await file.datasync();
-  });
-  durableStep("appended text synced");
-}
-
-/**
  * Puts a whole text in the place of whatever the file held before: readers see the old or the new. A crash can leave
  * the temporary file behind; `folder` says where, on the same file system, so that somebody can clear it.
  */
@@ -82,54 +68,6 @@ export async function replaceDurably(
   await withTemporary(target, fill, (temporary) => rename(temporary, target), folder);
 }
 
-/** Moves a file or folder to a name on the same file system; when it returns, no power cut can move it back. */
-export async function renameDurably(from: string, to: string): Promise<void> {
-  await rename(from, to);
-  durableStep("renamed");
-  await syncFolder(dirname(to));
-  if (dirname(from) !== dirname(to)) await syncFolder(dirname(from));
-  durableStep("rename synced");
-}
-
-/** The same for a file, which takes nobody's place: throws `TARGET_EXISTS`. */
-export async function renameNewDurably(from: string, to: string): Promise<void> {
-  try {
-    await giveNewName(from, to);
-    await syncFolder(dirname(to));
-  } catch (error) {
-    throw faultOfDisk(error, to);
-  }
-  durableStep("rename synced");
-}
-
-/** Gives a file a second name: throws `TARGET_EXISTS`. False where the file system does not know such things. */
-export async function linkDurably(path: string, to: string): Promise<boolean> {
-  try {
-    await link(path, to);
-  } catch (error) {
-    if (WITHOUT_LINKS.includes(systemCode(error))) return false;
-    throw faultOfDisk(error, to);
-  }
-  durableStep("linked");
-  await syncFolder(dirname(to)).catch((error: unknown) => {
-    throw faultOfDisk(error, to);
-  });
-  durableStep("link synced");
-  return true;
-}
-
-/** Has an empty file there, unless there is one. */
-export async function touchDurably(path: string): Promise<void> {
-  try {
-    await withDescriptor(path, "a", (file) => file.sync());
-    durableStep("touched");
-    await syncFolder(dirname(path));
-  } catch (error) {
-    throw faultOfDisk(error, path);
-  }
-  durableStep("touch synced");
-}
-
 /** Takes a file's name away, if there is one. */
 export async function removeFile(path: string): Promise<void> {
   await unlink(path).catch((error: unknown) => {
@@ -137,21 +75,34 @@ export async function removeFile(path: string): Promise<void> {
   });
 }
 
-/** Has a file on the disk that is complete: also its mode, which may well forbid us to write it afterwards. */
-export async function finishFile(
-  file: { chmod(mode: number): Promise<void>; sync(): Promise<void> },
-  mode: number,
-): Promise<void> {
-  await file.chmod(mode);
+interface Finishable {
+  stat(): Promise<{ readonly size: number; readonly mode: number }>;
+  chmod(mode: number): Promise<void>;
+  sync(): Promise<void>;
+}
+
+const MODE_BITS = 0o7777;
+
+/**
+ * Has a complete file on the disk, with its mode, which may well forbid us to write it afterwards. `bytes`: what it must
+ * have.
+ */
+export async function finishFile(file: Finishable, mode: number, bytes?: number): Promise<void> {
+  const found = await file.stat();
+  if (bytes !== undefined && found.size !== bytes) {
+    throw new Fault("DISK_REFUSED", { detail: `a file has ${found.size} bytes instead of ${bytes}` });
+  }
+  if ((found.mode & MODE_BITS) !== mode) await file.chmod(mode);
   await file.sync();
 }
 
 /** Writes a file that is complete then, in place of one that an earlier run may have left. */
 export async function writeFinished(path: string, text: string, mode: number): Promise<void> {
-  await withDescriptor(path, "w", async (file) => {
+  const write = async (file: Descriptor) => {
     await file.write(text);
-    await finishFile(file, mode);
-  });
+    await finishFile(file, mode, Buffer.byteLength(text));
+  };
+  await withDescriptor(path, "w", write, mode);
 }
 
 /** The same for one that nobody has open. */
@@ -172,6 +123,11 @@ export async function exists(path: string): Promise<boolean> {
     if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return false;
     throw faultOfDisk(error, path);
   }
+}
+
+/** The name of a file that `clearTemporaries` clears. */
+export function temporaryName(): string {
+  return `.${randomBytes(6).toString("hex")}.part`;
 }
 
 /** Takes away temporary files that a crash left behind: those that nobody can be writing any more. */
@@ -199,7 +155,7 @@ async function withTemporary(
   name: (temporary: string) => Promise<void>,
   folder: string,
 ): Promise<void> {
-  const temporary = join(folder, `.${randomBytes(6).toString("hex")}.part`);
+  const temporary = join(folder, temporaryName());
   try {
     await fill(temporary);
     await name(temporary);

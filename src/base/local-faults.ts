@@ -37,9 +37,9 @@ export const LOCAL_FAULTS = {
     happened: "A secret cannot be read",
     advice: "Check that its file, variable, credential or command is there and that Inlet may read it.",
   },
-  RECEIPT_UNREADABLE: {
+  RECORD_UNREADABLE: {
     verdict: "wait",
-    happened: "A receipt is damaged, or was written by a newer version of Inlet",
+    happened: "A record of the ledger is damaged, or was written by another version of Inlet",
     advice:
       "Do not delete it: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
   },
@@ -58,7 +58,23 @@ export const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "The work folder of this inbox is gone",
     advice:
-      "Nothing was changed: without its receipts, all that the service still lists would be delivered again. Mount its disk, move it back, or restore it from a backup.",
+      "Nothing was changed: without its ledger, all that the service still lists would be delivered again. Mount its disk, move it back, or restore it from a backup.",
+  },
+  WORK_RESTORED: {
+    verdict: "fatal",
+    happened: "The ledger in the work folder is older than this machine remembers",
+    advice:
+      "Nothing was changed: everything since would be delivered again. Restore a newer copy of the work folder, or remove the file that is named here to begin with the older one.",
+  },
+  WORK_OLDER: {
+    verdict: "fatal",
+    happened: "An older Inlet has used this inbox, and this one does not read what it wrote",
+    advice: "Nothing was changed. Let the older one deliver what is open, then move the work folder away.",
+  },
+  LINKS_MISSING: {
+    verdict: "fatal",
+    happened: "The work folder's file system has no hard links, so that only one process may use it",
+    advice: "Set queue: embedded, or put inbox and work on another file system.",
   },
   WORK_NEWER: {
     verdict: "fatal",
@@ -97,10 +113,16 @@ export const LOCAL_FAULTS = {
     advice:
       "The folder stays delivered. Look at the receiver; inlet retry sends it again at once, also after it was given up.",
   },
-  CLAIM_LOST: {
+  ROUND_LOST: {
     verdict: "retry",
-    happened: "Another worker has taken this transfer over",
-    advice: "Nothing is to be done: whoever has it now goes on with it.",
+    happened: "Another worker or an operator has ended this transfer",
+    advice: "Nothing is to be done.",
+  },
+  TARGET_UNSAFE: {
+    verdict: "wait",
+    happened: "A delivery would be led out of its place in the inbox",
+    advice:
+      "Nothing was delivered. Replace the link or file by a folder: consumers may not put links where Inlet delivers.",
   },
   UNEXPECTED: {
     verdict: "retry",

@@ -18,12 +18,6 @@ export const TRANSFER_FAULTS = {
     happened: "The password cannot be used, because it is empty or not one line of text",
     advice: "Write it again, as one line of UTF-8 text.",
   },
-  ATTEMPT_ELSEWHERE: {
-    verdict: "retry",
-    happened:
-      "Another process tries a password of this transfer at the same moment, and no attempt is left beside it",
-    advice: "Nothing was sent. It is tried again when the answer to the other attempt is known.",
-  },
   TRANSFER_LOCKED: {
     verdict: "wait",
     happened: "The service has locked the transfer after too many wrong passwords",

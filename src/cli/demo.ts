@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { type DaemonWatch, runDaemon } from "../daemon.ts";
-import { isFinal, type Receipt } from "../model/receipt.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { openSimulator } from "../simulator/open.ts";
 import type { Simulator } from "../simulator/simulator.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -40,8 +40,8 @@ async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
   const settled = new Set<string>();
   const allSettled = Promise.withResolvers<void>();
   stop.signal.addEventListener("abort", () => allSettled.resolve(), { once: true });
-  const watch = narrate(context, settings, simulator, (receipt) => {
-    settled.add(receipt.trackingId);
+  const watch = narrate(context, settings, simulator, (record) => {
+    settled.add(record.trackingId);
     if (settled.size === simulator.transfers().length) allSettled.resolve();
   });
   try {
@@ -100,6 +100,7 @@ function demoSettings(folder: string, simulator: Simulator): Settings {
       maxFiles: 10_000,
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
+    keep: { ledgerMs: undefined, historyMs: undefined },
     // Any free port: the demo runs beside whatever there is.
     http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, token: undefined, hosts: [] },
     warnings: [],
@@ -111,7 +112,7 @@ function narrate(
   context: Context,
   settings: Settings,
   simulator: Simulator,
-  onSettled: (receipt: Receipt) => void,
+  onSettled: (record: TransferRecord) => void,
 ): DaemonWatch {
   const startedMs = performance.now();
   let drawnMs = 0;
@@ -119,7 +120,7 @@ function narrate(
   return {
     ready: quiet,
     clientIdMade: quiet,
-    receiptDamaged: quiet,
+    recordDamaged: quiet,
     polled: quiet,
     pollFailed: (_mailbox, fault) => tell(context, `✗ ${fault.message}`),
     recovered: quiet,
@@ -132,8 +133,9 @@ function narrate(
     queueForgets: quiet,
     handedOver: quiet,
     handoffFailed: quiet,
-    collected: quiet,
-    uncollected: quiet,
+    pickedUp: quiet,
+    overdue: quiet,
+    passwordRefused: quiet,
     removed: quiet,
     leftInPlace: quiet,
     leftOver: quiet,
@@ -152,17 +154,17 @@ function narrate(
     lost: quiet,
     stuck: (_receipt, fault) => tell(context, `✗ ${fault.message}`),
     discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
-    progressed(receipt, bytes, total) {
+    progressed(record, bytes, total) {
       const nowMs = performance.now();
       if (total < 1024 ** 2 || nowMs - drawnMs < 100) return;
       drawnMs = nowMs;
-      const line = formatProgress(receipt.trackingId, bytes, total, (nowMs - startedMs) / 1000);
+      const line = formatProgress(record.trackingId, bytes, total, (nowMs - startedMs) / 1000);
       if (context.stderr.isTTY)
         context.stderr.write(`\r\u001b[K${line.slice(0, (context.stderr.columns || 80) - 1)}`);
     },
-    stateChanged(receipt) {
-      const { trackingId, state, message, folder } = receipt;
-      if (isFinal(receipt)) onSettled(receipt);
+    stateChanged(record) {
+      const { trackingId, state, message, folder } = record;
+      if (hasEnded(record)) onSettled(record);
       if (state === "delivered")
         tell(context, `${mark(context, "green", "✓")} ${trackingId}: delivered to ${folder}`);
       else if (state === "quarantined")

@@ -2,8 +2,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import { loadFolders } from "../config/load.ts";
-import { TRANSITIONS } from "../model/receipt.ts";
-import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
+import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
+import { STATES } from "../model/record.ts";
 import { positive } from "./api/listing.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { formatMoment, parseSince, parseUntil } from "./moments.ts";
@@ -36,7 +36,7 @@ export function define(command: Command, run: Run): void {
     .option("--until <when>", "up to then; a date counts to its end", parseUntil)
     .option("--sender <pattern>", "only from these senders; * stands for anything")
     .option("--mailbox <pattern>", "only for these mailboxes; * stands for anything")
-    .addOption(new Option("--state <state>", "only what came to be this").choices(Object.keys(TRANSITIONS)))
+    .addOption(new Option("--state <state>", "only what came to be this").choices(STATES))
     .option("--search <text>", "only where this stands in the tracking-id, the sender or the folder")
     .option("--changes", "every change of state, not only the last of each transfer")
     .option("--limit <number>", "how many at most, the newest first", parseLimit, 50)

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { type DaemonWatch, runDaemon } from "../daemon.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { printJson, say } from "./printing.ts";
 import { addDaemonOptions, type DaemonCommandOptions, GRACE_MS, prepareDaemon } from "./starting.ts";
@@ -22,7 +22,7 @@ export function define(command: Command, run: Run): void {
 
 async function collectOnce(context: Context, options: OnceOptions): Promise<Outcome> {
   const { settings, log } = await prepareDaemon(context, options, context.stderr, USUAL_LEVEL);
-  const last = new Map<string, Receipt>();
+  const last = new Map<string, TransferRecord>();
   const { failedPolls, unsettled } = await runDaemon(settings, {
     mode: "once",
     stop: context.stop,
@@ -30,7 +30,7 @@ async function collectOnce(context: Context, options: OnceOptions): Promise<Outc
     watch: remembering(tellLog(log), last),
   });
   const ended = [...last.values()];
-  const count = (state: string) => ended.filter((receipt) => receipt.state === state).length;
+  const count = (state: string) => ended.filter((record) => record.state === state).length;
   if (options.json) {
     printJson(
       context,
@@ -60,12 +60,12 @@ async function collectOnce(context: Context, options: OnceOptions): Promise<Outc
 }
 
 /** The last state of every transfer that was touched. */
-function remembering(watch: DaemonWatch, last: Map<string, Receipt>): DaemonWatch {
+function remembering(watch: DaemonWatch, last: Map<string, TransferRecord>): DaemonWatch {
   return {
     ...watch,
-    stateChanged(receipt, fault) {
-      last.set(`${receipt.mailbox}\0${receipt.trackingId}`, receipt);
-      watch.stateChanged(receipt, fault);
+    stateChanged(record, fault) {
+      last.set(`${record.mailbox}\0${record.trackingId}`, record);
+      watch.stateChanged(record, fault);
     },
   };
 }

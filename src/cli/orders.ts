@@ -1,15 +1,16 @@
 /** `retry`, `release`, `discard` and `redeliver`: what an operator wants done with one transfer. */
+import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
-import { peekSteps } from "../handoff/outbox.ts";
+import { peekSteps } from "../handoff/peek.ts";
+import { giveOrder } from "../ledger/orders.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import type { Action } from "../model/order.ts";
-import type { Receipt } from "../model/receipt.ts";
-import { giveOrder, isPending } from "../receipts/orders.ts";
-import { peekReceipts } from "../receipts/peek.ts";
-import { nameOf } from "../receipts/places.ts";
+import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { findTransfer } from "./finding.ts";
@@ -50,7 +51,7 @@ export function define(command: Command, run: Run): void {
   addConfig(command)
     .argument("<tracking-id>", "which transfer")
     .option("--mailbox <name>", "which mailbox, where several received it")
-    .option("--json", "print the receipt afterwards as JSON");
+    .option("--json", "print the record afterwards as JSON");
   if (question !== undefined) command.option("--yes", "do it without asking");
   command
     .addHelpText(
@@ -70,24 +71,23 @@ async function order(
 ): Promise<Outcome> {
   const { config: path } = options;
   const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  const receipt = await findTransfer(settings, trackingId, options.mailbox);
-  const steps = await peekSteps(settings.work, nameOf(receipt));
+  const record = await findTransfer(settings, trackingId, options.mailbox);
+  const steps = await peekSteps(settings.work, nameOf(record));
   const isHandedOver = steps.every((step) => step.state === "done");
-  const objection = objectionTo(action, receipt, isHandedOver);
+  const objection = objectionTo(action, record, isHandedOver);
   if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: objection });
-  if (!(await isMeant(context, action, receipt, options))) {
+  if (!(await isMeant(context, action, record, options))) {
     say(context, "Nothing was changed.");
     return "fine";
   }
-  const { mailbox, fence } = receipt;
-  const wanted = { action, mailbox, trackingId, fence };
+  const { mailbox, round } = record;
+  const wanted = { action, mailbox, trackingId, round, by: userInfo().username };
   const given = await asOwnerOf(settings.work, () => giveOrder(settings.work, wanted));
-  const taken = await untilTaken(given, settings.work, context.stop, isPending);
-  const after = await peekReceipts(settings.work).find(receipt);
+  const taken = await untilTaken(given, settings.work, context.stop);
+  const after = await peekLedger(settings.work).find(record);
   if (options.json) printJson(context, after);
-  const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
-  if (taken === "taken" && action === "retry" && isDelivered) {
-    return tellRetried(context, steps, settings.work, nameOf(receipt));
+  if (taken === "taken" && action === "retry" && isDelivered(record)) {
+    return tellRetried(context, steps, settings.work, nameOf(record));
   }
   const isKnown = after?.acknowledged === true && action === "discard";
   say(
@@ -104,7 +104,7 @@ async function order(
 async function isMeant(
   context: Context,
   action: Action,
-  { trackingId, sender, state, message }: Receipt,
+  { trackingId, sender, state, message }: TransferRecord,
   { yes }: OrderOptions,
 ): Promise<boolean> {
   const { question } = MEANING[action];
@@ -112,7 +112,7 @@ async function isMeant(
   if (question === undefined || yes || state === "gone") return true;
   if (!canAsk(context)) {
     throw new Fault("ORDER_IMPOSSIBLE", {
-      detail: "nobody is there to be asked: say --yes where it is meant",
+      detail: "no terminal to confirm on: add --yes",
     });
   }
   say(context, `${trackingId} from ${sender}${message === undefined ? "" : `: ${message}`}`);

@@ -5,12 +5,13 @@ import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { fellowsAmong } from "../daemon/fellows.ts";
-import { isFinal, type Receipt } from "../model/receipt.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import type { SpentAttempts } from "../model/attempts.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { isKept } from "../passwords/candidates.ts";
 import { DropFolder, dropPassword } from "../passwords/dropped.ts";
 import { isRefused, type Objection, objectionToSupply } from "../passwords/supply.ts";
-import { peekReceipts } from "../receipts/peek.ts";
 import { readSecret } from "./api/session.ts";
 import { askHidden } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -48,14 +49,14 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
   const settings = await withDaemonsState(
     await loadSettings({ env: context.env, path, ignoreSecrets: true }),
   );
-  const receipts = await findTransfers(settings, trackingId, mailbox);
+  const records = await findTransfers(settings, trackingId, mailbox);
   // Nobody is asked for what would not be sent.
-  await demandUse(settings, receipts, ANY);
+  await demandUse(settings, records, ANY);
   const password =
     passwordFile === undefined && context.stdin.isTTY
       ? await askHidden(context, `Password of ${trackingId}: `)
       : await readSecret(context, passwordFile ?? "-");
-  const isNew = await demandUse(settings, receipts, password ?? new Secret(""));
+  const isNew = await demandUse(settings, records, password ?? new Secret(""));
   if (!isNew || password === undefined) {
     say(context, `It was refused before, and was not sent again: ask the sender for the right one.`);
     return "attention";
@@ -74,54 +75,53 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     );
     return "failed";
   }
-  return tellOutcome(context, settings, receipts, password);
+  return tellOutcome(context, settings, records, password);
 }
 
 /** Whether it would be tried for one of them; false where it was refused before. Throws `ORDER_IMPOSSIBLE`. */
 async function demandUse(
-  { work, mailboxes }: Settings,
-  receipts: readonly Receipt[],
+  settings: Settings,
+  records: readonly TransferRecord[],
   password: Secret,
 ): Promise<boolean> {
-  const fellows = fellowsAmong(() => mailboxes, peekReceipts(work));
+  const { mailboxes } = settings;
   const objections: Objection[] = [];
-  for (const receipt of receipts) {
-    const { passwordAttempts = 0 } = mailboxes.find(({ name }) => name === receipt.mailbox) ?? {};
-    const spent = await fellows.spentOn(receipt.mailbox, receipt.trackingId);
-    const objection = await objectionToSupply(receipt, spent, passwordAttempts, password);
+  for (const record of records) {
+    const { passwordAttempts = 0 } = mailboxes.find(({ name }) => name === record.mailbox) ?? {};
+    const spent = await spentOn(settings, record);
+    const objection = await objectionToSupply(record, spent, passwordAttempts, password);
     if (objection === undefined) return true;
     objections.push(objection);
   }
   if (objections.some(({ kind }) => kind === "known")) return false;
   // That it is over for one mailbox says little where another one still waits.
   const detail =
-    objections.find((_, at) => !isFinal(receipts[at] as Receipt))?.detail ?? objections[0]?.detail;
+    objections.find((_, at) => !hasEnded(records[at] as TransferRecord))?.detail ?? objections[0]?.detail;
   throw new Fault("ORDER_IMPOSSIBLE", { detail: detail ?? "" });
 }
 
-/** What the receipts say of it: a refusal is there before the password is taken away, and so is what was accepted. */
+/** What the ledger say of it: a refusal is there before the password is taken away, and so is what was accepted. */
 async function tellOutcome(
   context: Context,
-  { work, state, mailboxes }: Settings,
-  receipts: readonly Receipt[],
+  settings: Settings,
+  records: readonly TransferRecord[],
   password: Secret,
 ): Promise<Outcome> {
-  const peek = peekReceipts(work);
-  const fellows = fellowsAmong(() => mailboxes, peek);
+  const { work, state } = settings;
+  const peek = peekLedger(work);
   const told = await until(async () => {
-    for (const before of receipts) {
+    for (const before of records) {
       const after = await peek.find(before);
-      if (after === undefined || isFinal(before)) continue;
+      if (after === undefined || hasEnded(before)) continue;
       const { mailbox, trackingId, message = "" } = after;
       if (after.state === "waiting" && after.reason === "password") {
-        const spent = await fellows.spentOn(mailbox, trackingId);
-        const isOver = await isRefused(after, spent, password);
+        const isOver = await isRefused(after, await spentOn(settings, after), password);
         return {
           outcome: "attention" as const,
           said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
         };
       }
-      if (after.state !== "collecting" || (await isKept(state, mailbox, trackingId))) {
+      if (after.state !== "downloading" || (await isKept(state, mailbox, trackingId))) {
         return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
       }
     }
@@ -129,4 +129,11 @@ async function tellOutcome(
   }, context.stop);
   say(context, told?.said ?? "It was taken up, and what came of it is not known yet: see inlet status.");
   return told?.outcome ?? "fine";
+}
+
+function spentOn({ work, mailboxes }: Settings, record: TransferRecord): Promise<SpentAttempts> {
+  const { mailbox, trackingId } = record;
+  const { service, passwordAttempts = 0 } = mailboxes.find(({ name }) => name === mailbox) ?? {};
+  const origin = service?.baseUrl.origin ?? "";
+  return peekLedger(work).attempts.spent({ origin, trackingId }, nameOf(record), passwordAttempts);
 }

@@ -1,6 +1,6 @@
 /** What became of the command and the webhook of a delivery that an operator wanted tried again. */
 import { setTimeout as pause } from "node:timers/promises";
-import { type PeekedStep, peekSteps } from "../handoff/outbox.ts";
+import { type PeekedStep, peekSteps } from "../handoff/peek.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { Context, Outcome } from "./context.ts";
 import { say } from "./printing.ts";

@@ -1,22 +1,20 @@
 /** The state of an inbox as it stands on the disk, for when no daemon can be asked. */
-import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
-import { listQuarantined } from "../mailbox/unfinished.ts";
+import { peekLedger } from "../ledger/peek.ts";
 import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import { peekReceipts } from "../receipts/peek.ts";
 
 export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
-  const receipts = peekReceipts(work);
-  const kept = await listQuarantined({ quarantine: join(work, "quarantine") }, receipts, () => {});
-  board.learn([...(await receipts.unfinished()), ...kept]);
+  const ledger = peekLedger(work);
+  const open = await Array.fromAsync(ledger.open());
+  board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
-  board.handoffs.seen(await peekHandoffs(work, settings.handoff));
+  board.handoffs.seen(await peekHandoffs(work, settings.handoff, ledger.readEnd));
   const status = board.read();
   // This command is no daemon, and nobody is to take its process for one.
   return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };

@@ -1,11 +1,11 @@
 /** The status of a daemon out of an answer that anybody may have given. */
 import * as v from "valibot";
-import { TRANSITIONS } from "../model/receipt.ts";
+import { STATES } from "../model/record.ts";
 import { STATUS_VERSION, type Status } from "../model/status.ts";
 
 const Time = v.pipe(v.string(), v.isoTimestamp());
 const Text = v.optional(v.string());
-const State = v.picklist(Object.keys(TRANSITIONS) as (keyof typeof TRANSITIONS)[]);
+const State = v.picklist(STATES);
 
 const Trouble = v.looseObject({
   what: v.string(),

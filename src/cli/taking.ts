@@ -7,17 +7,15 @@ const WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Whether the file was taken away in time. `nobody`: nobody works on the inbox, and nobody is waited for. `isThere`:
- * whether it was not taken, for what is not a file alone.
+ * Whether a daemon removed the file in time. `nobody`: no daemon works on the inbox, and nothing is waited for.
  */
 export async function untilTaken(
   path: string,
   work: string,
   signal: AbortSignal,
-  isThere: (path: string) => Promise<boolean> = exists,
 ): Promise<"taken" | "late" | "nobody"> {
   if ((await countMembers(work)) === 0) return "nobody";
-  const isTaken = await until(async () => ((await isThere(path)) ? undefined : true), signal);
+  const isTaken = await until(async () => ((await exists(path)) ? undefined : true), signal);
   return isTaken === true ? "taken" : "late";
 }
 

@@ -3,7 +3,7 @@ import type { HandoffWatch } from "../handoff/port.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import type { Log } from "../observe/log.ts";
 
-export function tellHandoff(log: Log): Omit<HandoffWatch, "receiptDamaged"> {
+export function tellHandoff(log: Log): Omit<HandoffWatch, "recordDamaged"> {
   /** Steps that have failed since they last succeeded. */
   const failing = new Set<HandoffStep>();
   return {
@@ -17,11 +17,11 @@ export function tellHandoff(log: Log): Omit<HandoffWatch, "receiptDamaged"> {
       else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is tried again");
       failing.add(step);
     },
-    collected: (delivered, how) => log.info({ ...factsOf(delivered), how }, "collected"),
-    uncollected: (delivered, sinceMs) =>
-      log.warn({ ...factsOf(delivered), forSeconds: Math.round(sinceMs / 1000) }, "nobody collects it"),
+    pickedUp: (delivered, how) => log.info({ ...factsOf(delivered), how }, "picked up"),
+    overdue: (delivered, sinceMs) =>
+      log.warn({ ...factsOf(delivered), forSeconds: Math.round(sinceMs / 1000) }, "not picked up in time"),
     removed: (delivered, after) =>
-      log[after === "collected" ? "info" : "warn"](
+      log[after === "picked-up" ? "info" : "warn"](
         { ...factsOf(delivered), after },
         "its folder was removed from the inbox",
       ),

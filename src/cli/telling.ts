@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { DaemonWatch } from "../daemon.ts";
 import type { HostWatch } from "../host/systemd.ts";
-import { isFinal, type Receipt } from "../model/receipt.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { Log } from "../observe/log.ts";
 import { tellHandoff } from "./telling-handoff.ts";
 
@@ -13,7 +13,7 @@ export function tellLog(log: Log): DaemonWatch {
     ready: () => log.info("ready"),
     clientIdMade: (origin, file) =>
       log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
-    receiptDamaged: (file, reason) => log.error({ file, reason }, "a receipt cannot be read"),
+    recordDamaged: (file, reason) => log.error({ file, reason }, "a record cannot be read"),
     workExposed: (folder) =>
       log.warn({ folder }, "others can exchange what Inlet works with: put work elsewhere"),
     leftOver: (fault) => log.warn({ fault }, "what is left of a transfer cannot be cleared away"),
@@ -45,7 +45,7 @@ export function tellLog(log: Log): DaemonWatch {
       const facts = { mailbox, failedForSeconds: Math.round(failedForMs / 1000) };
       log[isToldForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
     },
-    discovered: (receipt) => log.info(factsOf(receipt), "discovered"),
+    discovered: (record) => log.info(factsOf(record), "discovered"),
     rejected: (mailbox, fault) => log.warn({ mailbox, fault }, "an entry of the list cannot be used"),
     missed: (mailbox, { described: expected }, dueMs) =>
       log.error(
@@ -54,16 +54,17 @@ export function tellLog(log: Log): DaemonWatch {
       ),
     arrived: (mailbox, { described: expected }) =>
       log.info({ mailbox, expected }, "an expected transfer came after all"),
-    expiresSoon: (receipt) =>
-      log.warn({ ...factsOf(receipt), expires: receipt.expires }, "expires soon and is not delivered"),
+    expiresSoon: (record) =>
+      log.warn({ ...factsOf(record), expires: record.expires }, "expires soon and is not delivered"),
     progressed() {},
-    stuck(receipt, fault) {
-      const level = told.isNew(receipt, `stuck ${fault.code}`) ? "error" : "debug";
-      log[level]({ ...factsOf(receipt), state: receipt.state, fault }, "stuck, and tried again");
+    stuck(record, fault) {
+      const level = told.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
+      log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and tried again");
     },
-    acknowledged: (receipt) => log.info(factsOf(receipt), "gone, and acknowledged"),
-    lost: (receipt) => log.info(factsOf(receipt), "another worker has taken it over"),
-    stateChanged: (receipt, fault) => tellState(log, told, receipt, fault),
+    passwordRefused: (record) => log.debug(factsOf(record), "a password was refused"),
+    acknowledged: (record) => log.info(factsOf(record), "gone, and acknowledged"),
+    lost: (record) => log.info(factsOf(record), "another attempt or an operator has ended it"),
+    stateChanged: (record, fault) => tellState(log, told, record, fault),
   };
 }
 
@@ -76,17 +77,17 @@ export function tellHost(log: Log): HostWatch {
   };
 }
 
-function tellState(log: Log, told: Told, receipt: Receipt, fault: Fault | undefined): void {
-  const { state, reason, message, until, folder } = receipt;
-  const facts = { ...factsOf(receipt), reason, until, message };
-  if (isFinal(receipt)) told.forget(receipt);
+function tellState(log: Log, told: Told, record: TransferRecord, fault: Fault | undefined): void {
+  const { state, reason, message, until, folder } = record;
+  const facts = { ...factsOf(record), reason, until, message };
+  if (hasEnded(record)) told.forget(record);
   if (state === "waiting") {
-    const quiet = fault !== undefined && (isToldForAll(fault) || !told.isNew(receipt, fault.code));
+    const quiet = fault !== undefined && (isToldForAll(fault) || !told.isNew(record, fault.code));
     log[quiet ? "debug" : "warn"](facts, "waiting");
   } else if (state === "quarantined") log.error(facts, "quarantined");
   else if (state === "gone") log.warn(facts, "gone");
-  else if (state === "delivered") log.info({ ...factsOf(receipt), folder }, "delivered");
-  else log.debug(factsOf(receipt), state);
+  else if (state === "delivered") log.info({ ...factsOf(record), folder }, "delivered");
+  else log.debug(factsOf(record), state);
 }
 
 /** A full disk meets every transfer and mailbox: one line says it for all of them. */
@@ -101,8 +102,8 @@ const MOST_TOLD = 10_000;
 class Told {
   readonly #reasons = new Map<string, Set<string>>();
 
-  isNew(receipt: Receipt, reason: string): boolean {
-    const key = keyOf(receipt);
+  isNew(record: TransferRecord, reason: string): boolean {
+    const key = keyOf(record);
     const known = this.#reasons.get(key) ?? new Set();
     // The one that was told of longest ago comes first.
     this.#reasons.delete(key);
@@ -114,16 +115,16 @@ class Told {
     return true;
   }
 
-  forget(receipt: Receipt): void {
-    this.#reasons.delete(keyOf(receipt));
+  forget(record: TransferRecord): void {
+    this.#reasons.delete(keyOf(record));
   }
 }
 
-function keyOf({ mailbox, trackingId }: Receipt): string {
+function keyOf({ mailbox, trackingId }: TransferRecord): string {
   return `${mailbox}\0${trackingId}`;
 }
 
-function factsOf({ mailbox, trackingId, sender }: Receipt) {
+function factsOf({ mailbox, trackingId, sender }: TransferRecord) {
   return { mailbox, trackingId, sender };
 }
 

@@ -1,131 +1,92 @@
-/** Makes a finished folder visible: everything on the disk first, then one rename. */
-import { rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import {
-  durableStep,
-  exists,
-  faultOfDisk,
-  renameDurably,
-  syncFolder,
-  writeFinished,
-} from "../base/durable.ts";
+/** Makes a finished folder visible: everything on the disk first, then the end record, then one rename. */
+import { join } from "node:path";
+import { durableStep, faultOfDisk, writeFinished } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { makeSharedFolderDurably, setFolderMode } from "../base/folders.ts";
+import { setFolderMode } from "../base/folders.ts";
 import { allDone } from "../base/parallel.ts";
-import type { Receipt } from "../model/receipt.ts";
-import { formatManifest, formatSums, type Received } from "./manifest.ts";
-import { CONTENT, MANIFEST, type Plan, SUMS } from "./plan.ts";
-import type { Record } from "./record.ts";
-import type { CollectTools, StagedSource } from "./tools.ts";
+import type { Stage } from "../ledger/port.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type Contents, verifiedOf } from "./contents.ts";
+import { formatManifest, formatSums } from "./manifest.ts";
+import { MANIFEST, SUMS } from "./plan.ts";
+import type { Run } from "./run.ts";
+import type { CollectTools, Source } from "./tools.ts";
 
-/** `KEY/FENCE-MEMBER/content`. */
-const LEVELS_STAGED = 3;
+const OWNER_BITS = 0o700;
 
-/** Adds manifest, sums and marker, and has them on the disk, and the folder with its mode: each file was before. */
-export async function finishContent(
-  { handoff }: CollectTools,
-  record: Record,
-  plan: Plan,
-  received: Received,
-): Promise<void> {
-  try {
-    const texts: (readonly [name: string, text: string])[] = [
-      [MANIFEST, formatManifest(record.receipt, plan, received)],
-      [SUMS, formatSums(plan, received)],
-    ];
-    if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
-    const add = (name: string, text: string) =>
-      writeFinished(join(plan.content, name), text, handoff.fileMode);
-    await allDone(texts.map(([name, text]) => add(name, text)));
-    await setFolderMode(plan.content, handoff.folderMode);
-    await syncFolders(plan.content);
-    durableStep("content synced");
-  } catch (error) {
-    throw faultOfDisk(error, plan.content);
-  }
-}
-
-/** The folder and those above it, up to the one of all that is staged: each may be new. */
-async function syncFolders(content: string): Promise<void> {
-  const folders = [content];
-  for (let above = dirname(content); folders.length <= LEVELS_STAGED; above = dirname(above))
-    folders.push(above);
-  await allDone(folders.map(syncFolder));
-}
-
-/** What was never claimed before was never quarantined, and not half removed from there either. */
-const FIRST_CLAIM = 1;
-
-/** What is delivered: where to, what its manifest says, and which name in it is free for a consumer. */
-type Target = Required<Pick<Receipt, "verified" | "acknowledgement">> & { readonly folder: string };
-
-/** Receipt `delivering`, one rename, receipt `delivered`. Throws `CLAIM_LOST` where somebody else has the content now. */
+/** Throws `ROUND_LOST` where another attempt, or an operator, has ended the round. */
 export async function deliver(
   tools: CollectTools,
-  source: StagedSource,
-  record: Record,
-  { folder, ...facts }: Target,
+  source: Source,
+  run: Run,
+  contents: Contents,
+  wanted: string,
 ): Promise<void> {
-  const { inbox, handoff } = tools;
-  const content = join(source.stage.folder, CONTENT);
+  const { ledger, handoffs, handoff, inbox } = tools;
+  const { stage } = run;
+  if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
-    const free = await freeFolder(inbox.root, folder);
-    const target = join(inbox.root, free);
-    await makeSharedFolderDurably(dirname(target), handoff.folderMode);
-    if (record.receipt.state !== "delivering" || record.receipt.folder !== free) {
-      await record.enter("delivering", { ...facts, folder: free });
+    await finishStage(tools, run, stage, contents);
+    await ledger.stages.seal(stage);
+    const folder = await ledger.stages.takeFolder(wanted);
+    try {
+      const { acknowledgement } = handoff;
+      run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
+      const record = run.ending("delivered");
+      await handoffs.note(record);
+      if (!(await ledger.stages.endWith(stage, record)))
+        throw new Fault("ROUND_LOST", { detail: record.trackingId });
+      durableStep("delivery decided");
+      run.isDecided = true;
+      const placed = (await ledger.stages.place(record, stage)) ?? record;
+      durableStep("delivery placed");
+      await follow(tools, source, run, placed, folder);
+    } finally {
+      ledger.stages.giveBack(folder);
     }
-    await renameDurably(content, target).catch(async (error: unknown) => {
-      const isRename = error instanceof Error && "syscall" in error && error.syscall === "rename";
-      if (!isRename || (await exists(content))) throw error;
-      throw new Fault("CLAIM_LOST", { detail: record.receipt.trackingId });
-    });
-    await finish(tools, source, record, false);
   } catch (error) {
-    throw faultOfDisk(error, join(inbox.root, folder));
+    throw faultOfDisk(error, join(inbox.root, wanted));
   }
 }
 
-/**
- * After a crash at any point, or from one that has lost its claim: where the staged folder is still there the rename
- * did not happen, and now nobody else can do it; where it is not it did, whatever became of it since.
- */
-export async function resumeDelivery(
-  tools: CollectTools,
-  source: StagedSource,
-  record: Record,
-  target: Target,
+/** A crash may have come between the end record of a round and the rename, in whichever process. */
+export async function finishPlacing(tools: CollectTools, source: Source, run: Run): Promise<void> {
+  const placed = await tools.ledger.stages.place(run.record);
+  if (placed !== undefined) await follow(tools, source, run, placed);
+}
+
+/** What is left to do when a delivery is in the inbox, or a transfer in quarantine. Safe to be cut short. */
+async function follow(
+  { handoffs, ledger, passwords }: CollectTools,
+  { mailbox }: Source,
+  run: Run,
+  record: TransferRecord,
+  /** The folder that the end record names, where that is known. */
+  wanted?: string,
 ): Promise<void> {
-  if (await exists(join(source.stage.folder, CONTENT))) return deliver(tools, source, record, target);
-  await finish(tools, source, record, true);
+  // What an earlier round left in quarantine is delivered now, or kept anew.
+  if (record.round > 1)
+    await ledger.clearQuarantine(record, record.state === "quarantined" ? record.round : 0);
+  run.ended(record);
+  if (record.state === "delivered") await handoffs.placed(record, wanted);
+  await passwords.settled(mailbox, record.trackingId);
 }
 
-/** What follows is on the disk before the receipt says that there is nothing left to do. */
-async function finish(
-  { passwords, inbox, handoffs }: CollectTools,
-  { stage, mailbox }: StagedSource,
-  record: Record,
-  isResumed: boolean,
+/** Adds manifest, sums and marker. Each file is on the disk then. */
+async function finishStage(
+  { handoff, ledger }: CollectTools,
+  run: Run,
+  { folder, isNew }: Stage,
+  contents: Contents,
 ): Promise<void> {
-  await handoffs.note(record.receipt, isResumed);
-  const kept = join(inbox.quarantine, record.key);
-  if (record.receipt.fence > FIRST_CLAIM || (await exists(kept))) await clearQuarantine(kept);
-  await record.enter("delivered");
-  handoffs.begin(record.receipt);
-  await stage.clear();
-  await passwords.settled(mailbox, record.receipt.trackingId);
-}
-
-/** Where it was before an operator vouched for it: nobody looks for it there any more after the receipt. */
-async function clearQuarantine(kept: string): Promise<void> {
-  await rm(kept, { recursive: true, force: true });
-  await syncFolder(dirname(kept));
-}
-
-/** The folder itself, or the first of `FOLDER-2`, `FOLDER-3` … that is not there: nothing is ever replaced. */
-async function freeFolder(root: string, folder: string): Promise<string> {
-  for (let number = 1; ; number++) {
-    const candidate = number === 1 ? folder : `${folder}-${number}`;
-    if (!(await exists(join(root, candidate)))) return candidate;
-  }
+  const { record } = run;
+  const texts: (readonly [name: string, text: string])[] = [
+    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
+    [SUMS, formatSums(contents)],
+  ];
+  if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
+  await allDone(texts.map(([name, text]) => writeFinished(join(folder, name), text, handoff.fileMode)));
+  // A new one was made with its mode, unless that would not have let us write.
+  const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
+  if (!hasMode) await setFolderMode(folder, handoff.folderMode);
 }

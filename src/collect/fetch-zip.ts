@@ -6,7 +6,7 @@ import { durableStep, faultOfDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { WriteBehind } from "../base/write-behind.ts";
-import type { FetchContext } from "./fetch.ts";
+import type { FetchContext, Fetched } from "./fetch.ts";
 import type { Plan } from "./plan.ts";
 
 /** Room in a ZIP for headers and names, beyond its files. */
@@ -15,33 +15,25 @@ const OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 const DEADLINE_MS = { whole: 60_000, perMebibyte: 1_000 };
 
 /** What a second download may mend. */
-const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
+export const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
   "ARCHIVE_WRONG",
   "CHECKSUM_MISMATCH",
   "SIZE_MISMATCH",
 ]);
 
-/** The SHA-256 of each file, by id. A broken or wrong archive is fetched again once. */
-export async function fetchZip(
-  context: FetchContext,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Map<string, string>> {
+/** A broken or wrong archive is fetched again once. */
+export async function fetchZip(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
   try {
     return await fetchOnce(context, plan, signal);
   } catch (error) {
     if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
     return await fetchOnce(context, plan, signal);
   } finally {
-    await rm(plan.zip, { force: true });
+    await rm(context.stage.zip, { force: true });
   }
 }
 
-async function fetchOnce(
-  context: FetchContext,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Map<string, string>> {
+async function fetchOnce(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
   await download(context, plan, signal);
   durableStep("ZIP fetched");
   const digests = new Map<string, string>();
@@ -60,18 +52,26 @@ async function fetchOnce(
   };
   // What reads ZIPs is loaded when there is one.
   const { unpackZip } = await import("./unpack.ts");
-  await unpackZip(plan.zip, wanted, plan.content, limits, signal);
+  await unpackZip(context.stage.zip, wanted, context.stage.folder, limits, signal);
   durableStep("ZIP unpacked");
-  return digests;
+  return {
+    files: plan.files.map((file) => ({
+      ...file,
+      sha256: digests.get(file.id) ?? "",
+      isProven: file.checksums.length > 0,
+    })),
+    doubt: undefined,
+  };
 }
 
 /** A ZIP is made anew for each request, so it cannot be continued: a broken one starts again. */
 async function download(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<void> {
   const { service, access, onBytes } = context;
+  const { zip } = context.stage;
   const maxBytes = plan.totalBytes + plan.files.length * OVERHEAD.perFile + OVERHEAD.whole;
-  await rm(plan.zip, { force: true });
-  const file = await openDescriptor(plan.zip, "wx").catch((error: unknown) => {
-    throw faultOfDisk(error, plan.zip);
+  await rm(zip, { force: true });
+  const file = await openDescriptor(zip, "wx").catch((error: unknown) => {
+    throw faultOfDisk(error, zip);
   });
   try {
     const { body } = await service.openZip(access, { maxBytes }, signal);
@@ -87,7 +87,7 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
       await writer.drain();
     }
   } catch (error) {
-    throw faultOfDisk(error, plan.zip);
+    throw faultOfDisk(error, zip);
   } finally {
     await file.close();
   }

@@ -1,12 +1,16 @@
 /** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
-import { durableStep, faultOfDisk, finishFile } from "../base/durable.ts";
+import { durableStep, faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import { systemCode } from "../base/system-code.ts";
+import type { Stage } from "../ledger/port.ts";
 import type { ServicePort, TransferAccess } from "../service/port.ts";
+import type { ContentFile } from "./contents.ts";
 import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
 
@@ -16,6 +20,7 @@ const MOST_FRUITLESS_TRIES = 3;
 export interface FetchContext {
   readonly service: ServicePort;
   readonly access: TransferAccess;
+  readonly stage: Stage;
   /** How many files at once. */
   readonly parallel: number;
   /** Which a file has once it is complete. */
@@ -26,35 +31,64 @@ export interface FetchContext {
   onFound(bytes: number): void;
 }
 
-/** The SHA-256 of each file, by id. Throws `CHECKSUM_MISMATCH` or `SIZE_MISMATCH` where a second try did not help. */
-export async function fetchFiles(
-  context: FetchContext,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<Map<string, string>> {
-  const digests = new Map<string, string>();
-  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
-    digests.set(file.id, await fetchFile(context, file, join(plan.content, file.name), either));
-  };
-  await runUntilFailure(context.parallel, plan.files, fetchOne, signal);
-  return digests;
+/** Every file of a transfer. `doubt`: why one of them is not what its sender sent. */
+export interface Fetched {
+  readonly files: readonly ContentFile[];
+  readonly doubt: Fault | undefined;
 }
 
-/** A mismatch is fetched again once, from scratch. */
+/** All files are fetched, also where one does not match its checksum: they may be all that is left of the transfer. */
+export async function fetchFiles(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
+  const fetched = new Map<string, FetchedFile>();
+  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
+    fetched.set(file.id, await fetchFile(context, file, join(context.stage.folder, file.name), either));
+  };
+  await runUntilFailure(context.parallel, plan.files, fetchOne, signal);
+  const outcomes = plan.files.map((file) => ({ file, ...(fetched.get(file.id) as FetchedFile) }));
+  return {
+    files: outcomes.map(({ file, sha256, doubt }) => ({
+      ...file,
+      sha256,
+      isProven: doubt === undefined && file.checksums.length > 0,
+    })),
+    doubt: outcomes.find(({ doubt }) => doubt !== undefined)?.doubt,
+  };
+}
+
+interface FetchedFile {
+  readonly sha256: string;
+  /** It does not match its checksum, also at a second try. */
+  readonly doubt?: Fault;
+}
+
+/** What does not match is fetched again once, from scratch. Throws `SIZE_MISMATCH` where that did not help. */
 async function fetchFile(
   context: FetchContext,
   file: PlannedFile,
   path: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<FetchedFile> {
+  const differs = (error: unknown): error is Fault =>
+    error instanceof Fault && ["CHECKSUM_MISMATCH", "SIZE_MISMATCH"].includes(error.code);
   try {
-    return await fetchOnce(context, file, path, signal);
+    return { sha256: await fetchOnce(context, file, path, signal) };
   } catch (error) {
-    const differs = error instanceof Fault && ["CHECKSUM_MISMATCH", "SIZE_MISMATCH"].includes(error.code);
-    if (!differs) throw error;
-    await rm(path, { force: true });
-    return fetchOnce(context, file, path, signal);
+    if (!differs(error)) throw error;
   }
+  await rm(path, { force: true });
+  try {
+    return { sha256: await fetchOnce(context, file, path, signal) };
+  } catch (error) {
+    if (!differs(error) || error.code === "SIZE_MISMATCH") throw error;
+    await syncFile(path, context.fileMode);
+    return { sha256: await hashFile(path, signal), doubt: error };
+  }
+}
+
+async function hashFile(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path, { signal })) hash.update(chunk);
+  return hash.digest("hex");
 }
 
 async function fetchOnce(
@@ -63,7 +97,7 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { handle, isNew } = await openPart(path);
+  const { handle, isNew } = await openPart(path, context.fileMode);
   try {
     await using part = new Part(handle, file);
     if (!isNew) await part.takeUp(signal);
@@ -75,7 +109,7 @@ async function fetchOnce(
     }
     const digest = await part.finish();
     durableStep("file fetched");
-    await finishFile(handle, context.fileMode);
+    await finishFile(handle, context.fileMode, file.bytes);
     return digest;
   } catch (error) {
     throw faultOfDisk(error, path);
@@ -84,9 +118,9 @@ async function fetchOnce(
   }
 }
 
-async function openPart(path: string): Promise<{ handle: Descriptor; isNew: boolean }> {
+async function openPart(path: string, mode: number): Promise<{ handle: Descriptor; isNew: boolean }> {
   try {
-    return { handle: await openDescriptor(path, "ax+"), isNew: true };
+    return { handle: await openDescriptor(path, "ax+", mode), isNew: true };
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw faultOfDisk(error, path);
   }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { MESSAGE, type Plan } from "./plan.ts";
+import { MESSAGE } from "./plan.ts";
 
 /** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
 const THRESHOLD_MEGABYTES = 1;
@@ -16,13 +16,15 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 export async function fetchMessage(
   service: ServicePort,
   access: TransferAccess,
-  plan: Plan,
+  folder: string,
+  /** Of all files of the transfer. */
+  totalBytes: number,
   fileMode: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const download = await openMessage(service, access, plan.totalBytes * 1.5 + SPARE_BYTES, signal);
+  const download = await openMessage(service, access, totalBytes * 1.5 + SPARE_BYTES, signal);
   if (download === undefined) return undefined;
-  const path = join(plan.content, MESSAGE);
+  const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
   try {
     await rm(path, { force: true });

@@ -1,10 +1,10 @@
 /** Opens a transfer: proves its password, alone and first, then learns what it consists of. */
 import { Fault } from "../base/faults.ts";
-import { type Checksum, checksumOf } from "../model/checksum.ts";
-import type { Receipt } from "../model/receipt.ts";
+import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
-import type { Record } from "./record.ts";
+import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
 export interface OpenedTransfer {
@@ -12,6 +12,8 @@ export interface OpenedTransfer {
   readonly totalBytes: number;
   readonly files: readonly OpenedFile[];
   readonly subject: string | undefined;
+  /** Why it cannot be vouched for, whatever its files turn out to be. */
+  readonly doubt: Fault | undefined;
 }
 
 interface OpenedFile extends TransferFile {
@@ -19,95 +21,106 @@ interface OpenedFile extends TransferFile {
   readonly checksums: readonly Checksum[];
 }
 
-/** `undefined`: no password opens it, and the receipt says so. */
+/** `undefined`: no password opens it, and the record says so. */
 export async function openTransfer(
   tools: CollectTools,
   source: Source,
-  record: Record,
+  run: Run,
   signal: AbortSignal,
 ): Promise<OpenedTransfer | undefined> {
   const { service, health } = source;
-  const { transferId } = record.receipt;
-  // An attempt without an answer is spent: while the service is shaky, ask it something harmless first.
-  if (health.shaky || record.receipt.unansweredPasswords > 0) await service.apiVersions(signal);
+  const { transferId } = run.record;
+  const askHarmlessly = async () => void (await service.apiVersions(signal));
+  // An attempt without an answer is spent: while the service is shaky, it is asked something harmless first.
+  if (health.shaky) await askHarmlessly();
   const proof = await tools.passwords.prove(
     {
-      ...requestOf(source, record.receipt, signal),
-      save: (receipt) => record.save(receipt),
+      ...requestOf(source, run.record, signal),
       send: (password) => service.information({ transferId, password }, signal),
+      askHarmlessly,
+      onRefused: () => tools.watch.passwordRefused(run.record),
     },
     signal,
   );
   if (proof.kind === "waiting") {
-    const { message, noAttemptsLeft } = proof;
-    await record.enter("waiting", { reason: "password", message, noAttemptsLeft });
+    run.enter("waiting", { reason: "password", message: proof.message, password: proof.obstacle });
     return undefined;
   }
   const access = { transferId, password: proof.password };
   const files = await service.files(access, signal);
   const { totalBytes, algorithm } = proof.value;
-  // Whoever vouches for it has decided that its checksums do not count.
-  if (record.receipt.released) {
-    return {
-      access,
-      totalBytes,
-      subject: undefined,
-      files: files.map((file) => ({ ...file, checksums: [] })),
-    };
-  }
-  const { subject, checksums } = await readChecksums(source, access, files, signal);
+  const { subject, checksums, doubt } = await readChecksums(source, access, files, signal);
+  const opened = files.map((file) => ({
+    ...file,
+    checksums: [
+      ...(file.checksum === undefined ? [] : [checksumOf(file.checksum, algorithm)]),
+      ...(checksums.get(file.id) ?? []),
+    ],
+  }));
+  const unknown = opened.flatMap((file) => file.checksums).find(({ algorithm: it }) => !isKnown(it));
   return {
     access,
     totalBytes,
     subject,
-    files: files.map((file) => ({
+    files: opened.map((file) => ({
       ...file,
-      checksums: [
-        ...(file.checksum === undefined ? [] : [checksumOf(file.checksum, algorithm)]),
-        ...(checksums.get(file.id) ?? []),
-      ],
+      checksums: file.checksums.filter(({ algorithm: it }) => isKnown(it)),
     })),
+    doubt: doubt ?? (unknown && new Fault("ALGORITHM_UNKNOWN", { detail: unknown.algorithm })),
   };
 }
 
-/** Whether it waits for a password, and would only go on waiting: then not even its receipt is to be touched. */
+function isKnown(algorithm: string): boolean {
+  return nodeAlgorithm(algorithm) !== undefined;
+}
+
+/** Whether it waits for a password, and would only go on waiting: then not even its note is touched. */
 export async function waitsIdly(
   { passwords }: CollectTools,
   source: Source,
-  receipt: Receipt,
+  record: TransferRecord,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (receipt.state !== "waiting" || receipt.reason !== "password") return false;
+  if (record.state !== "waiting" || record.reason !== "password") return false;
   // What goes wrong here goes wrong again where it is dealt with.
-  return passwords.isIdle(requestOf(source, receipt, signal), signal).catch(() => false);
+  return passwords.isIdle(requestOf(source, record, signal), signal).catch(() => false);
 }
 
-function requestOf({ mailbox, linkOf }: Source, receipt: Receipt, signal: AbortSignal) {
-  const { trackingId, sender, passwordInLink } = receipt;
+function requestOf({ mailbox, service, linkOf }: Source, record: TransferRecord, signal: AbortSignal) {
+  const { trackingId, sender, passwordInLink } = record;
   const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
-  return { mailbox, query: { trackingId, sender, link }, receipt };
+  return { mailbox, origin: service.origin, query: { trackingId, sender, link }, record };
 }
 
-/** A service without a checksums file is judged by its list alone; one that names other files is not trusted. */
+interface ReadChecksums {
+  readonly subject: string | undefined;
+  readonly checksums: ReadonlyMap<string, readonly Checksum[]>;
+  /** The checksums file does not fit the list of files, or cannot be understood. */
+  readonly doubt: Fault | undefined;
+}
+
+/** A service without a checksums file is judged by its list alone. */
 async function readChecksums(
   { service }: Source,
   access: TransferAccess,
   files: readonly TransferFile[],
   signal: AbortSignal,
-): Promise<{ subject: string | undefined; checksums: Map<string, Checksum[]> }> {
+): Promise<ReadChecksums> {
   try {
-    const report = await service.checksums(access, files, signal);
-    if (report.unlisted.length > 0) {
-      const names = report.unlisted.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
-      throw new Fault("CHECKSUMS_INCOMPLETE", { detail: `not in the list of files: ${names.join(", ")}` });
-    }
-    const checksums = [...report.byFileId].map(
-      ([id, row]) => [id, row.checksum === undefined ? [] : [row.checksum]] as [string, Checksum[]],
+    const { subject, unlisted, byFileId } = await service.checksums(access, files, signal);
+    const names = unlisted.slice(0, 3).map((row) => JSON.stringify(row.name.slice(0, 80)));
+    const detail = `not in the list of files: ${names.join(", ")}`;
+    const checksums = [...byFileId].map(
+      ([id, row]) => [id, row.checksum === undefined ? [] : [row.checksum]] as const,
     );
-    return { subject: report.subject, checksums: new Map(checksums) };
+    const doubt = unlisted.length > 0 ? new Fault("CHECKSUMS_INCOMPLETE", { detail }) : undefined;
+    return { subject, checksums: new Map(checksums), doubt };
   } catch (error) {
     const absent = ["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"];
-    if (!(error instanceof Fault && absent.includes(error.code))) throw error;
-    return { subject: undefined, checksums: new Map() };
+    if (!(error instanceof Fault)) throw error;
+    const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
+    if (absent.includes(error.code)) return { ...nothing, doubt: undefined };
+    if (error.verdict === "quarantine") return { ...nothing, doubt: error };
+    throw error;
   }
 }

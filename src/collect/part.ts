@@ -26,7 +26,7 @@ export class Part implements AsyncDisposable {
 
   /** Hashes what an earlier run left; without a checksum nothing would prove that it still fits. */
   async takeUp(signal: AbortSignal): Promise<void> {
-    const size = await this.#handle.size();
+    const { size } = await this.#handle.stat();
     if (size === 0) return;
     if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
     while (this.bytes < size) {

@@ -1,13 +1,11 @@
 /** What is to be done for a transfer: which file under which name, by which way, within which limits. */
-import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import { REASON } from "./contents.ts";
 import type { OpenedTransfer } from "./open.ts";
 
-/** What is put together stands here, and is delivered as a whole. */
-export const CONTENT = "content";
 export const MANIFEST = "transfer.json";
 export const SUMS = "SHA256SUMS";
 export const MESSAGE = "message.eml";
@@ -31,12 +29,6 @@ export interface Plan {
   readonly totalBytes: number;
   /** What must fit on the disk at the same time. */
   readonly neededBytes: number;
-  /** Where it is put together: everything that will be delivered, and nothing else. */
-  readonly content: string;
-  /** Where a ZIP is kept until it is unpacked. */
-  readonly zip: string;
-  /** The name that was kept free for it. */
-  readonly acknowledgement: string | undefined;
 }
 
 /** Pure. Throws `LIMIT_EXCEEDED`. */
@@ -46,7 +38,6 @@ export function planTransfer(
   limits: Pick<Limits, "maxFiles" | "maxTransferBytes">,
   handoff: Handoff,
   inbox: Inbox,
-  staging: string,
 ): Plan {
   const totalBytes = transfer.files.reduce((sum, file) => sum + file.bytes, 0);
   const announced = Math.max(totalBytes, transfer.totalBytes);
@@ -62,7 +53,7 @@ export function planTransfer(
   }
   const { marker, acknowledgement } = handoff;
   const said = [marker, acknowledgement].filter((name) => name !== undefined);
-  const reserved = [MANIFEST, SUMS, MESSAGE, ...said];
+  const reserved = [MANIFEST, SUMS, MESSAGE, REASON, ...said];
   const names = inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
   return {
@@ -76,9 +67,6 @@ export function planTransfer(
     })),
     totalBytes,
     neededBytes: way === "zip" ? announced * 2 : announced,
-    content: join(staging, CONTENT),
-    zip: join(staging, "transfer.zip"),
-    acknowledgement,
   };
 }
 

@@ -1,50 +1,37 @@
 /** Where a transfer goes that we will not vouch for: what was received of it, and a file that says why. */
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk, renameDurably, syncFile, syncFolder } from "../base/durable.ts";
-import { describeFault, type Fault } from "../base/faults.ts";
-import type { Record } from "./record.ts";
-import type { CollectTools, StagedSource } from "./tools.ts";
+import { faultOfDisk, syncFile, writeFinished } from "../base/durable.ts";
+import { describeFault, Fault } from "../base/faults.ts";
+import { formatReason, REASON } from "./contents.ts";
+import type { Run } from "./run.ts";
+import type { CollectTools, Source } from "./tools.ts";
 
+/** Throws `ROUND_LOST` where the round has ended otherwise. */
 export async function quarantine(
-  { inbox, passwords, clock }: CollectTools,
-  { mailbox, stage }: StagedSource,
-  record: Record,
+  { ledger, passwords, clock }: CollectTools,
+  { mailbox }: Source,
+  run: Run,
   fault: Fault,
 ): Promise<void> {
-  const kept = join(inbox.quarantine, record.key);
-  const { trackingId, sender } = record.receipt;
+  const { trackingId, sender } = run.record;
+  const stage = run.stage ?? (await ledger.stages.openStage(run.record));
+  run.stage = stage;
+  const at = new Date(clock.now()).toISOString();
+  const reason = formatReason({ at, mailbox: mailbox.name, trackingId, sender }, fault, run.contents);
+  const record = run.ending("quarantined", { reason: fault.code, message: describeFault(fault) });
   try {
-    const reason = {
-      at: new Date(clock.now()).toISOString(),
-      mailbox: mailbox.name,
-      trackingId,
-      sender,
-      code: fault.code,
-      message: fault.message,
-      advice: fault.advice,
-    };
-    await writeFile(join(stage.folder, "reason.json"), `${JSON.stringify(reason, null, 2)}\n`, {
-      mode: 0o600,
-    });
-    await syncTree(stage.folder);
-    await rm(kept, { recursive: true, force: true });
-    await renameDurably(stage.folder, kept);
+    // It may be all that is left of the transfer: it outlives a power cut.
+    for (const name of await readdir(stage.folder)) await syncFile(join(stage.folder, name), 0o600);
+    await writeFinished(join(stage.folder, REASON), reason, 0o600);
+    await ledger.stages.seal(stage);
+    if (!(await ledger.stages.endWith(stage, record))) throw new Fault("ROUND_LOST", { detail: trackingId });
+    run.isDecided = true;
+    await ledger.stages.place(record, stage);
   } catch (error) {
-    throw faultOfDisk(error, kept);
+    throw faultOfDisk(error, stage.folder);
   }
-  const message = describeFault(fault);
-  await record.enter("quarantined", { reason: fault.code, message }, fault);
-  await stage.clear();
+  run.ended(record, fault);
+  if (record.round > 1) await ledger.clearQuarantine(record, record.round);
   await passwords.settled(mailbox, trackingId);
-}
-
-/** It may be all that is left of the transfer: it outlives a power cut. */
-async function syncTree(folder: string): Promise<void> {
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) await syncTree(path);
-    else await syncFile(path, 0o600);
-  }
-  await syncFolder(folder);
 }

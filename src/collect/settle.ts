@@ -1,11 +1,11 @@
 /** What a fault means for the transfer in hand: which state it enters, and when it is tried again. */
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { asFault, describeFault, type Fault } from "../base/faults.ts";
+import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { quarantine } from "./quarantine.ts";
-import type { Record } from "./record.ts";
-import type { CollectTools, StagedSource } from "./tools.ts";
+import type { Run } from "./run.ts";
+import type { CollectTools, Source } from "./tools.ts";
 
 /** After these the service may be in trouble as a whole, not just this transfer. */
 const SHAKY: ReadonlySet<FaultCode> = new Set([
@@ -18,107 +18,104 @@ const SHAKY: ReadonlySet<FaultCode> = new Set([
 
 export async function settleFault(
   tools: CollectTools,
-  source: StagedSource,
-  record: Record,
+  source: Source,
+  run: Run,
   fault: Fault,
   signal: AbortSignal,
 ): Promise<Next> {
-  if (fault.code === "CLAIM_LOST") return giveUp(tools, record);
+  if (fault.code === "ROUND_LOST") return giveUp(tools, run);
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) source.health.shaky = true;
-  if (fault.code === "DISK_FULL") tools.diskFull.meets(record.key, fault);
-  else hasRoom(tools, record);
-  // The folder may have appeared already: any other state would have it collected, and delivered, a second time.
-  if (record.receipt.state === "delivering") return stuck(tools, record, fault);
+  if (fault.code === "DISK_FULL") tools.diskFull.meets(run.key, fault);
+  else hasRoom(tools, run.key);
   try {
-    return await settle(tools, source, record, fault, signal);
+    // The disk may have failed after the round had ended with this stage, and all that is left is to place it. Or another
+    // process has ended it, and removed the stage while we wrote in it.
+    const end = run.isDecided ? "this" : await endOf(tools, run);
+    if (end === "this") return stuck(tools, run, fault);
+    if (end === "another") return await giveUp(tools, run);
+    return await settle(tools, source, run, fault, signal);
   } catch (error) {
     const next = asFault(error);
-    if (next.code === "CLAIM_LOST") return giveUp(tools, record);
-    // The disk refuses the receipt too: it stays as it was, and the next turn finds it so.
-    return stuck(tools, record, next);
+    if (next.code === "ROUND_LOST") return giveUp(tools, run);
+    // The disk refuses the record too: the next run finds the transfer as it was.
+    return stuck(tools, run, next);
   }
 }
 
-/** Nothing was begun: whoever claims it at this moment goes on with it, or the disk refuses the claim. */
-export function cannotClaim(tools: CollectTools, record: Record, fault: Fault): Next {
-  return fault.code === "CLAIM_LOST" ? DONE : stuck(tools, record, fault);
+async function endOf(
+  { ledger }: CollectTools,
+  { record, stage, key }: Run,
+): Promise<"this" | "another" | undefined> {
+  if (stage !== undefined) return ledger.stages.endedBy(stage);
+  return (await ledger.readEnd(key, record.round)) === undefined ? undefined : "another";
 }
 
-/**
- * Another worker has the transfer now. What we have of it stays: should our last word have been `delivering`, the other
- * one takes it for finished content, and its absence for a delivery. Whoever settles the transfer clears it.
- */
-function giveUp(tools: CollectTools, record: Record): Next {
-  hasRoom(tools, record);
-  tools.watch.lost(record.receipt);
+/** Another attempt, or an operator, has ended the round: what this one has is of no use. */
+async function giveUp(tools: CollectTools, run: Run): Promise<Next> {
+  hasRoom(tools, run.key);
+  tools.watch.lost(run.record);
+  if (run.stage !== undefined) await tools.ledger.stages.dropStage(run.stage).catch(() => {});
   return DONE;
 }
 
-/** The disk is not what keeps this transfer back, now. */
-export function hasRoom(
-  { diskFull, inbox }: Pick<CollectTools, "diskFull" | "inbox">,
-  { key }: { readonly key: string },
-): void {
+/** The disk is not what keeps this transfer back, now. `key`: what belongs to it is called so. */
+export function hasRoom({ diskFull, inbox }: Pick<CollectTools, "diskFull" | "inbox">, key: string): void {
   diskFull.isPast(key);
   inbox.forget(key);
 }
 
-function stuck({ diskFull, watch, patience }: CollectTools, record: Record, fault: Fault): Next {
-  if (fault.code === "DISK_FULL") diskFull.meets(record.key, fault);
-  else watch.stuck(record.receipt, fault);
+export function stuck({ diskFull, watch, patience }: CollectTools, run: Run, fault: Fault): Next {
+  if (fault.code === "DISK_FULL") diskFull.meets(run.key, fault);
+  else watch.stuck(run.record, fault);
   return { kind: "again", afterMs: patience.diskMs };
 }
 
 async function settle(
   tools: CollectTools,
-  source: StagedSource,
-  record: Record,
+  source: Source,
+  run: Run,
   fault: Fault,
   signal: AbortSignal,
 ): Promise<Next> {
   const { patience, random } = tools;
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
-    if (await endIfGone(tools, source, record, signal)) return DONE;
+    if (await endIfGone(tools, source, run, signal)) return DONE;
   } else if (fault.verdict === "quarantine") {
-    await quarantine(tools, source, record, fault);
+    await quarantine(tools, source, run, fault);
     return DONE;
   }
   if (fault.code === "DISK_FULL" || fault.code === "DISK_REFUSED") {
-    return wait(tools, record, "disk", fault, patience.diskMs);
+    return wait(tools, run, "disk", fault, patience.diskMs);
   }
   if (fault.code === "TRANSFER_LOCKED") {
-    return wait(tools, record, "locked", fault, fault.retryAfterMs ?? patience.lockedMs);
+    return wait(tools, run, "locked", fault, fault.retryAfterMs ?? patience.lockedMs);
   }
-  const pauseMs = backoffMs(record.receipt.attempts, random(), patience.retryMs);
-  return wait(tools, record, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0));
+  const pauseMs = backoffMs(run.record.attempts, random(), patience.retryMs);
+  return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0));
 }
 
-async function wait(
-  { clock }: CollectTools,
-  record: Record,
-  reason: string,
-  fault: Fault,
-  afterMs: number,
-): Promise<Next> {
+function wait({ clock }: CollectTools, run: Run, reason: string, fault: Fault, afterMs: number): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
-  await record.enter("waiting", { reason, message: describeFault(fault), until }, fault);
+  run.enter("waiting", { reason, message: describeFault(fault), until }, fault);
   return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
 }
 
-/** Asks the service before it believes that a transfer is no more; what was downloaded of it goes too. */
+/** Asks the service before it believes that a transfer is no more. Throws `ROUND_LOST`. */
 export async function endIfGone(
-  { passwords }: CollectTools,
-  source: StagedSource,
-  record: Record,
+  { passwords, ledger }: CollectTools,
+  source: Source,
+  run: Run,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { trackingId } = record.receipt;
+  const { trackingId } = run.record;
   const state = await source.stateOf(trackingId, signal);
   if (state === "active" || state === "processing" || state === "unknown") return false;
-  await record.enter("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
-  await source.stage.clear();
+  const gone = run.ending("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
+  if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: trackingId });
+  run.ended(gone);
+  if (run.stage !== undefined) await ledger.stages.dropStage(run.stage).catch(() => {});
   await passwords.settled(source.mailbox, trackingId);
   return true;
 }

@@ -4,21 +4,21 @@ import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Handoffs } from "../handoff/port.ts";
-import type { Inbox, Stage } from "../inbox/port.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
-import type { Receipts } from "../receipts/port.ts";
 import type { ServicePort } from "../service/port.ts";
 
 export interface CollectTools {
   readonly inbox: Inbox;
-  readonly receipts: Receipts;
+  readonly ledger: Ledger;
   readonly passwords: Passwords;
   readonly limits: Limits;
   readonly handoff: Handoff;
-  readonly handoffs: Pick<Handoffs, "note" | "begin">;
+  readonly handoffs: Pick<Handoffs, "note" | "placed">;
   readonly clock: Clock;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
@@ -40,14 +40,15 @@ export interface Patience {
 
 /** Hears what happens. Must not throw. */
 interface CollectWatch {
-  /** A receipt was written whose state differs from before; `fault`: what made it wait, or ended it. */
-  stateChanged(receipt: Receipt, fault?: Fault): void;
-  /** It cannot go on, and not even its receipt can say so; it is tried again and again. */
-  stuck(receipt: Receipt, fault: Fault): void;
-  /** Another worker has taken it over, and goes on with it. */
-  lost(receipt: Receipt): void;
+  /** A record was written whose state differs from before; `fault`: what made it wait, or ended it. */
+  stateChanged(record: TransferRecord, fault?: Fault): void;
+  /** It cannot go on, and not even its record can say so; it is tried again and again. */
+  stuck(record: TransferRecord, fault: Fault): void;
+  passwordRefused(record: TransferRecord): void;
+  /** Another attempt, or an operator, has ended its round. */
+  lost(record: TransferRecord): void;
   /** So many bytes of so many are here now, and so many of them have just come. */
-  progressed(receipt: Receipt, doneBytes: number, totalBytes: number, receivedBytes: number): void;
+  progressed(record: TransferRecord, doneBytes: number, totalBytes: number, receivedBytes: number): void;
 }
 
 /** A mailbox and how its service is reached. */
@@ -60,9 +61,4 @@ export interface Source {
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** What the service says has become of a transfer; `undefined` where it does not know it. */
   stateOf(trackingId: string, signal: AbortSignal): Promise<TransferState | undefined>;
-}
-
-/** The same, and where the transfer in hand is put together. */
-export interface StagedSource extends Source {
-  readonly stage: Stage;
 }

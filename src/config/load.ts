@@ -5,6 +5,7 @@ import { describeUnknownMailbox, findMailbox } from "./find-mailbox.ts";
 import { type Folders, parseFolders } from "./folders.ts";
 import { parseHandoff } from "./handoff.ts";
 import { parseHttp } from "./http.ts";
+import { parseKeep } from "./keep.ts";
 import { parseLimits } from "./limits.ts";
 import { parseMailboxes, serviceLayers } from "./mailboxes.ts";
 import { formatPath } from "./problems.ts";
@@ -39,6 +40,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     mailboxes: await parseMailboxes(zone, draft),
     limits: parseLimits(zone, draft),
     handoff: { ...parseHandoff(draft), webhook: await parseWebhook(draft) },
+    keep: parseKeep(draft),
     http: await parseHttp(draft),
     logLevel: draft.raw.log?.level,
   };

@@ -96,7 +96,7 @@ async function parsePasswords(
   return (await Promise.all(parsed)).flat();
 }
 
-/** Whatever the case of their letters: folders and receipts go by these. */
+/** Whatever the case of their letters: folders and records go by these. */
 function checkDifferent({ raw: { mailboxes = [] }, problems }: Draft): void {
   const emails = mailboxes.map((mailbox) => ({ key: "email", value: mailbox?.email }));
   const names = mailboxes.map((mailbox) =>

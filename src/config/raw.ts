@@ -23,6 +23,7 @@ export interface RawSettings {
     /** With holes, as the mailboxes. */
     readonly bandwidth?: string | readonly ({ readonly at?: string; readonly rate?: string } | undefined)[];
   };
+  readonly keep?: RawKeep;
   readonly handoff?: RawHandoff;
 }
 
@@ -42,6 +43,11 @@ interface RawHandoff {
   readonly acknowledgement?: string;
   readonly expectWithin?: string;
   readonly keep?: { readonly collected?: string; readonly uncollected?: string };
+}
+
+interface RawKeep {
+  readonly ledger?: string;
+  readonly history?: string;
 }
 
 interface RawHttp {

@@ -2,7 +2,16 @@
 
 import { HANDOFF } from "./schema-handoff.ts";
 import { HTTP } from "./schema-http.ts";
-import { DURATION, PATH, type SchemaNode, SECRET, SIZE, SWITCH, TEXT } from "./schema-nodes.ts";
+import {
+  DURATION,
+  LONG_DURATION,
+  PATH,
+  type SchemaNode,
+  SECRET,
+  SIZE,
+  SWITCH,
+  TEXT,
+} from "./schema-nodes.ts";
 import { QUEUE, REDIS, ROLE } from "./schema-redis.ts";
 import { SERVICE_KEYS } from "./schema-service.ts";
 import { BANDWIDTH, EXPECT, QUIET, TIMEZONE } from "./schema-times.ts";
@@ -41,7 +50,7 @@ const MAILBOX = {
       pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
       maxLength: 100,
       description:
-        "What it is called in folders, receipts and messages. The address, where absent. Keep it: whoever renames a mailbox receives its transfers again.",
+        "What it is called in folders, records and messages. The address, where absent. Keep it: whoever renames a mailbox receives its transfers again.",
     },
     poll: {
       ...DURATION,
@@ -145,6 +154,26 @@ const LIMITS = {
   description: "How much at once, and how much at all.",
 } as const satisfies SchemaNode;
 
+const KEEP = {
+  type: "object",
+  title: "a group of keys",
+  properties: {
+    ledger: {
+      ...LONG_DURATION,
+      default: "90d",
+      description:
+        "How long the records of a transfer stay after it expired at the service. While the service lists it they stay in any case.",
+    },
+    history: {
+      ...LONG_DURATION,
+      default: "730d",
+      description: "How long `inlet history` goes back, in whole months.",
+    },
+  },
+  additionalProperties: false,
+  description: "How long Inlet remembers what it did.",
+} as const satisfies SchemaNode;
+
 const LOG = {
   type: "object",
   title: "a group of keys",
@@ -188,7 +217,7 @@ export const SCHEMA = {
     work: {
       ...PATH,
       description:
-        "The folder for unfinished transfers, receipts and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Where others may write the inbox itself, they could put something else in its place: name a folder that stands where only Inlet, or root, may write.",
+        "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Where others may write the inbox itself, they could put something else in its place: name a folder that stands where only Inlet, or root, may write.",
     },
     state: {
       ...PATH,
@@ -207,6 +236,7 @@ export const SCHEMA = {
       description: "The mailboxes to collect, at least one. Addresses and names must differ.",
     },
     limits: LIMITS,
+    keep: KEEP,
     handoff: HANDOFF,
     http: HTTP,
     log: LOG,

@@ -17,12 +17,20 @@ export interface Settings {
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
   readonly handoff: Handoff;
+  readonly keep: KeepSettings;
   /** `undefined`: there is no status page. */
   readonly http: HttpSettings | undefined;
   /** Where it says nothing, each command has its own. */
   readonly logLevel?: string | undefined;
   /** What is allowed but should be mended, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
+}
+
+/** How long Inlet remembers what it did; missing: for ever. */
+export interface KeepSettings {
+  /** The records of a transfer, after its expiry. */
+  readonly ledgerMs: number | undefined;
+  readonly historyMs: number | undefined;
 }
 
 export interface HttpSettings {

@@ -4,18 +4,18 @@ import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
-import { hasOpenSteps } from "../handoff/outbox.ts";
+import { hasOpenSteps } from "../handoff/peek.ts";
+import { giveOrder } from "../ledger/orders.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import type { TransferKey } from "../ledger/port.ts";
 import { objectionTo } from "../mailbox/orders.ts";
+import { isDelivered } from "../model/record.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
 import { objectionToSupply } from "../passwords/supply.ts";
-import { giveOrder } from "../receipts/orders.ts";
-import { peekReceipts } from "../receipts/peek.ts";
-import { nameOf } from "../receipts/places.ts";
-import type { ReceiptKey } from "../receipts/port.ts";
 import { createTokenReader } from "./desk-token.ts";
-import { fellowsAmong } from "./fellows.ts";
 
 /** `undefined` where the page is for reading only. */
 export async function openActions(
@@ -24,16 +24,14 @@ export async function openActions(
   mailboxes: () => readonly MailboxSettings[],
   clock: Clock,
   stop: AbortSignal,
-  obey: () => Promise<void>,
+  runOrders: () => Promise<void>,
   /** Where the token comes from now. */
   token: () => SecretSource | undefined,
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
-  const peek = peekReceipts(work);
-  const { find } = peek;
-  const fellows = fellowsAmong(mailboxes, peek);
+  const { find, attempts } = peekLedger(work);
   const isOurs = (mailbox: string) => mailboxes().some(({ name }) => name === mailbox);
-  const findOurs = async (key: ReceiptKey) => (isOurs(key.mailbox) ? await find(key) : undefined);
+  const findOurs = async (key: TransferKey) => (isOurs(key.mailbox) ? await find(key) : undefined);
   const place = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(place).digest("hex").slice(0, 12);
   const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
@@ -42,17 +40,16 @@ export async function openActions(
     renew: createTokenReader(token, (read) => sessions.renew(read), clock, stop),
     async order(order) {
       const { action, trackingId } = order;
-      const receipt = await findOurs(order);
+      const record = await findOurs(order);
       const isHandedOver = !(await hasOpenSteps(work, nameOf(order)));
-      const objection = objectionTo(action, receipt, isHandedOver);
+      const objection = objectionTo(action, record, isHandedOver);
       if (objection !== undefined) {
         const text = `Nothing was done with ${trackingId}: ${objection}.`;
-        return { text, refused: receipt === undefined ? 404 : 409 };
+        return { text, refused: record === undefined ? 404 : 409 };
       }
-      await giveOrder(work, { ...order, fence: receipt?.fence });
-      await obey();
-      const { state: before } = receipt ?? {};
-      if (action === "retry" && (before === "delivered" || before === "collected")) {
+      await giveOrder(work, { ...order, round: record?.round ?? 1, by: "console" });
+      await runOrders();
+      if (action === "retry" && record !== undefined && isDelivered(record)) {
         return { text: `What follows the delivery of ${trackingId} is being tried again.` };
       }
       const after = await find(order);
@@ -65,13 +62,14 @@ export async function openActions(
     },
     async password(mailbox, trackingId, password) {
       const own = mailboxes().find(({ name }) => name === mailbox);
-      const receipt = own && (await find({ mailbox, trackingId }));
-      if (own === undefined || receipt === undefined) {
+      const record = own && (await find({ mailbox, trackingId }));
+      if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
       }
-      const spent = await fellows.spentOn(mailbox, trackingId);
+      const { origin } = own.service.baseUrl;
+      const spent = await attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
       const given = new Secret(password);
-      const objection = await objectionToSupply(receipt, spent, own.passwordAttempts, given);
+      const objection = await objectionToSupply(record, spent, own.passwordAttempts, given);
       if (objection !== undefined) {
         return { text: `Nothing was done with ${trackingId}: ${objection.detail}.`, refused: 409 };
       }

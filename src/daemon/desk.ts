@@ -7,7 +7,7 @@ import type { Vitals } from "../host/systemd.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Overdue } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import { Pulse } from "../observe/pulse.ts";
@@ -35,7 +35,9 @@ export interface Desk {
   attach(
     queue: JobQueue,
     scope: Scope,
-    listUnfinished: () => Promise<readonly Receipt[]>,
+    /** Other processes change what is unfinished. */
+    isShared: boolean,
+    listUnfinished: () => Promise<readonly TransferRecord[]>,
     listOverdue: () => Promise<readonly Overdue[]>,
   ): Promise<void>;
   /** These count from now on, as far as they do without a restart. */
@@ -43,7 +45,7 @@ export interface Desk {
   /** These are all that has not come in time. */
   showOverdue(overdue: readonly Overdue[]): void;
   /** From now on orders that are given through the page are carried out at once, and not only soon. */
-  obeyWith(obey: () => Promise<void>): void;
+  runOrdersWith(run: () => Promise<void>): void;
 }
 
 export async function createDesk(settings: Settings, clock: Clock): Promise<Desk> {
@@ -54,7 +56,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
   let onStarted = () => {};
   let inbox: Inbox | undefined;
   let queue: JobQueue | undefined;
-  let obey = () => Promise.resolve();
+  let runOrders = () => Promise.resolve();
   let token = http?.token;
   let described = settings.mailboxes;
   const namesOf = (mailboxes: Settings["mailboxes"]) => mailboxes.map(({ name }) => name);
@@ -107,7 +109,7 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
           () => described,
           clock,
           stop,
-          () => obey(),
+          () => runOrders(),
           () => token,
         ),
         hosts: http.hosts,
@@ -126,14 +128,17 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       metrics?.setMailboxes(namesOf(mailboxes));
     },
     showOverdue,
-    obeyWith(given) {
-      obey = given;
+    runOrdersWith(run) {
+      runOrders = run;
     },
-    async attach(opened, scope, listUnfinished, listOverdue) {
+    async attach(opened, scope, isShared, listUnfinished, listOverdue) {
       queue = opened;
+      let isKnown = false;
       const look = async () => {
         board.queued((await opened.depth()) ?? 0);
-        board.learn(await listUnfinished());
+        // A process that works alone hears of every change.
+        if (isShared || !isKnown) board.learn(await listUnfinished());
+        isKnown = true;
         showOverdue(await listOverdue());
       };
       // What cannot be shown now is no reason not to start: it is looked at again.

@@ -1,15 +1,14 @@
 /** What is known of a daemon without asking it: its settings, and the past. */
 import { hostname } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
 import { DEFAULT_PATH } from "../config/default-path.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Receipt } from "../model/receipt.ts";
-import type { DaemonFacts, Delivery } from "../model/status.ts";
-import { type HistoryEntry, type HistoryQuery, readHistory } from "../receipts/history.ts";
-import { peekReceipts } from "../receipts/peek.ts";
-import { nameOf } from "../receipts/places.ts";
-import type { ReceiptKey } from "../receipts/port.ts";
+import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
+import { LedgerPaths, nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import type { TransferRecord } from "../model/record.ts";
+import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
 
 const MOST_PAST = 50;
 const MOST_GONE = 1_000;
@@ -29,8 +28,9 @@ export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts 
 }
 
 /** Where content is kept that is in quarantine. */
-export function keptIn(work: string): (transfer: ReceiptKey) => string {
-  return (transfer) => join(work, "quarantine", nameOf(transfer));
+export function keptIn(work: string): (transfer: TransferStatus) => string {
+  const paths = new LedgerPaths(work);
+  return (transfer) => paths.kept(nameOf(transfer), transfer.round ?? 1);
 }
 
 /** Newest first. What is damaged in the journal is passed over here: `inlet history` says so. */
@@ -56,9 +56,9 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
 }
 
 /** What was gone within the last day and is not back, so that people hear of it also after a restart. */
-export async function readGone(work: string, nowMs: number): Promise<Receipt[]> {
-  const { find } = peekReceipts(work);
+export async function readGone(work: string, nowMs: number): Promise<TransferRecord[]> {
+  const { find } = peekLedger(work);
   const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MOST_GONE });
   const found = await Promise.all(past.map((entry) => find(entry).catch(() => undefined)));
-  return found.flatMap((receipt) => (receipt?.state === "gone" ? [receipt] : []));
+  return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

@@ -50,15 +50,15 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   return {
     failedPolls: () => failedPolls,
     poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
-    async collect(job, signal) {
-      const state = mailboxes.get(job.mailbox);
+    async collect(key, signal) {
+      const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
-        hasRoom(collect, job);
+        hasRoom(collect, collect.ledger.nameOf(key));
         return DONE;
       }
       const { limits, handoff } = current();
       const now = { ...collect, limits, handoff };
-      return during(workOn(job), () => collectTransfer(now, sourceOf(state), job, signal));
+      return during(workOn(key), () => collectTransfer(now, sourceOf(state), key, signal));
     },
   };
 }

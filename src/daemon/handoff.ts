@@ -2,16 +2,13 @@
 import { uptime } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
-import { type OpenHandoffs, openHandoffs } from "../handoff/open.ts";
-import type { HandoffPatience } from "../handoff/port.ts";
-import type { Members } from "../inbox/members.ts";
+import { openHandoffs } from "../handoff/open.ts";
+import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import type { Receipts } from "../receipts/port.ts";
 import type { DaemonWatch } from "./watching.ts";
-
-/** A process that has the inbox alone is always called the same: a restart finds what is its own. */
-const ALONE = "alone";
 
 const PATIENCE: HandoffPatience = {
   retryMs: 60_000,
@@ -21,8 +18,7 @@ const PATIENCE: HandoffPatience = {
 };
 
 interface Surroundings {
-  readonly members: Members;
-  readonly receipts: Receipts;
+  readonly ledger: Ledger;
   readonly inbox: Inbox;
   readonly clock: Clock;
   readonly watch: DaemonWatch;
@@ -31,19 +27,20 @@ interface Surroundings {
   readonly patience: Partial<HandoffPatience> | undefined;
   /** As it is configured now. */
   handoff(): Handoff;
+  /** The clock agrees with that of the services. */
+  isClockRight(): boolean;
 }
 
 export function openDaemonHandoffs(
   { work, queue }: Settings,
-  { members, patience, ...rest }: Surroundings,
+  { patience, ...rest }: Surroundings,
 ): Promise<OpenHandoffs> {
-  const isAlone = queue === "embedded";
+  const paths = new LedgerPaths(work);
   return openHandoffs({
     ...rest,
     work,
-    isAlone,
-    owner: isAlone ? ALONE : members.self,
-    isGone: async (owner) => isAlone || members.isGone(owner),
+    isAlone: queue === "embedded",
+    finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => uptime() * 1_000,
     random: Math.random,
     patience: { ...PATIENCE, ...patience },

@@ -63,30 +63,34 @@ export function overhear(
 
 function overhearTransfers(watch: DaemonWatch, board: Board, pulse: Pulse, metrics: Metrics | undefined) {
   return {
-    discovered(receipt) {
-      watch.discovered(receipt);
-      board.discovered(receipt);
-      metrics?.discovered(receipt);
+    discovered(record) {
+      watch.discovered(record);
+      board.discovered(record);
+      metrics?.discovered(record);
     },
-    stateChanged(receipt, fault) {
-      watch.stateChanged(receipt, fault);
-      board.stateChanged(receipt);
-      pulse.beat(workOn(receipt));
-      metrics?.stateChanged(receipt);
+    stateChanged(record, fault) {
+      watch.stateChanged(record, fault);
+      board.stateChanged(record);
+      pulse.beat(workOn(record));
+      metrics?.stateChanged(record);
     },
-    acknowledged(receipt) {
-      watch.acknowledged(receipt);
-      board.acknowledged(receipt);
+    acknowledged(record) {
+      watch.acknowledged(record);
+      board.acknowledged(record);
     },
-    progressed(receipt, doneBytes, totalBytes, receivedBytes) {
-      watch.progressed(receipt, doneBytes, totalBytes, receivedBytes);
-      board.progressed(receipt, doneBytes, totalBytes, receivedBytes);
-      pulse.beat(workOn(receipt));
+    progressed(record, doneBytes, totalBytes, receivedBytes) {
+      watch.progressed(record, doneBytes, totalBytes, receivedBytes);
+      board.progressed(record, doneBytes, totalBytes, receivedBytes);
+      pulse.beat(workOn(record));
       metrics?.received(receivedBytes);
     },
-    lost(receipt) {
-      watch.lost(receipt);
-      board.lost(receipt);
+    passwordRefused(record) {
+      watch.passwordRefused(record);
+      metrics?.passwordRefused(record);
+    },
+    lost(record) {
+      watch.lost(record);
+      board.lost(record);
     },
   } satisfies Partial<DaemonWatch>;
 }
@@ -103,12 +107,12 @@ function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metr
       handoffs.failed(delivered, step, fault.message, failure.willRetry);
       metrics?.handoffs.tried(step, "failed");
     },
-    uncollected(delivered, sinceMs) {
-      watch.uncollected(delivered, sinceMs);
+    overdue(delivered, sinceMs) {
+      watch.overdue(delivered, sinceMs);
       handoffs.uncollected(delivered);
     },
-    collected(delivered, how) {
-      watch.collected(delivered, how);
+    pickedUp(delivered, how) {
+      watch.pickedUp(delivered, how);
       handoffs.collected(delivered);
     },
     handoffsSeen(summary) {

@@ -24,7 +24,12 @@ export interface Mailboxes {
    * `SECRET_UNREADABLE`. Until the call, nothing has changed.
    */
   prepare(mailboxes: readonly MailboxSettings[]): Promise<() => void>;
+  /** Whether our clock agrees with that of the services, as far as they have said so lately. */
+  isClockRight(): boolean;
 }
+
+/** Nothing is deleted because of its age while the clock is wrong by more than that. */
+const MOST_CLOCK_ERROR_MS = 60 * 60_000;
 
 export async function openMailboxes(
   settings: Settings,
@@ -78,7 +83,11 @@ export async function openMailboxes(
 
   const begin = await prepare(settings.mailboxes);
   begin();
-  return { states, prepare };
+  const isClockRight = () => {
+    const known = [...services.values()].map((it) => it.clockAheadMs()).filter((it) => it !== undefined);
+    return known.length > 0 && known.every((aheadMs) => Math.abs(aheadMs) <= MOST_CLOCK_ERROR_MS);
+  };
+  return { states, prepare, isClockRight };
 }
 
 /** The same for services that are reached in the same way, as the same client. */

@@ -1,41 +1,37 @@
-/** Carries out orders as they are given, one after the other, and again what the disk or the queue refused. */
+/** Carries out orders as they are given, one after the other, and again those that the disk or the queue refused. */
 import { asFault } from "../base/faults.ts";
+import { listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
-import { type GivenOrder, listOrders, type OrderTaker, watchOrders } from "../receipts/orders.ts";
 import type { DaemonWatch } from "./watching.ts";
 
 const LOOK_EVERY_MS = 30_000;
 
-export interface Obedience {
-  /** Resolves when all that were given before are carried out, as far as they can be. */
-  obey(): Promise<void>;
+export interface OrderRunner {
+  /** Resolves when all orders that were given before are carried out, as far as they can be. */
+  run(): Promise<void>;
   close(): Promise<void>;
 }
 
-interface ObeyTools extends OrderTools {
+interface OrderRunnerTools extends OrderTools {
   readonly work: string;
-  readonly members: OrderTaker;
   readonly watch: OrderTools["watch"] & Pick<DaemonWatch, "orderFailed">;
 }
 
-export async function startObeying(
-  tools: ObeyTools,
+export async function startOrderRunner(
+  tools: OrderRunnerTools,
   mailboxes: ReadonlyMap<string, MailboxState>,
-): Promise<Obedience> {
-  const obeying = new Obeying(tools, mailboxes);
+): Promise<OrderRunner> {
+  const failing = new Set<string>();
   let last = Promise.resolve();
-  const obey = () => {
-    last = last.then(() => obeying.look()).catch(() => {});
+  const run = () => {
+    last = last.then(() => runOrders(tools, mailboxes, failing)).catch(() => {});
     return last;
   };
-  const watcher = await watchOrders(tools.work, () => void obey());
-  const timer = setInterval(() => {
-    obeying.tryAll();
-    void obey();
-  }, LOOK_EVERY_MS);
+  const watcher = await watchOrders(tools.work, () => void run());
+  const timer = setInterval(() => void run(), LOOK_EVERY_MS);
   return {
-    obey,
+    run,
     async close() {
       clearInterval(timer);
       await watcher.close();
@@ -44,49 +40,28 @@ export async function startObeying(
   };
 }
 
-/** What only another process can do, or one that has its mailbox, is left for that one. */
-export class Obeying {
-  readonly #tools: ObeyTools;
-  readonly #mailboxes: ReadonlyMap<string, MailboxState>;
-  /** Those that we gave back: giving back is seen as one that was given, and would be taken again at once. */
-  readonly #leftToOthers = new Set<string>();
-  /** Those of which it was told that they fail. */
-  #failing = new Set<string>();
-
-  constructor(tools: ObeyTools, mailboxes: ReadonlyMap<string, MailboxState>) {
-    this.#tools = tools;
-    this.#mailboxes = mailboxes;
-  }
-
-  /** Whoever had to do the others may be gone. */
-  tryAll(): void {
-    this.#leftToOthers.clear();
-  }
-
-  /** What is wrong with one keeps no other back. */
-  async look(): Promise<void> {
-    const failing = new Set<string>();
-    for (const given of await listOrders(this.#tools.work, this.#tools.members)) {
-      const name = JSON.stringify(given.order);
-      try {
-        await this.#obey(given, name);
-      } catch (error) {
-        const fault = asFault(error);
-        if (fault.code === "STOPPED") return;
-        failing.add(name);
-        if (!this.#failing.has(name)) this.#tools.watch.orderFailed(given.order, fault);
-      }
+/**
+ * An order that fails keeps no other back. Orders for mailboxes that this process does not have are left alone. `failing`:
+ * orders whose failure was reported.
+ */
+export async function runOrders(
+  tools: OrderRunnerTools,
+  mailboxes: ReadonlyMap<string, MailboxState>,
+  failing: Set<string>,
+): Promise<void> {
+  const given = await listOrders(tools.work);
+  for (const id of failing) if (!given.some((it) => it.id === id)) failing.delete(id);
+  for (const { id, order, remove } of given) {
+    const state = mailboxes.get(order.mailbox);
+    if (state === undefined) continue;
+    try {
+      if (await carryOut(tools, state, order)) await remove();
+      failing.delete(id);
+    } catch (error) {
+      const fault = asFault(error);
+      if (fault.code === "STOPPED") return;
+      if (!failing.has(id)) tools.watch.orderFailed(order, fault);
+      failing.add(id);
     }
-    this.#failing = failing;
-  }
-
-  async #obey(given: GivenOrder, name: string): Promise<void> {
-    const state = this.#mailboxes.get(given.order.mailbox);
-    if (state === undefined || this.#leftToOthers.has(name)) return;
-    const taken = await given.take();
-    if (taken === undefined) return;
-    if (await carryOut(this.#tools, state, taken.order)) return taken.done();
-    this.#leftToOthers.add(name);
-    await taken.giveBack();
   }
 }

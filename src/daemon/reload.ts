@@ -4,8 +4,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Settings } from "../config/settings.ts";
 import { type ExpectedTools, openExpected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
-import { jobOf } from "../mailbox/tools.ts";
-import type { Receipt } from "../model/receipt.ts";
+import { expiryOf, jobOf } from "../mailbox/tools.ts";
+import { isWaitOver, type TransferRecord } from "../model/record.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { Desk } from "./desk.ts";
 import type { Current } from "./handlers.ts";
@@ -36,13 +36,13 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
 
   const before = { states: new Map(mailboxes.states), expected: tools.current().expected };
   begin();
-  unfinished.learn(mailboxes.states);
+  unfinished.apply(mailboxes.states);
   tools.become({ expected, limits: next.limits, handoff: next.handoff }, next.mailboxes);
   desk?.settingsChanged(next);
   desk?.showOverdue(expected.overdue());
   // Not waited for: a queue that is away learns of it when it is back, and mailboxes are what they are without it.
   schedulePolls(queue, next).catch(() => {});
-  const putOff = unfinished.receipts.filter((receipt) => isQuietNoMore(tools, before.states, receipt));
+  const putOff = unfinished.records.filter((record) => isQuietNoMore(tools, before.states, record));
   hurryAll(tools, putOff).catch(() => {});
   await before.expected.close();
   tools.watch.reloaded(next.mailboxes.length, needsRestart(tools.settings, next));
@@ -53,10 +53,9 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
   return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
 }
 
-async function hurryAll({ receipts, queue }: ReloadTools, putOff: readonly Receipt[]): Promise<void> {
-  for (const { mailbox, trackingId, expires } of putOff) {
-    const expiresMs = expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
-    await queue.hurry(jobOf(receipts, mailbox, trackingId, expiresMs, "listed"));
+async function hurryAll({ ledger, queue }: ReloadTools, putOff: readonly TransferRecord[]): Promise<void> {
+  for (const record of putOff) {
+    await queue.hurry(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
   }
 }
 
@@ -64,12 +63,12 @@ async function hurryAll({ receipts, queue }: ReloadTools, putOff: readonly Recei
 function isQuietNoMore(
   { mailboxes, clock }: ReloadTools,
   before: ReadonlyMap<string, MailboxState>,
-  { mailbox, state, until }: Receipt,
+  { mailbox, state, until }: TransferRecord,
 ): boolean {
   const [old, now] = [before.get(mailbox), mailboxes.states.get(mailbox)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
-  return state !== "waiting" || (until !== undefined && Date.parse(until) <= clock.now());
+  return state !== "waiting" || (until !== undefined && isWaitOver(until, clock.now()));
 }
 
 /** The names of keys, as in the configuration. Secrets are compared by what they are called, not by what they hold. */
@@ -79,6 +78,7 @@ function needsRestart(old: Settings, next: Settings): string[] {
     ["work", old.work, next.work],
     ["state", old.state, next.state],
     ["queue", plain(old.queue), plain(next.queue)],
+    ["keep", old.keep, next.keep],
     ["http", withoutToken(old.http), withoutToken(next.http)],
     ["limits.transfers", old.limits.transfers, next.limits.transfers],
     ["limits.minFreeSpace", old.limits.minFreeBytes, next.limits.minFreeBytes],

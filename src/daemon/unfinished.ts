@@ -1,38 +1,38 @@
-/** What is unfinished, read from the disk again and again: orders change it, and other processes do. */
+/** What is unfinished, read from the disk: orders change it, and other processes do. */
 import type { Outage } from "../base/outage.ts";
 import { hasRoom } from "../collect/settle.ts";
 import type { Inbox } from "../inbox/port.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
-import type { Receipt } from "../model/receipt.ts";
-import type { Receipts } from "../receipts/port.ts";
+import type { TransferRecord } from "../model/record.ts";
 
 export interface UnfinishedTools {
-  readonly receipts: Receipts;
+  readonly ledger: Ledger;
   readonly inbox: Inbox;
   readonly diskFull: Outage;
 }
 
 export interface Unfinished {
-  readonly receipts: readonly Receipt[];
-  /** Tells the mailboxes of theirs. What lacked room, and is not ours to collect any more, lacks it no longer. */
-  learn(mailboxes: ReadonlyMap<string, MailboxState>): void;
+  readonly records: readonly TransferRecord[];
+  /** Tells the mailboxes which are theirs. A transfer that lacked room, and is not ours any more, lacks it no longer. */
+  apply(mailboxes: ReadonlyMap<string, MailboxState>): void;
 }
 
-/** Changes nothing. Damaged ones are passed over: they are reported at the start. */
+/** Changes nothing. Damaged records are passed over: a start reports them. */
 export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
-  const { diskFull } = tools;
-  // Before the disk is read: whoever lacks room from then on may not be in what was read.
+  const { diskFull, ledger } = tools;
+  // Before the disk is read: a transfer that lacks room from then on may not be in what was read.
   const lacking = diskFull.those();
-  const receipts = await Array.fromAsync(tools.receipts.open(() => {}));
+  const records = await Array.fromAsync(ledger.open(() => {}));
   return {
-    receipts,
-    learn(mailboxes) {
-      noteUnfinished(receipts, mailboxes);
+    records,
+    apply(mailboxes) {
+      noteUnfinished(records, mailboxes);
       const isActive = (name: string) => mailboxes.get(name)?.mailbox.paused === false;
-      const wanted = receipts.filter(({ mailbox }) => isActive(mailbox));
-      const keys = new Set(wanted.map((receipt) => tools.receipts.folderName(receipt)));
-      for (const key of lacking) if (!keys.has(key) && !isActive(key)) hasRoom(tools, { key });
+      const wanted = records.filter(({ mailbox }) => isActive(mailbox));
+      const names = new Set(wanted.map((record) => ledger.nameOf(record)));
+      for (const key of lacking) if (!names.has(key) && !isActive(key)) hasRoom(tools, key);
     },
   };
 }

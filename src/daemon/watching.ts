@@ -7,7 +7,7 @@ import type { OrderTools } from "../mailbox/orders.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import type { LeftOverWatch } from "../mailbox/unfinished.ts";
 import type { Order } from "../model/order.ts";
-import type { PremisesWatch } from "./premises.ts";
+import type { WorkspaceWatch } from "./workspace.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
 export type DaemonWatch = CollectTools["watch"] &
@@ -16,7 +16,7 @@ export type DaemonWatch = CollectTools["watch"] &
   Pick<OrderTools["watch"], "acknowledged"> &
   HandoffWatch &
   LeftOverWatch &
-  PremisesWatch & {
+  WorkspaceWatch & {
     /** Intake pauses. Not told again until it was over. */
     diskFull(fault: Fault): void;
     diskHasRoom(pausedForMs: number): void;

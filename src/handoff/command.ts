@@ -1,41 +1,41 @@
-/** The command after a delivery: without a shell, in a process group of its own, with an environment that is spelled out. */
+/** Runs the command after a delivery: without a shell, in its own process group, with an explicit environment. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure, signalGroup } from "../base/process-group.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
-import type { Entry } from "./entry.ts";
+import type { Delivery } from "./delivery.ts";
 
-/** What is kept of what it prints: the end. */
+/** Kept of its output: the end. */
 const OUTPUT_BYTES = 2_048;
-/** For what it printed last to arrive, where something that it left behind holds its output open. */
+/** For the last output to arrive, where a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
 const LONGEST_VALUE = 4_096;
-/** A wait that is over before its time must not keep the process. */
+/** A timer that does not keep the process alive. */
 const UNHELD = { ref: false };
 
 export interface CommandEnd {
-  /** Missing where it ended well. */
+  /** Missing on success. */
   readonly fault: Fault | undefined;
   readonly output: string;
 }
 
-/** On the signal, or when its time is over, it is told to end, and made to `killMs` later, with all that it started. */
+/** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
 export async function runCommand(
   { argv: [program, ...args], env, timeoutMs }: HandoffCommand,
-  entry: Entry,
+  delivery: Delivery,
   inbox: string,
   killMs: number,
   signal: AbortSignal,
 ): Promise<CommandEnd> {
   let child: ChildProcess;
   try {
-    const environment = { ...env, ...environmentOf(entry, inbox) };
+    const environment = { ...env, ...environmentOf(delivery, inbox) };
     const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
     child = spawn(program, args, { cwd: inbox, env: environment, detached: true, stdio });
   } catch {
-    // An argument that no program can be given, such as one with a NUL.
+    // An argument that cannot be passed on, such as one with a NUL.
     return { fault: failed("it could not be started"), output: "" };
   }
   const tail = new Tail();
@@ -55,7 +55,7 @@ export async function runCommand(
   return { fault: why === undefined ? undefined : failed(why), output: tail.text() };
 }
 
-/** Why it was made to end; `undefined` where it did by itself. */
+/** Why the command was ended; `undefined` where it ended by itself. */
 async function endInTime(
   child: ChildProcess,
   ended: Promise<unknown>,
@@ -73,15 +73,15 @@ async function endInTime(
   if (isInTime) return undefined;
   signalGroup(child.pid, "SIGTERM");
   await Promise.race([ended, pause(killMs, undefined, UNHELD)]);
-  // Also where it has ended: what it started may go on.
+  // Also where the command has ended: its children may live on.
   signalGroup(child.pid, "SIGKILL");
   await ended;
   return signal.aborted ? "it was stopped" : `it took longer than ${timeoutMs / 1000} s`;
 }
 
-/** What a command is told. Senders choose some of it: nothing that could end a line or a text early gets through. */
-export function environmentOf(entry: Entry, inbox: string): Record<string, string> {
-  const { id, folder, mailbox, sender, trackingId, transferId, verified = "none", deliveredAt } = entry;
+/** Senders choose some of these values, so control characters are replaced. */
+export function environmentOf(delivery: Delivery, inbox: string): Record<string, string> {
+  const { id, folder, mailbox, sender, trackingId, transferId, verified, deliveredAt } = delivery;
   return {
     INLET_EVENT: "delivered",
     INLET_ID: id,
@@ -106,7 +106,7 @@ function failed(detail: string): Fault {
   return new Fault("COMMAND_FAILED", { detail });
 }
 
-/** The end of what was printed, however much that is. */
+/** Keeps the end of an output of any length. */
 class Tail {
   #kept = Buffer.alloc(0);
 
@@ -114,7 +114,7 @@ class Tail {
     this.#kept = Buffer.concat([this.#kept, chunk.subarray(-OUTPUT_BYTES)]).subarray(-OUTPUT_BYTES);
   }
 
-  /** Lines stay lines; whatever else could move a cursor does not stay. */
+  /** Keeps line breaks and tabs; other control characters are replaced. */
   text(): string {
     return this.#kept
       .toString()

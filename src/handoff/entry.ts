@@ -1,79 +1,84 @@
-/** The hand-off of one delivery, as it stands in its file. */
-import { createHash } from "node:crypto";
+/** The outbox entry of one delivery: the state of its steps and of its folder. */
 import * as v from "valibot";
-import type { Delivered, FailedStep, HandoffStep } from "../model/handoff.ts";
-import { STEPS } from "../model/handoff.ts";
+import { type FailedStep, type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import type { Receipt } from "../model/receipt.ts";
 
 const ENTRY_VERSION = 1;
 
 const Text = v.optional(v.string());
+const Flag = v.optional(v.boolean(), false);
 
 const Step = v.object({
-  /** `failed`: it was given up. */
+  /** `failed`: given up. */
   state: v.picklist(["pending", "done", "failed"]),
   attempts: v.number(),
-  /** The first attempt. */
+  /** Time of the first attempt. */
   since: Text,
-  /** Not before then. */
+  /** The next attempt is due then. */
   nextAt: Text,
-  /** What the last attempt failed for. */
+  /** Why the last attempt failed. */
   error: Text,
 });
 
 const Shape = v.object({
   version: v.literal(ENTRY_VERSION),
-  /** The same for every attempt to hand over this delivery, whoever makes it. */
-  id: v.string(),
-  mailbox: v.string(),
-  trackingId: v.string(),
-  transferId: v.string(),
-  sender: v.string(),
-  folder: v.string(),
-  verified: v.optional(v.picklist(["all", "none"])),
-  /** Tells this delivery from others of the same transfer. */
-  deliveringAt: v.string(),
-  deliveredAt: v.string(),
-  /** The name that was kept free for it among the files of the sender. */
-  acknowledgement: Text,
+  /** Where the delivery is, if its end record names another folder. */
+  folder: Text,
   command: v.optional(Step),
   webhook: v.optional(Step),
-  /** That nobody collects it. */
-  reported: v.optional(v.boolean(), false),
-  collectedAt: Text,
-  /** The folder is not the delivered one any more, and is not ours to remove. */
-  isForeign: v.optional(v.boolean(), false),
-  /** When it was first found to be there for as long as it is to be kept: by the clock, and since the machine began. */
+  /** The folder was reported as overdue. */
+  reported: Flag,
+  pickedUpAt: Text,
+  how: v.optional(v.picklist(["taken", "acknowledged"])),
+  /** The folder is not ours to remove: it was changed, or we removed it before. */
+  isForeign: Flag,
+  /** When a look first found that the folder was kept long enough. */
   foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
-  /** Its folder is being removed by us, though nobody collected it: where it is gone, it was us. */
-  isRemoving: v.optional(v.boolean(), false),
+  /** We are removing a folder that was not picked up. Once it is gone, it was removed and not taken. */
+  isRemoving: Flag,
+  removedAt: Text,
 });
 
 export type Entry = Readonly<v.InferOutput<typeof Shape>>;
 export type StepState = Readonly<v.InferOutput<typeof Step>>;
 
-export function makeEntry(receipt: Receipt, handoff: Handoff, nowMs: number): Entry {
-  const { mailbox, trackingId, transferId, sender, folder = "", verified, acknowledgement, at } = receipt;
-  const step: StepState = { state: "pending", attempts: 0 };
-  return {
-    version: ENTRY_VERSION,
-    id: idOf(receipt),
-    mailbox,
-    trackingId,
-    transferId,
-    sender,
-    folder,
-    verified,
-    deliveringAt: at.delivering ?? "",
-    deliveredAt: new Date(nowMs).toISOString(),
-    acknowledgement,
-    ...(handoff.command === undefined ? {} : { command: step }),
-    ...(handoff.webhook === undefined ? {} : { webhook: step }),
-    reported: false,
-    isForeign: false,
-    isRemoving: false,
-  };
+/** Without steps, and nothing has happened: what an empty file means. */
+export const EMPTY_ENTRY: Entry = {
+  version: ENTRY_VERSION,
+  reported: false,
+  isForeign: false,
+  isRemoving: false,
+};
+
+/**
+ * How an entry's file name ends, so that entries can be counted by name. `json`: it has an open or failed step, or is
+ * overdue. `wait`: it only waits to be picked up. `kept`: it was picked up, and its folder is to be removed later.
+ */
+export const KINDS = ["kept", "wait", "json"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Whether losing the entry would lose more than the notice of a pick-up. */
+export function needsDurability(handoff: Handoff, acknowledgement: string | undefined): boolean {
+  const { command, webhook, expectWithinMs, keep } = handoff;
+  const reasons = [command, webhook, expectWithinMs, keep?.collectedMs, keep?.uncollectedMs, acknowledgement];
+  return reasons.some((reason) => reason !== undefined);
+}
+
+/** The entry of a new delivery. */
+export function newEntry(handoff: Handoff): Entry {
+  const steps = STEPS.filter((step) => handoff[step] !== undefined);
+  return steps.length === 0 ? EMPTY_ENTRY : { ...EMPTY_ENTRY, ...renewed(steps) };
+}
+
+/** These steps as before their first attempt. */
+export function renewed(steps: readonly HandoffStep[]): Partial<Record<HandoffStep, StepState>> {
+  return Object.fromEntries(steps.map((step) => [step, { state: "pending", attempts: 0 } as const]));
+}
+
+export function kindOf(entry: Entry, handoff: Handoff): Kind {
+  if (openSteps(entry, handoff).length > 0) return "json";
+  if (entry.pickedUpAt !== undefined) return "kept";
+  return entry.reported ? "json" : "wait";
 }
 
 export function formatEntry(entry: Entry): string {
@@ -90,44 +95,14 @@ export function parseEntry(text: string): Entry | undefined {
   }
 }
 
-/** Follows from the receipt, so that whoever resumes a delivery comes to the same. */
-export function idOf({ mailbox, trackingId, folder, at }: Receipt): string {
-  const delivery = JSON.stringify([mailbox, trackingId, folder, at.delivering]);
-  return createHash("sha256").update(delivery).digest("hex").slice(0, 32);
-}
-
-/** Whether a receipt says already that it was delivered: there is only one way on from `delivering`. */
-export function isDelivered(entry: Entry, { state, at }: Receipt): boolean {
-  return state !== "delivering" || at.delivering !== entry.deliveringAt;
-}
-
-/** Whether it is still this delivery that the receipt speaks of. */
-export function isCurrent(entry: Entry, receipt: Receipt): boolean {
-  return (receipt.state === "delivered" || receipt.state === "collected") && isLatest(entry, receipt);
-}
-
-/** The same, also where the receipt does not say yet that it was delivered. */
-function isLatest(entry: Entry, { at }: Receipt): boolean {
-  return at.delivering === entry.deliveringAt;
-}
-
-/**
- * Which of two deliveries of one transfer counts: the one that the receipt names, though it may not say yet that it was
- * delivered. Only where it names neither do times decide: they may be those of two machines.
- */
-export function isOutlived(entry: Entry, by: Entry, receipt: Receipt | undefined): boolean {
-  const [isOurs, isTheirs] = [entry, by].map((it) => receipt !== undefined && isLatest(it, receipt));
-  return isOurs === isTheirs ? by.deliveringAt > entry.deliveringAt : isTheirs === true;
-}
-
-/** Steps that are neither done nor left out of the configuration since. */
+/** Steps that are not done, and still configured. */
 export function openSteps(entry: Entry, handoff: Handoff): HandoffStep[] {
-  return STEPS.filter((step) => handoff[step] !== undefined && isOpen(entry[step]));
+  return STEPS.filter((step) => handoff[step] !== undefined && (entry[step]?.state ?? "done") !== "done");
 }
 
 export function dueSteps(entry: Entry, handoff: Handoff, nowMs: number): HandoffStep[] {
   return openSteps(entry, handoff).filter((step) => {
-    const { state = "done", nextAt } = entry[step] ?? {};
+    const { state, nextAt } = entry[step] ?? {};
     return state === "pending" && (nextAt === undefined || Date.parse(nextAt) <= nowMs);
   });
 }
@@ -137,12 +112,4 @@ export function failedSteps(entry: Entry, handoff: Handoff): FailedStep[] {
     const { error: message, state } = entry[step] ?? {};
     return message === undefined ? [] : [{ step, message, willRetry: state === "pending" }];
   });
-}
-
-export function deliveredOf({ mailbox, trackingId, sender, folder, deliveredAt }: Entry): Delivered {
-  return { mailbox, trackingId, sender, folder, deliveredAt };
-}
-
-function isOpen(step: StepState | undefined): boolean {
-  return step !== undefined && step.state !== "done";
 }

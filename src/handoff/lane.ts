@@ -1,68 +1,68 @@
-/** Does one kind of work for each of many, a few at once; each is known by its name, and never worked on twice at a time. */
+/** Runs one kind of work for many keys: a few at once, and never twice at a time for one key. */
 
 const AT_ONCE = 4;
-/** Beyond so many, whoever adds them has to come again. */
+/** Keys beyond this number are dropped: the next look adds them again. */
 const MOST_KEPT = 1_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class Lane {
-  readonly #work: (name: string) => Promise<void>;
+  readonly #work: (key: string) => Promise<void>;
   readonly #mayBegin: () => boolean;
   readonly #waiting = new Set<string>();
   readonly #running = new Set<string>();
   readonly #later = new Map<string, NodeJS.Timeout>();
   #idle = Promise.withResolvers<void>();
 
-  /** `work` must not throw. What waits while `mayBegin` says no is left undone. */
-  constructor(work: (name: string) => Promise<void>, mayBegin: () => boolean) {
+  /** `work` must not throw. Waiting keys are not started while `mayBegin` is false. */
+  constructor(work: (key: string) => Promise<void>, mayBegin: () => boolean) {
     this.#work = work;
     this.#mayBegin = mayBegin;
   }
 
-  add(name: string): void {
-    if (this.#waiting.size >= MOST_KEPT || this.#running.has(name)) return;
-    this.#forget(name);
-    this.#waiting.add(name);
-    this.#goOn();
+  add(key: string): void {
+    if (this.#waiting.size >= MOST_KEPT || this.#running.has(key)) return;
+    this.#cancelTimer(key);
+    this.#waiting.add(key);
+    this.#startWaiting();
   }
 
-  addLater(name: string, afterMs: number): void {
-    this.#forget(name);
+  addLater(key: string, afterMs: number): void {
+    this.#cancelTimer(key);
     if (this.#later.size >= MOST_KEPT || !this.#mayBegin()) return;
-    // One more, because a timer may be early by a part of one.
-    const timer = setTimeout(() => this.add(name), Math.min(Math.max(afterMs, 0) + 1, LONGEST_TIMER_MS));
-    this.#later.set(name, timer);
+    // A timer may fire up to a millisecond early.
+    const timer = setTimeout(() => this.add(key), Math.min(Math.max(afterMs, 0) + 1, LONGEST_TIMER_MS));
+    this.#later.set(key, timer);
   }
 
-  /** Resolves when nothing runs, and nothing waits that may begin. */
+  /** Resolves when nothing runs, and nothing that waits may begin. */
   idle(): Promise<void> {
-    this.#goOn();
+    this.#startWaiting();
     return this.#idle.promise;
   }
 
-  /** Resolves when what runs has ended. */
+  /** Drops waiting keys, and resolves when running work has ended. */
   close(): Promise<void> {
     this.#waiting.clear();
-    for (const name of this.#later.keys()) this.#forget(name);
+    for (const key of this.#later.keys()) this.#cancelTimer(key);
     return this.idle();
   }
 
-  #goOn(): void {
-    for (const name of this.#waiting) {
+  #startWaiting(): void {
+    for (const key of this.#waiting) {
       if (this.#running.size >= AT_ONCE || !this.#mayBegin()) break;
-      this.#waiting.delete(name);
+      this.#waiting.delete(key);
       if (this.#running.size === 0) this.#idle = Promise.withResolvers();
-      this.#running.add(name);
-      void this.#work(name).finally(() => {
-        this.#running.delete(name);
-        this.#goOn();
+      this.#running.add(key);
+      void this.#work(key).finally(() => {
+        this.#running.delete(key);
+        this.#startWaiting();
       });
     }
     if (this.#running.size === 0) this.#idle.resolve();
   }
 
-  #forget(name: string): void {
-    clearTimeout(this.#later.get(name));
-    this.#later.delete(name);
+  #cancelTimer(key: string): void {
+    clearTimeout(this.#later.get(key));
+    this.#later.delete(key);
   }
 }

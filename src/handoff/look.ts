@@ -1,135 +1,198 @@
-/** One look at a delivered folder: whether it was collected, is overdue, or has been there for long enough. */
-import { lstat } from "node:fs/promises";
-import { join } from "node:path";
-import type { HandoffStep } from "../model/handoff.ts";
-import { isOlder, judgeAge } from "./age.ts";
-import { deliveredOf, type Entry, isCurrent, isDelivered, openSteps } from "./entry.ts";
+/** One look at a delivery: whether its folder was picked up, is overdue, or was kept long enough. */
+import type { Delivered } from "../model/handoff.ts";
+import type { Handoff } from "../model/mailbox.ts";
+import { isDelivered } from "../model/record.ts";
+import { isOlder, judgeAge, type Moment } from "./age.ts";
+import { deliveredOf } from "./delivery.ts";
+import { type Entry, kindOf, openSteps } from "./entry.ts";
+import { findByName, type Handover, locate, type Opened, openHandover, type Place } from "./handover.ts";
+import type { Outbox, Stored } from "./outbox.ts";
 import type { HandoffTools } from "./tools.ts";
 
-type Place = "there" | "acknowledged" | "gone" | "unknown";
+/** What to do next for a delivery. `gone`: the folder that we were removing is gone. */
+type Move =
+  | { readonly type: "none" | "remove" | "gone" | "finish" }
+  | { readonly type: "change"; readonly entry: Entry; readonly event?: "picked-up" | "overdue" };
 
-/** Makes what it is given durable. */
-type Save = (entry: Entry) => Promise<void>;
+const NONE: Move = { type: "none" };
 
-/** The hand-off as it is after the look; `undefined` where nothing is left to do for it. Safe to be cut short. */
-export async function lookAt(tools: HandoffTools, entry: Entry, save: Save): Promise<Entry | undefined> {
-  const place = await findFolder(tools.inbox, entry);
-  if (entry.isRemoving) {
-    if (place === "unknown") return entry;
-    if (place === "gone") return finishRemoval(tools, entry);
-    // We did not come to it: since then it may have been acknowledged, or is to be kept after all.
-    return lookAt(tools, { ...entry, isRemoving: false }, save);
-  }
-  if (entry.collectedAt !== undefined) return endCollected(tools, entry, place);
-  if (place === "gone" || place === "acknowledged") {
-    const collected = await noteCollected(tools, entry, place === "gone" ? "taken" : "acknowledged");
-    return collected === undefined ? entry : endCollected(tools, collected, place);
-  }
-  return place === "there" ? judgeUncollected(tools, entry, save) : entry;
-}
-
-/** Only that nothing is found counts as gone, and only in the inbox that was there at the start. */
-async function findFolder(inbox: HandoffTools["inbox"], entry: Entry): Promise<Place> {
-  const folder = join(inbox.root, entry.folder);
-  const found = await isFound(folder);
-  if (found === false) return (await inbox.isHere()) ? "gone" : "unknown";
-  if (found === undefined || entry.acknowledgement === undefined) return found ? "there" : "unknown";
-  const isAcknowledged = await isFound(join(folder, entry.acknowledgement));
-  return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
-}
-
-/** `undefined` where it cannot be told. */
-async function isFound(path: string): Promise<boolean | undefined> {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ENOENT" ? false : undefined;
-  }
-}
-
-/** `undefined` where its receipt does not say yet that it was delivered: somebody was faster than we are. */
-async function noteCollected(
-  { receipts, clock, watch }: HandoffTools,
+/** Pure. Repeated with the changed entry until nothing is left to do now. */
+export function nextMove(
   entry: Entry,
-  how: "taken" | "acknowledged",
-): Promise<Entry | undefined> {
-  const receipt = await receipts.find(entry);
-  if (receipt !== undefined && !isDelivered(entry, receipt)) return undefined;
-  const collectedAt = new Date(clock.now()).toISOString();
-  if (receipt?.state === "delivered" && isCurrent(entry, receipt)) {
-    const at = { ...receipt.at, collected: collectedAt };
-    await receipts.put({ ...receipt, state: "collected", at }, receipt);
-    watch.collected(deliveredOf(entry), how);
+  place: Place,
+  deliveredAt: string,
+  handoff: Handoff,
+  now: Moment,
+): Move {
+  if (place === "unknown") return NONE;
+  if (entry.isRemoving) {
+    if (place === "gone") return { type: "gone" };
+    // Since the removal began, the folder may have been acknowledged, or the configuration may have changed.
+    const kept = { ...entry, isRemoving: false };
+    const move = nextMove(kept, place, deliveredAt, handoff, now);
+    return move.type === "remove" ? move : { type: "change", entry: kept };
   }
-  return { ...entry, collectedAt, foundOld: undefined };
-}
-
-/** It is over when its steps are, and its folder need not be removed any more. */
-async function endCollected(tools: HandoffTools, entry: Entry, place: Place): Promise<Entry | undefined> {
-  const handoff = tools.handoff();
-  const steps = openSteps(entry, handoff);
-  const isLeft = place === "gone" || entry.isForeign || handoff.keep?.collectedMs === undefined;
-  if (isLeft) return steps.length > 0 ? entry : undefined;
-  const { entry: seen, isOver } = judgeAge(tools, entry, entry.collectedAt, handoff.keep?.collectedMs);
-  if (!isOver || place === "unknown" || isPending(seen, steps)) return seen;
-  // Whether removed or not ours to remove, there is nothing more to be done about the folder.
-  await remove(tools, seen, "collected");
-  return steps.length > 0 ? { ...seen, isForeign: true } : undefined;
-}
-
-async function judgeUncollected(tools: HandoffTools, entry: Entry, save: Save): Promise<Entry | undefined> {
-  const { receipts, watch, clock } = tools;
-  const handoff = tools.handoff();
-  const isOverdue = !entry.reported && isOlder(tools, entry.deliveredAt, handoff.expectWithinMs);
+  if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, place, handoff, now);
+  if (place !== "there") {
+    const how = place === "gone" ? "taken" : "acknowledged";
+    const pickedUpAt = new Date(now.atMs).toISOString();
+    return { type: "change", entry: { ...entry, pickedUpAt, how, foundOld: undefined }, event: "picked-up" };
+  }
+  if (!entry.reported && isOlder(deliveredAt, handoff.expectWithinMs, now.atMs)) {
+    return { type: "change", entry: { ...entry, reported: true }, event: "overdue" };
+  }
   const keptMs = entry.isForeign ? undefined : handoff.keep?.uncollectedMs;
-  const { entry: seen, isOver } = judgeAge(tools, entry, entry.deliveredAt, keptMs);
-  if (!isOverdue && !isOver) return seen;
-  const receipt = await receipts.find(entry);
-  if (receipt === undefined || !isDelivered(seen, receipt)) return seen;
-  const steps = openSteps(seen, handoff);
-  // It was delivered once more since: what became of the first folder is nobody's concern.
-  if (!isCurrent(seen, receipt)) return steps.length > 0 ? seen : undefined;
-  const told = isOverdue ? { ...seen, reported: true } : seen;
-  if (isOverdue) {
-    await save(told);
-    watch.uncollected(deliveredOf(entry), clock.now() - Date.parse(entry.deliveredAt));
-  }
-  if (!isOver || isPending(told, steps)) return told;
-  // Without that a crash after the removal would make it look collected.
-  const removing = { ...told, isRemoving: true };
-  await save(removing);
-  return finishRemoval(tools, removing);
+  return judgeKept(entry, deliveredAt, keptMs, handoff, now);
 }
 
-async function finishRemoval(tools: HandoffTools, entry: Entry): Promise<Entry | undefined> {
-  if (await remove(tools, entry, "uncollected")) return undefined;
-  return { ...entry, isRemoving: false, isForeign: true };
+function afterPickUp(entry: Entry, since: string, place: Place, handoff: Handoff, now: Moment): Move {
+  const keptMs = handoff.keep?.collectedMs;
+  const isFolderDone = place === "gone" || entry.isForeign || keptMs === undefined;
+  if (!isFolderDone) return judgeKept(entry, since, keptMs, handoff, now);
+  return openSteps(entry, handoff).length > 0 ? NONE : { type: "finish" };
 }
 
-const WHY_REMOVED = {
-  collected: "Its folder was removed: it was collected, and kept for as long as wanted.",
-  uncollected: "Its folder was removed: nobody collected it for as long as it was to be kept.",
-} as const;
+function judgeKept(
+  entry: Entry,
+  since: string,
+  keptMs: number | undefined,
+  handoff: Handoff,
+  now: Moment,
+): Move {
+  const { foundOld, isOver } = judgeAge(entry.foundOld, since, keptMs, now);
+  if (foundOld !== entry.foundOld) return { type: "change", entry: { ...entry, foundOld } };
+  // A pending step may need the folder.
+  const isPending = openSteps(entry, handoff).some((step) => entry[step]?.state === "pending");
+  return isOver && !isPending ? { type: "remove" } : NONE;
+}
 
 /**
- * False where the folder is not that of this delivery: it may have been delivered once more, to the same place. The
- * receipt stays in its state.
+ * Does everything that is to be done for a delivery now. Called while its entry may be changed; safe to be cut short.
+ * Returns the delivery as it is then; `undefined` where it is finished, or not ready.
  */
-async function remove(tools: HandoffTools, entry: Entry, after: keyof typeof WHY_REMOVED): Promise<boolean> {
-  const { receipts, inbox, watch } = tools;
-  const receipt = await receipts.find(entry);
-  if (receipt === undefined || !isCurrent(entry, receipt)) return false;
-  if ((await inbox.removeDelivered(entry)) === "foreign") {
-    watch.leftInPlace(deliveredOf(entry));
-    return false;
-  }
-  await receipts.put({ ...receipt, reason: "removed", message: WHY_REMOVED[after] }, receipt);
-  watch.removed(deliveredOf(entry), after);
-  return true;
+export async function lookAt(
+  tools: HandoffTools,
+  outbox: Outbox,
+  key: string,
+): Promise<Handover | undefined> {
+  const opened = await openHandover(tools, outbox, key);
+  if (opened === undefined) return undefined;
+  const look = new Look(tools, outbox, opened);
+  while (!(await look.move())) {}
+  return look.stored === undefined ? undefined : { ...opened, stored: look.stored };
 }
 
-/** A step that is still tried may need the folder. */
-function isPending(entry: Entry, steps: readonly HandoffStep[]): boolean {
-  return steps.some((step) => entry[step]?.state === "pending");
+/** Whether nothing has to be changed now. `isThorough`: the folder is found by its manifest. */
+export async function isQuiet(
+  tools: HandoffTools,
+  handover: Handover,
+  isThorough: boolean,
+): Promise<boolean> {
+  const { end, stored, delivery } = handover;
+  const handoff = tools.handoff();
+  if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
+  const { folder, deliveredAt } = delivery;
+  const byName = async () => ({ folder, place: await findByName(tools.inbox, delivery) });
+  const located = await (isThorough ? locate(tools, handover) : byName());
+  if (located?.folder !== folder) return located === undefined;
+  return nextMove(stored.entry, located.place, deliveredAt, handoff, momentOf(tools)).type === "none";
+}
+
+function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
+  return { atMs: clock.now(), uptimeMs: uptimeMs(), isClockRight: isClockRight() };
+}
+
+class Look {
+  readonly #tools: HandoffTools;
+  readonly #handoff: Handoff;
+  readonly #outbox: Outbox;
+  readonly #opened: Opened;
+  readonly #delivered: Delivered;
+  /** Emitted once the entry is stored. */
+  readonly #events: (() => void)[] = [];
+  #entry: Entry;
+  /** `undefined` once the entry is finished. */
+  stored: Stored | undefined;
+
+  constructor(tools: HandoffTools, outbox: Outbox, opened: Opened) {
+    this.#tools = tools;
+    this.#handoff = tools.handoff();
+    this.#outbox = outbox;
+    this.#opened = opened;
+    this.#delivered = deliveredOf(opened.delivery);
+    this.#entry = opened.stored.entry;
+    this.stored = opened.stored;
+  }
+
+  /** True where nothing is left to do now. */
+  async move(): Promise<boolean> {
+    const { place, delivery } = this.#opened;
+    const move = nextMove(this.#entry, place, delivery.deliveredAt, this.#handoff, momentOf(this.#tools));
+    switch (move.type) {
+      case "none":
+        await this.#save();
+        return true;
+      case "finish":
+        return this.#finish();
+      case "change":
+        this.#entry = move.entry;
+        if (move.event !== undefined) this.#events.push(this.#eventOf(move.event));
+        return false;
+      default:
+        return this.#remove(move.type === "gone");
+    }
+  }
+
+  #eventOf(type: "picked-up" | "overdue"): () => void {
+    const { watch, ledger, clock } = this.#tools;
+    const { end, delivery } = this.#opened;
+    const { pickedUpAt = "", how = "taken" } = this.#entry;
+    if (type === "overdue") {
+      return () => watch.overdue(this.#delivered, clock.now() - Date.parse(delivery.deliveredAt));
+    }
+    return () => {
+      ledger.pickedUp({ ...end, folder: delivery.folder }, pickedUpAt);
+      watch.pickedUp(this.#delivered, how);
+    };
+  }
+
+  async #remove(isGone: boolean): Promise<boolean> {
+    const { watch, clock, inbox } = this.#tools;
+    const { id, folder } = this.#opened.delivery;
+    const isPickedUp = this.#entry.pickedUpAt !== undefined;
+    if (!isPickedUp && !isGone) {
+      // Otherwise a folder that is gone after a crash would count as picked up.
+      this.#entry = { ...this.#entry, isRemoving: true };
+      await this.#save();
+    }
+    // Also where it is gone: an earlier call may have been cut short.
+    const result = await inbox.removeDelivered({ id, folder });
+    if (result === "foreign" && !isGone) {
+      this.#events.push(() => watch.leftInPlace(this.#delivered));
+      this.#entry = { ...this.#entry, isRemoving: false, isForeign: true };
+      return false;
+    }
+    this.#events.push(() => watch.removed(this.#delivered, isPickedUp ? "picked-up" : "not-picked-up"));
+    const removedAt = new Date(clock.now()).toISOString();
+    this.#entry = { ...this.#entry, isRemoving: false, isForeign: true, removedAt };
+    return isPickedUp ? false : this.#finish();
+  }
+
+  async #save(): Promise<void> {
+    if (this.stored === undefined) return;
+    const kind = kindOf(this.#entry, this.#handoff);
+    this.stored = await this.#outbox.save(this.#opened.key, this.stored, this.#entry, kind);
+    this.#emit();
+  }
+
+  async #finish(): Promise<true> {
+    if (this.stored !== undefined) await this.#outbox.finish(this.#opened.key, this.stored, this.#entry);
+    this.stored = undefined;
+    this.#emit();
+    return true;
+  }
+
+  #emit(): void {
+    for (const event of this.#events.splice(0)) event();
+  }
 }

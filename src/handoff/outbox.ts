@@ -1,147 +1,226 @@
 /**
- * The files of hand-offs: `NAME~OWNER.json` in one folder. Only the owner writes a file. Who takes one over renames it,
- * so that of several who try one succeeds.
+ * The outbox: one file per delivery, `NAME~R.KIND`, from before its round ends until everything that follows is done.
+ *
+ * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and in turn within
+ * this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
  */
-import { opendir, readFile, rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { clearTemporaries, durableStep, faultOfDisk, removeFile, replaceDurably } from "../base/durable.ts";
+import { type Disk, FolderSyncs, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, faultOfDisk, temporaryName } from "../base/durable.ts";
 import { makeFolderDurably } from "../base/folders.ts";
+import { systemCode } from "../base/system-code.ts";
 import { Turns } from "../base/turns.ts";
-import { type HandoffStep, STEPS } from "../model/handoff.ts";
-import type { Receipt } from "../model/receipt.ts";
-import { type Entry, formatEntry, isOutlived, parseEntry, type StepState } from "./entry.ts";
+import { parseKey } from "./delivery.ts";
+import { EMPTY_ENTRY, type Entry, formatEntry, KINDS, type Kind } from "./entry.ts";
+import { EntryLocks } from "./locks.ts";
+import { type FoundEntry, listEntries, outboxIn, readEntry } from "./peek.ts";
 
-/** So many names are read at once. */
-const BATCH = 512;
-
-const FILE = /^(.+)~([0-9a-z]+)\.json$/;
-
-export interface Found {
-  readonly name: string;
-  readonly owner: string;
+/** An entry as its file holds it. */
+export interface Stored {
+  readonly entry: Entry;
+  readonly kind: Kind;
 }
 
-type FindReceipt = (entry: Entry) => Promise<Receipt | undefined>;
-export type PeekedStep = StepState & { readonly step: HandoffStep };
+export interface OutboxOptions {
+  readonly work: string;
+  readonly isAlone: boolean;
+  finishedPath(name: string, round: number): string;
+  onDamaged(path: string): void;
+  readonly disk?: Disk;
+}
 
 export class Outbox {
+  readonly #options: OutboxOptions;
+  readonly #disk: Disk;
+  readonly #syncs: FolderSyncs;
   readonly #folder: string;
-  /** For what has no name yet. */
+  /** For files without a name yet. */
   readonly #newFolder: string;
-  readonly #owner: string;
+  readonly #lockFolder: string;
+  readonly #locks: EntryLocks;
   readonly #turns = new Turns();
-  readonly #onDamaged: (path: string) => void;
 
-  constructor(folder: string, owner: string, onDamaged: (path: string) => void) {
-    this.#folder = folder;
-    this.#newFolder = join(folder, "new");
-    this.#owner = owner;
-    this.#onDamaged = onDamaged;
+  constructor(options: OutboxOptions) {
+    const { work, isAlone, disk = systemDisk } = options;
+    this.#options = options;
+    this.#disk = disk;
+    this.#syncs = new FolderSyncs(disk);
+    this.#folder = outboxIn(work);
+    this.#newFolder = join(this.#folder, "new");
+    this.#lockFolder = join(this.#folder, "locks");
+    this.#locks = new EntryLocks(isAlone ? undefined : this.#lockFolder);
   }
 
-  /** `isAlone`: nobody else works on this inbox, so that what a crash left can be cleared. */
-  async open(isAlone: boolean, nowMs: number): Promise<void> {
-    if (isAlone) await rm(this.#newFolder, { recursive: true, force: true });
-    await makeFolderDurably(this.#newFolder, 0o700);
+  /** Creates its folders, and clears what crashes left in them. */
+  async open(nowMs: number): Promise<void> {
+    const { isAlone } = this.#options;
+    for (const folder of [this.#newFolder, this.#lockFolder]) {
+      if (isAlone) await rm(folder, { recursive: true, force: true });
+      await makeFolderDurably(folder, 0o700);
+    }
     await clearTemporaries(this.#newFolder, nowMs);
-  }
-
-  /** Nobody else in this process reads and writes this one meanwhile. */
-  inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    return this.#turns.take(name, work);
-  }
-
-  async *list(): AsyncGenerator<Found, void, undefined> {
-    try {
-      for await (const { name: file } of await opendir(this.#folder, { bufferSize: BATCH })) {
-        const [, name, owner] = FILE.exec(file) ?? [];
-        if (name !== undefined && owner !== undefined) yield { name, owner };
-      }
-    } catch (error) {
-      throw faultOfDisk(error, this.#folder);
+    for (const key of await this.#disk.list(this.#lockFolder)) {
+      if (await this.isFinished(key)) await this.#locks.forget(key);
     }
-  }
-
-  /** Who has this one: usually nobody or one. Looks at every name there is. */
-  async ownersOf(name: string): Promise<string[]> {
-    const owners: string[] = [];
-    for await (const found of this.list()) if (found.name === name) owners.push(found.owner);
-    return owners;
-  }
-
-  /** `undefined` where there is none, or one that nobody can read, which is reported. */
-  async read(name: string, owner: string = this.#owner): Promise<Entry | undefined> {
-    const path = this.#pathOf(name, owner);
-    const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw faultOfDisk(error, path);
-    });
-    if (text === undefined) return undefined;
-    const entry = parseEntry(text);
-    if (entry === undefined) this.#onDamaged(path);
-    return entry;
-  }
-
-  async write(name: string, entry: Entry): Promise<void> {
-    await replaceDurably(this.#pathOf(name, this.#owner), formatEntry(entry), 0o600, this.#newFolder);
-  }
-
-  /** Not forced to the disk: one that is back after a power cut is found to be over. */
-  async remove(name: string, owner: string = this.#owner): Promise<void> {
-    const path = this.#pathOf(name, owner);
-    try {
-      await removeFile(path);
-    } catch (error) {
-      throw faultOfDisk(error, path);
-    }
-    durableStep("hand-off removed");
   }
 
   /**
-   * Takes one over whose owner is gone; false where somebody else was faster. Of two deliveries of one transfer that one
-   * stays which its receipt names. Not forced to the disk: after a power cut it is taken over again.
+   * Creates an entry; an existing one stays as it is. `isDurable`: when it returns, a power cut cannot take the entry away,
+   * also where another worker created it.
    */
-  async takeOver(name: string, owner: string, find: FindReceipt): Promise<boolean> {
-    const [ours, theirs] = [await this.read(name), await this.read(name, owner)];
-    if (theirs === undefined) return false;
-    if (ours !== undefined && !isOutlived(ours, theirs, await find(ours))) {
-      await this.remove(name, owner);
-      return false;
-    }
-    const from = this.#pathOf(name, owner);
+  async create(key: string, entry: Entry, isDurable: boolean): Promise<void> {
+    await this.#guard(this.#folder, async () => {
+      if (!isDurable) return this.#createEmpty(key, false);
+      const known = await Promise.all(KINDS.map((kind) => this.#disk.kindOf(this.#pathOf(key, kind))));
+      if (known.every((kind) => kind === undefined)) {
+        await (entry === EMPTY_ENTRY ? this.#createEmpty(key, true) : this.#createFull(key, entry));
+      }
+      await this.#syncs.sync(this.#folder);
+    });
+  }
+
+  /** Runs `work` while no other process changes this entry. `undefined`, without running it, where one does. */
+  hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
+    return this.#locks.hold(key, work);
+  }
+
+  /** The same, and no other caller in this process changes the entry either. */
+  change<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
+    return this.hold(key, () => this.#turns.take(key, work));
+  }
+
+  list(): AsyncGenerator<FoundEntry, void, undefined> {
+    return listEntries(this.#options.work);
+  }
+
+  /** One file as it is now. `undefined` where it is missing, or damaged, which is reported. */
+  async peek({ key, kind }: FoundEntry): Promise<Stored | undefined> {
+    const path = this.#pathOf(key, kind);
+    const entry = await readEntry(this.#disk, path);
+    if (entry === "damaged") this.#options.onDamaged(path);
+    return entry === undefined || entry === "damaged" ? undefined : { entry, kind };
+  }
+
+  /** The entry under whichever name it has. */
+  async find(key: string): Promise<Stored | undefined> {
+    return (await this.#readAll(key))[0];
+  }
+
+  /** The same, to change it: called by `change`. Drops files of late workers; `undefined` where the entry is finished. */
+  async take(key: string): Promise<Stored | undefined> {
+    const found = await this.#readAll(key);
+    const stored = (await this.isFinished(key)) ? undefined : found.shift();
+    for (const { kind } of found) await this.#unlink(this.#pathOf(key, kind));
+    if (stored === undefined) await this.#locks.forget(key);
+    return stored;
+  }
+
+  isFinished(key: string): Promise<boolean> {
+    const path = this.#finishedPath(key);
+    return this.#guard(path, async () => (await this.#disk.kindOf(path)) !== undefined);
+  }
+
+  /** Stores a changed entry durably, under the name of its kind. A power cut may undo the change of name. */
+  async save(key: string, from: Stored, entry: Entry, kind: Kind): Promise<Stored> {
+    const path = this.#pathOf(key, from.kind);
+    await this.#guard(path, async () => {
+      if (entry !== from.entry) {
+        await this.#withTemporary(entry, true, (temporary) => this.#disk.rename(temporary, path));
+        await this.#syncs.sync(this.#folder);
+      }
+      if (kind !== from.kind) await this.#disk.rename(path, this.#pathOf(key, kind));
+    });
+    return { entry, kind };
+  }
+
+  /** Moves the entry to the ledger. Not synced: an entry that is back after a power cut is finished again. */
+  async finish(key: string, from: Stored, entry: Entry): Promise<void> {
+    const path = this.#finishedPath(key);
+    await this.#guard(path, () =>
+      this.#withTemporary(entry, false, (temporary) => this.#disk.rename(temporary, path)),
+    );
+    await this.remove(key, from.kind);
+  }
+
+  async remove(key: string, kind: Kind): Promise<void> {
+    await this.#unlink(this.#pathOf(key, kind));
+    await this.#locks.forget(key);
+  }
+
+  /** A file that says more than an empty one comes first: only late workers create a second file. */
+  async #readAll(key: string): Promise<Stored[]> {
+    const files = await Promise.all(KINDS.map((kind) => this.peek({ key, kind })));
+    const found = files.filter((stored) => stored !== undefined);
+    return found.toSorted(
+      (one, other) => Number(one.entry === EMPTY_ENTRY) - Number(other.entry === EMPTY_ENTRY),
+    );
+  }
+
+  async #createEmpty(key: string, isSynced: boolean): Promise<void> {
     try {
-      await rename(from, this.#pathOf(name, this.#owner));
+      const file = await this.#disk.create(this.#pathOf(key, "wait"), 0o600);
+      if (isSynced) await file.sync().finally(() => file.close());
+      else await file.close();
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
-      throw faultOfDisk(error, from);
+      if (systemCode(error) !== "EEXIST") throw error;
     }
-    durableStep("hand-off taken over");
-    return true;
   }
 
-  #pathOf(name: string, owner: string): string {
-    return join(this.#folder, `${name}~${owner}.json`);
+  async #createFull(key: string, entry: Entry): Promise<void> {
+    const path = this.#pathOf(key, "json");
+    await this.#withTemporary(entry, true, async (temporary) => {
+      try {
+        await this.#disk.link(temporary, path);
+        await this.#disk.unlink(temporary);
+      } catch (error) {
+        if (systemCode(error) === "EEXIST") await this.#disk.unlink(temporary);
+        else if (hasNoLinks(error)) await this.#disk.rename(temporary, path);
+        else throw error;
+      }
+    });
   }
-}
 
-/** For whoever looks from outside: what became of each step of a transfer's delivery; none where all is over. */
-export async function peekSteps(work: string, name: string): Promise<PeekedStep[]> {
-  const outbox = new Outbox(folderIn(work), "", () => {});
-  const owners = await outbox.ownersOf(name).catch(() => []);
-  const entries = await Promise.all(owners.map((owner) => outbox.read(name, owner)));
-  return entries.flatMap((entry) =>
-    STEPS.flatMap((step) => {
-      const found = entry?.[step];
-      return found === undefined ? [] : [{ step, ...found }];
-    }),
-  );
-}
+  /** Writes the entry to a file without a name, and lets `name` give it one. */
+  async #withTemporary(
+    entry: Entry,
+    isSynced: boolean,
+    name: (temporary: string) => Promise<void>,
+  ): Promise<void> {
+    const temporary = join(this.#newFolder, temporaryName());
+    const file = await this.#disk.create(temporary, 0o600);
+    try {
+      try {
+        await file.write(formatEntry(entry));
+        if (isSynced) await file.sync();
+      } finally {
+        await file.close();
+      }
+      await name(temporary);
+    } catch (error) {
+      await tryUnlink(this.#disk, temporary).catch(() => {});
+      throw error;
+    }
+  }
 
-/** The same: whether something is left to do. */
-export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
-  return (await peekSteps(work, name)).some(({ state }) => state !== "done");
-}
+  async #unlink(path: string): Promise<void> {
+    await this.#guard(path, () => tryUnlink(this.#disk, path));
+  }
 
-export function folderIn(work: string): string {
-  return join(work, "handoff");
+  async #guard<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      throw faultOfDisk(error, path);
+    }
+  }
+
+  #pathOf(key: string, kind: Kind): string {
+    return join(this.#folder, `${key}.${kind}`);
+  }
+
+  #finishedPath(key: string): string {
+    const { name, round } = parseKey(key);
+    return this.#options.finishedPath(name, round);
+  }
 }

@@ -1,71 +1,80 @@
 /**
- * What follows a delivery. The folder is in the inbox and stays delivered, whatever happens here: a command is run, a
- * webhook is told, and somebody is waited for who collects it.
+ * What follows a delivery: a command, a webhook, and the pick-up of the folder. The transfer stays delivered, whatever
+ * happens here.
  *
- * Each delivery has a small file of its own, made before its receipt says `delivered`, so that no crash loses it. One
- * process owns it, as its name says. Only the owner writes it, and only from an owner that is provably gone is it taken.
+ * Each delivery has one small file in the outbox. The file exists before the end record of its round, so no crash loses
+ * it, and all processes that share the inbox work on it. The facts of the delivery are in the end record.
  */
 import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "../model/handoff.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
 
 export interface Handoffs {
   /**
-   * Makes the hand-off of a delivery durable, before its receipt is. May be called twice for one delivery, also by
-   * another process. `isResumed`: somebody else may have called it before. Throws what the disk says against it.
+   * Creates the outbox entry of a delivery, before the end record of its round. An existing entry stays as it is. When it
+   * returns, the entry is durable if anything but the pick-up is configured. Throws `DISK_FULL` or `DISK_REFUSED`.
    */
-  note(receipt: Receipt, isResumed: boolean): Promise<void>;
-  /** Its receipt says `delivered` now. */
-  begin(key: TransferKey): void;
+  note(record: TransferRecord): Promise<void>;
   /**
-   * Steps that are not done are tried again at once, as if for the first time. False where another process that is
-   * alive has the hand-off: that one has to be asked.
+   * The folder is in the inbox, at `record.folder`: begins the steps. `wanted`: the folder that the end record names; where
+   * it is missing, the end record is read. May be called twice. Never throws: looks make up for what failed.
    */
-  retry(key: TransferKey): Promise<boolean>;
+  placed(record: TransferRecord, wanted?: string): Promise<void>;
+  /**
+   * Tries open and failed steps again at once, of this round and of all before it. False where another process works on
+   * one of them: call again later.
+   */
+  retry(key: TransferKey & { readonly round: number }): Promise<boolean>;
 }
 
-export interface TransferKey {
-  readonly mailbox: string;
-  readonly trackingId: string;
+export interface OpenHandoffs extends Handoffs {
+  /** Starts to look at all entries, again and again. */
+  start(): void;
+  /** Looks once, and resolves when every due step was tried. */
+  finish(): Promise<void>;
+  /** How many entries had a failed step when last seen. */
+  failing(): number;
+  close(): Promise<void>;
 }
 
-/** Hears what happens. Must not throw. */
+/** Receives events. Must not throw. */
 export interface HandoffWatch {
   handedOver(delivered: Delivered, step: HandoffStep): void;
-  /** Told with every attempt. */
+  /** Called for every failed attempt. */
   handoffFailed(delivered: Delivered, step: HandoffStep, fault: Fault, failure: StepFailure): void;
-  /** The folder is gone, or a file in it says so. */
-  collected(delivered: Delivered, how: "taken" | "acknowledged"): void;
-  /** Told once, where nobody has collected it for longer than was expected. */
-  uncollected(delivered: Delivered, sinceMs: number): void;
-  /** Its folder was there for longer than it is to be kept. */
-  removed(delivered: Delivered, after: "collected" | "uncollected"): void;
-  /** Its folder was to be removed, but is not as it was delivered: it is left alone for good. */
+  pickedUp(delivered: Delivered, how: PickUp): void;
+  /** The folder was not picked up within the expected time. Called once. */
+  overdue(delivered: Delivered, sinceMs: number): void;
+  /** The folder was removed, because its time to be kept was over. */
+  removed(delivered: Delivered, after: "picked-up" | "not-picked-up"): void;
+  /** The folder was to be removed, but was changed since the delivery: it stays for good. */
   leftInPlace(delivered: Delivered): void;
-  /** All of them were looked at. */
+  /** All entries were looked at. */
   handoffsSeen(summary: HandoffSummary): void;
-  /** Hand-offs cannot be read or written. Not told again until it was over. */
+  /** Entries cannot be read or written. Called once until `handoffsGoOn`. */
   handoffsStuck(fault: Fault): void;
   handoffsGoOn(stuckForMs: number): void;
-  receiptDamaged(path: string, reason: string): void;
+  recordDamaged(path: string, reason: string): void;
 }
+
+/** `taken`: the folder is gone. `acknowledged`: it holds the acknowledgement file. */
+type PickUp = "taken" | "acknowledged";
 
 interface StepFailure {
   readonly attempts: number;
-  /** False: it was given up, until an operator wants it tried again. */
+  /** False: no further attempt without an operator's order. */
   readonly willRetry: boolean;
-  /** The end of what the command printed; empty for anything else. */
+  /** The last output of the command; empty for a webhook. */
   readonly output: string;
 }
 
-/** How long to wait for what. */
 export interface HandoffPatience {
-  /** After the first failure; longer after each further one. */
+  /** Pause after the first failure; it grows with each further one. */
   readonly retryMs: number;
-  /** From the first attempt on. */
+  /** From the first attempt to the last. */
   readonly giveUpMs: number;
-  /** Between two looks for what was collected; longer where there are very many. */
+  /** Pause between two looks; longer where a look takes long. */
   readonly lookMs: number;
-  /** For a command to end by itself that was told to. */
+  /** From SIGTERM to SIGKILL. */
   readonly killMs: number;
 }

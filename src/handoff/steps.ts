@@ -1,29 +1,35 @@
-/** Runs the steps that follow a delivery, each until it succeeds or is given up. They know nothing of each other. */
+/** Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other. */
 import { setTimeout as pause } from "node:timers/promises";
 import { backoffMs } from "../base/backoff.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
-import { deliveredOf, dueSteps, type Entry, isDelivered, type StepState } from "./entry.ts";
+import { type Delivery, deliveredOf } from "./delivery.ts";
+import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
+import { openHandover } from "./handover.ts";
 import { Lane } from "./lane.ts";
+import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
 import type { HandoffPatience } from "./port.ts";
 import type { HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
+/** Deliveries for which no orphan is searched, at most. */
+const MOST_KNOWN = 10_000;
+
 interface Attempt {
-  /** Missing where it succeeded. */
+  /** Missing on success. */
   readonly fault: Fault | undefined;
   readonly output: string;
 }
 
 export interface StepHooks {
-  /** What was tried is written down. */
-  tried(name: string, entry: Entry): void;
-  /** It cannot be read; the next look finds that it is due. */
-  unread(fault: Fault): void;
-  /** What was tried cannot be written down, and this is tried again until `written` says so of the same. */
+  /** An attempt was made, and its result is stored. */
+  tried(key: string, entry: Entry): void;
+  /** The entry cannot be read. The next look finds the step due again. */
+  unread(key: string, error: unknown): void;
+  /** The result of an attempt cannot be stored. This is tried again until `written` is called with the same name. */
   unwritten(what: string, fault: Fault): void;
   written(what: string): void;
 }
@@ -32,6 +38,9 @@ export class Steps {
   readonly #tools: HandoffTools;
   readonly #outbox: Outbox;
   readonly #hooks: StepHooks;
+  readonly #orphans: Orphans;
+  /** Entries whose commands were all started by this process, as far as any were. */
+  readonly #known = new Set<string>();
   readonly #stop = new AbortController();
   readonly #lanes: Readonly<Record<HandoffStep, Lane>>;
 
@@ -39,81 +48,110 @@ export class Steps {
     this.#tools = tools;
     this.#outbox = outbox;
     this.#hooks = hooks;
+    this.#orphans = new Orphans(tools.patience);
     const mayBegin = () => !this.#stop.signal.aborted && !tools.stop.aborted;
-    const laneOf = (step: HandoffStep) => new Lane((name) => this.#run(name, step), mayBegin);
+    const laneOf = (step: HandoffStep) => new Lane((key) => this.#run(key, step), mayBegin);
     this.#lanes = { command: laneOf("command"), webhook: laneOf("webhook") };
   }
 
-  /** It is run as soon as there is a place, if it is due then. */
-  add(name: string, step: HandoffStep): void {
-    this.#lanes[step].add(name);
+  /** This process created the entry: no other process can have left an orphan. */
+  created(key: string): void {
+    if (this.#tools.isAlone && this.#known.size < MOST_KNOWN) this.#known.add(key);
+  }
+
+  /** Runs the step as soon as a slot is free, if it is due then. */
+  add(key: string, step: HandoffStep): void {
+    this.#lanes[step].add(key);
   }
 
   async idle(): Promise<void> {
     for (const step of STEPS) await this.#lanes[step].idle();
   }
 
-  /** What runs is cut short, and is run again at the next start. */
+  /** Ends running steps. The next start runs them again. */
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all(STEPS.map((step) => this.#lanes[step].close()));
   }
 
-  async #run(name: string, step: HandoffStep): Promise<void> {
+  /** Where another process has the entry, the next look tries again. */
+  async #run(key: string, step: HandoffStep): Promise<void> {
     try {
-      const { receipts, clock } = this.#tools;
-      const entry = await this.#outbox.read(name);
-      // What is configured now is what is done, whatever is configured by then.
-      const handoff = this.#tools.handoff();
-      if (entry === undefined || !dueSteps(entry, handoff, clock.now()).includes(step)) return;
-      const receipt = await receipts.find(entry);
-      if (receipt !== undefined && !isDelivered(entry, receipt)) return;
-      const attempt = await this.#attempt(entry, step, handoff);
-      if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
-      await this.#note(name, step, entry, attempt);
+      await this.#outbox.hold(key, () => this.#runHeld(key, step));
     } catch (error) {
-      this.#hooks.unread(asFault(error));
+      this.#hooks.unread(key, error);
     }
   }
 
-  async #attempt(entry: Entry, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
+  async #runHeld(key: string, step: HandoffStep): Promise<void> {
+    const { clock } = this.#tools;
+    const opened = await this.#outbox.change(key, () => openHandover(this.#tools, this.#outbox, key));
+    // One configuration for the whole attempt, whatever is loaded meanwhile.
+    const handoff = this.#tools.handoff();
+    if (opened === undefined || !dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
+    if (step === "command" && !(await this.#isClear(key, opened.delivery, handoff))) return;
+    const attempt = await this.#attempt(opened.delivery, step, handoff);
+    if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
+    await this.#note(key, step, opened.delivery, attempt);
+  }
+
+  /** No command of this delivery runs. */
+  async #isClear(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
+    if (this.#known.has(key)) return true;
+    const stop = AbortSignal.any([this.#stop.signal, this.#tools.stop]);
+    if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, stop))) return false;
+    this.created(key);
+    return true;
+  }
+
+  async #attempt(delivery: Delivery, step: HandoffStep, { command, webhook }: Handoff): Promise<Attempt> {
     const { inbox, patience, clock } = this.#tools;
     const { signal } = this.#stop;
     try {
       if (step === "command" && command !== undefined) {
-        return await runCommand(command, entry, inbox.root, patience.killMs, signal);
+        return await runCommand(command, delivery, inbox.root, patience.killMs, signal);
       }
-      if (step === "webhook" && webhook !== undefined) await callWebhook(webhook, entry, clock, signal);
+      if (step === "webhook" && webhook !== undefined) await callWebhook(webhook, delivery, clock, signal);
       return { fault: undefined, output: "" };
     } catch (error) {
       return { fault: asFault(error), output: "" };
     }
   }
 
-  /** Until it is written down it is not given back: it would be done again and again while the disk is full. */
-  async #note(name: string, step: HandoffStep, tried: Entry, { fault, output }: Attempt): Promise<void> {
-    const { clock, random, patience, watch } = this.#tools;
+  /** Returns only when the result is stored: otherwise the step would run again and again on a full disk. */
+  async #note(key: string, step: HandoffStep, delivery: Delivery, { fault, output }: Attempt): Promise<void> {
+    const { clock, watch } = this.#tools;
     const atMs = clock.now();
-    const noted = await this.#persist(`${step} ${name}`, () =>
-      this.#outbox.inTurn(name, async () => {
-        const entry = await this.#outbox.read(name);
-        const before = entry?.[step];
-        if (entry === undefined || before === undefined || entry.id !== tried.id) return undefined;
-        const after = afterAttempt(before, fault, atMs, random(), patience);
-        const changed = { ...entry, [step]: after };
-        await this.#outbox.write(name, changed);
-        return { changed, after };
-      }),
-    );
-    if (noted === undefined) return;
-    const { changed, after } = noted;
-    if (fault === undefined) watch.handedOver(deliveredOf(changed), step);
-    else {
+    const entry = await this.#persist(`${step} ${key}`, () => this.#store(key, step, fault, atMs));
+    const after = entry?.[step];
+    if (entry === undefined || after === undefined) return;
+    const delivered = deliveredOf(delivery);
+    if (fault === undefined) {
+      if (step === "command") this.#known.delete(key);
+      watch.handedOver(delivered, step);
+    } else {
       const willRetry = after.state === "pending";
-      watch.handoffFailed(deliveredOf(changed), step, fault, { attempts: after.attempts, willRetry, output });
+      watch.handoffFailed(delivered, step, fault, { attempts: after.attempts, willRetry, output });
     }
-    if (after.nextAt !== undefined) this.#lanes[step].addLater(name, Date.parse(after.nextAt) - clock.now());
-    this.#hooks.tried(name, changed);
+    if (after.nextAt !== undefined) this.#lanes[step].addLater(key, Date.parse(after.nextAt) - clock.now());
+    this.#hooks.tried(key, entry);
+  }
+
+  async #store(
+    key: string,
+    step: HandoffStep,
+    fault: Fault | undefined,
+    atMs: number,
+  ): Promise<Entry | undefined> {
+    const { random, patience } = this.#tools;
+    return this.#outbox.change(key, async () => {
+      const stored = await this.#outbox.take(key);
+      const before = stored?.entry[step];
+      if (stored === undefined || before === undefined) return undefined;
+      const entry = { ...stored.entry, [step]: afterAttempt(before, fault, atMs, random(), patience) };
+      await this.#outbox.save(key, stored, entry, kindOf(entry, this.#tools.handoff()));
+      return entry;
+    });
   }
 
   async #persist<Result>(what: string, write: () => Promise<Result>): Promise<Result | undefined> {
@@ -132,7 +170,7 @@ export class Steps {
   }
 }
 
-/** Pure. `fault`: what the attempt failed for; missing where it succeeded. */
+/** Pure. `fault`: why the attempt failed; missing on success. */
 export function afterAttempt(
   before: StepState,
   fault: Fault | undefined,

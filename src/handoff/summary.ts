@@ -1,50 +1,76 @@
-/** What is wrong with how many hand-offs, and how long the oldest folder has waited for somebody who collects it. */
+/** Counts the deliveries that are not handed over completely, and lists those that need attention. */
 import { exists } from "../base/durable.ts";
 import type { HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import { deliveredOf, type Entry, failedSteps } from "./entry.ts";
-import { folderIn, Outbox } from "./outbox.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type Delivery, deliveredOf, deliveryOf, parseKey } from "./delivery.ts";
+import { type Entry, failedSteps } from "./entry.ts";
+import { listEntries, outboxIn, peekEntry } from "./peek.ts";
 
-/** Of those that failed, and of those that nobody collects. */
+/** Kept of failed and of overdue deliveries each. */
 const MOST_TROUBLES = 500;
 
-/** Grows while all of them are looked over, and stays small. */
+/** Grows entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
   readonly #handoff: Handoff;
   readonly #failed: HandoffTrouble[] = [];
   readonly #overdue: HandoffTrouble[] = [];
+  #oldestMs: number | undefined;
+  #isCounted = false;
   troubled = 0;
-  uncollected = 0;
-  oldestMs: number | undefined;
+  waiting = 0;
 
   constructor(handoff: Handoff) {
     this.#handoff = handoff;
+  }
+
+  get oldestMs(): number | undefined {
+    return this.#isCounted ? undefined : this.#oldestMs;
   }
 
   get troubles(): readonly HandoffTrouble[] {
     return [...this.#failed, ...this.#overdue];
   }
 
-  add(entry: Entry | undefined): void {
-    if (entry === undefined) return;
-    if (entry.collectedAt === undefined) {
-      this.uncollected++;
-      this.oldestMs = Math.min(this.oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(entry.deliveredAt));
+  /** A waiting delivery of which only the name is known. */
+  count(): void {
+    this.waiting++;
+    this.#isCounted = true;
+  }
+
+  add(entry: Entry, delivery: Delivery): void {
+    const isWaiting = entry.pickedUpAt === undefined;
+    if (isWaiting) {
+      this.waiting++;
+      this.#oldestMs = Math.min(this.#oldestMs ?? Number.POSITIVE_INFINITY, Date.parse(delivery.deliveredAt));
     }
     const failed = failedSteps(entry, this.#handoff);
-    const isOverdue = entry.reported && entry.collectedAt === undefined;
+    const isOverdue = entry.reported && isWaiting;
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;
     const known = failed.length > 0 ? this.#failed : this.#overdue;
-    if (known.length < MOST_TROUBLES) known.push({ ...deliveredOf(entry), failed, isOverdue });
+    if (known.length < MOST_TROUBLES) known.push({ ...deliveredOf(delivery), failed, isOverdue });
   }
 }
 
-/** For whoever looks from outside: all of them, whose ever they are, as they were left. */
-export async function peekHandoffs(work: string, handoff: Handoff): Promise<HandoffSummary> {
-  const outbox = new Outbox(folderIn(work), "", () => {});
+/**
+ * For use without a daemon. Reads only the entries that may need attention, and counts the others by name. `readEnd`: as
+ * in `HandoffTools`.
+ */
+export async function peekHandoffs(
+  work: string,
+  handoff: Handoff,
+  readEnd: (name: string, round: number) => Promise<TransferRecord | undefined>,
+): Promise<HandoffSummary> {
   const summary = new Summary(handoff);
-  if (!(await exists(folderIn(work)))) return summary;
-  for await (const { name, owner } of outbox.list()) summary.add(await outbox.read(name, owner));
+  if (!(await exists(outboxIn(work)))) return summary;
+  for await (const { key, kind } of listEntries(work)) {
+    if (kind === "wait") summary.count();
+    if (kind !== "json") continue;
+    const { name, round } = parseKey(key);
+    const entry = await peekEntry(work, key);
+    const end = entry && (await readEnd(name, round).catch(() => undefined));
+    if (entry !== undefined && end !== undefined) summary.add(entry, deliveryOf(key, end, entry.folder));
+  }
   return summary;
 }

@@ -1,44 +1,45 @@
-/** What hand-offs work with: as much of receipts and inbox as they need. */
+/** What hand-offs need from the ledger, the inbox and the machine. */
 import type { Clock } from "../base/clock.ts";
 import type { Handoff } from "../model/mailbox.ts";
-import type { Receipt } from "../model/receipt.ts";
-import type { HandoffPatience, HandoffWatch, TransferKey } from "./port.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { HandoffPatience, HandoffWatch } from "./port.ts";
 
 export interface HandoffTools {
   /** The work folder. */
   readonly work: string;
-  /** Nobody else works on this inbox. */
+  /** No other process works on this inbox. */
   readonly isAlone: boolean;
-  /** Who we are among those who share the inbox. */
-  readonly owner: string;
-  /** Whether that one will never write again. */
-  isGone(owner: string): Promise<boolean>;
-  /** As it is configured now. */
+  /** As configured now. */
   handoff(): Handoff;
-  readonly receipts: {
-    find(key: TransferKey): Promise<Receipt | undefined>;
-    put(receipt: Receipt, previous: Receipt): Promise<void>;
-    folderName(key: TransferKey): string;
+  readonly ledger: {
+    nameOf(key: TransferKey): string;
+    /** The end record of this very round; `undefined` while the round is open. */
+    readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
+    /** Whether the staged folder that this end record names has left `staging/`: before, its folder is not in the inbox. */
+    isPlaced(end: TransferRecord): Promise<boolean>;
+    /** `record`: the end record, with the folder that the delivery really got. */
+    pickedUp(record: TransferRecord, at: string): void;
   };
+  /** Where a finished entry goes. The folder of that path exists. */
+  finishedPath(name: string, round: number): string;
   readonly inbox: {
     readonly root: string;
     isHere(): Promise<boolean>;
-    removeDelivered(delivery: Delivery): Promise<"removed" | "foreign">;
+    /** Leaves a folder alone whose manifest has another id. */
+    removeDelivered(delivery: {
+      readonly id: string;
+      readonly folder: string;
+    }): Promise<"removed" | "foreign">;
   };
   readonly clock: Clock;
-  /** How long the machine is up: it goes on evenly whatever becomes of the clock, for all processes alike. */
+  /** Time since the machine started: the same for all processes, and unaffected by changes of the clock. */
   readonly uptimeMs: () => number;
+  /** Whether the clock can be trusted: no folder is removed while it cannot. */
+  readonly isClockRight: () => boolean;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: HandoffPatience;
   readonly watch: HandoffWatch;
-  /** From then on no step is begun. */
+  /** Once aborted, no further step begins. */
   readonly stop: AbortSignal;
-}
-
-interface Delivery {
-  readonly id: string;
-  readonly folder: string;
-  readonly trackingId: string;
-  readonly transferId: string;
 }

@@ -1,4 +1,4 @@
-/** The webhook: one signed POST that says what was delivered. Nothing of the answer counts but its status. */
+/** The webhook: one signed POST that describes the delivery. Only the status of the answer counts. */
 import { createHmac } from "node:crypto";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
@@ -7,22 +7,22 @@ import { Fault } from "../base/faults.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
 import type { Secret } from "../base/secret.ts";
 import type { HandoffWebhook } from "../model/mailbox.ts";
-import type { Entry } from "./entry.ts";
+import type { Delivery } from "./delivery.ts";
 
 const BODY_VERSION = 1;
 
-/** Resolves where it was accepted. Throws `WEBHOOK_FAILED`, `SECRET_UNREADABLE`, or `STOPPED` on the signal. */
+/** Resolves when the call was accepted. Throws `WEBHOOK_FAILED`, `SECRET_UNREADABLE`, or `STOPPED` on the signal. */
 export async function callWebhook(
   { url, secret, timeoutMs }: HandoffWebhook,
-  entry: Entry,
+  delivery: Delivery,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = formatBody(entry);
+  const body = formatBody(delivery);
   const headers = {
     "content-type": "application/json",
     "user-agent": "inlet",
-    "idempotency-key": entry.id,
+    "idempotency-key": delivery.id,
     "inlet-signature": signBody(await secret.read(signal), body, clock.now()),
   };
   const timeout = AbortSignal.timeout(timeoutMs);
@@ -43,8 +43,8 @@ interface Answer {
 }
 
 /**
- * Not by `fetch`, which waits for an answer for five minutes and no longer. A connection of its own, which ends with it:
- * one that was left over may be closed by the receiver at any moment.
+ * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver may
+ * close an idle one at any moment.
  */
 function post(url: URL, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -58,21 +58,21 @@ function post(url: URL, headers: Record<string, string>, body: string, signal: A
   });
 }
 
-/** Keys that receivers rely on; documented in docs/handoff.md. */
-export function formatBody(entry: Entry): string {
-  const { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified = "none" } = entry;
+/** Receivers rely on these keys; docs/handoff.md explains them. */
+export function formatBody(delivery: Delivery): string {
+  const { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified } = delivery;
   const facts = { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified };
   return JSON.stringify({ version: BODY_VERSION, event: "delivered", ...facts });
 }
 
-/** `t=SECONDS,v1=HEX`: the time is signed too, so that nobody can send an old call as a new one. */
+/** `t=SECONDS,v1=HEX`: the time is signed too, so that an old call cannot be replayed as a new one. */
 export function signBody(secret: Secret, body: string, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1000);
   const signature = createHmac("sha256", secret.reveal()).update(`${seconds}.${body}`).digest("hex");
   return `t=${seconds},v1=${signature}`;
 }
 
-/** The address stays out of it: its query may hold a secret. */
+/** Without the address: its query may hold a secret. */
 function describe(error: unknown): string {
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
   return `it could not be reached${code}`;

@@ -20,28 +20,9 @@ export interface Reservation {
   ranShort(): void;
 }
 
-/** Where one claim on a transfer is worked on. */
-export interface Stage {
-  readonly folder: string;
-  /** Nobody in this process works there any more. */
-  release(): void;
-  /** Takes away what this claim and those before it have of the transfer. */
-  clear(): Promise<void>;
-}
-
 export interface Inbox {
-  /** Absolute paths, on one file system. */
+  /** An absolute path. */
   readonly root: string;
-  readonly quarantine: string;
-  /**
-   * The folder for a claim, with what those before left in it where that is safe. `finished`: the last of them had
-   * written everything. Where it had then delivered it, there is no content in it.
-   */
-  stage(key: string, fence: number, finished: boolean): Promise<Stage>;
-  /** The keys of what is staged. */
-  listStaged(): Promise<string[]>;
-  /** Takes away what is staged of a transfer that nobody works on. Throws `DISK_REFUSED`, naming what stays. */
-  dropStaged(key: string): Promise<void>;
   /** A name for each file, by id: safe everywhere, never two the same, never one of the reserved. */
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],
@@ -63,12 +44,12 @@ export interface Inbox {
    * `DISK_REFUSED`.
    */
   removeDelivered(delivery: {
-    /** Names this delivery and no other. */
+    /** As its manifest says. */
     readonly id: string;
     readonly folder: string;
-    readonly trackingId: string;
-    readonly transferId: string;
   }): Promise<"removed" | "foreign">;
+  /** Clears what a crash left of folders that were being removed. `onFailed` gets each that cannot be cleared. */
+  clearAsides(onFailed: (error: unknown) => void): Promise<void>;
   /** This transfer needs no room any more. */
   forget(key: string): void;
 }

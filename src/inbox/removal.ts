@@ -4,18 +4,14 @@
  * Consumers may write in it, and one that works inside it still reaches it after the move. So it is closed to all others
  * before anything is deleted, and only what stands directly in it goes, by name: nothing is followed, and nothing entered.
  */
-import { constants } from "node:fs";
-import { chmod, lstat, open, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
+import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { readDeliveryId } from "../base/delivery-id.ts";
 import { durableStep, exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];
-
-const MANIFEST = "transfer.json";
-/** What tells deliveries apart stands at the beginning of a manifest; the list of files may be long. */
-const HEAD_BYTES = 64 * 1024;
 
 const ASIDE = ".removed";
 const MODE_BITS = 0o7777;
@@ -98,23 +94,6 @@ async function isInPlace(root: string, folder: string): Promise<boolean> {
   return join(realRoot, dirname(folder).slice(root.length)) === realParent;
 }
 
-async function isDelivery(folder: string, { trackingId, transferId }: Delivery): Promise<boolean> {
-  if (!(await lstat(folder)).isDirectory()) return false;
-  const head = await readHead(join(folder, MANIFEST));
-  const holds = (key: string, value: string) => head.includes(`\n  "${key}": ${JSON.stringify(value)},\n`);
-  return holds("trackingId", trackingId) && holds("transferId", transferId);
-}
-
-/** Empty where there is none: never through a link, and never waiting for a pipe. */
-async function readHead(path: string): Promise<string> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
-  if (file === undefined) return "";
-  try {
-    if (!(await file.stat()).isFile()) return "";
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
-    return buffer.toString("utf8", 0, bytesRead);
-  } finally {
-    await file.close();
-  }
+async function isDelivery(folder: string, { id }: Delivery): Promise<boolean> {
+  return (await lstat(folder)).isDirectory() && (await readDeliveryId(folder)) === id;
 }

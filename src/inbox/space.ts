@@ -4,7 +4,7 @@ import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Reservation } from "./port.ts";
 
-/** Manifest, sums, marker, receipt and folders of a delivery. */
+/** Manifest, sums, marker, record and folders of a delivery. */
 const FILES_BESIDE = 8;
 /** A file takes up to so much more than its bytes. */
 const BYTES_PER_FILE = 4096;

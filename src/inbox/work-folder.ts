@@ -1,7 +1,7 @@
 /**
  * Whether the work folder is the one that Inlet has made, and the one that this inbox had before.
  *
- * It holds the receipts: with another one in its place, all that the service still lists would be delivered again, and
+ * It holds the ledger: with another one in its place, all that the service still lists would be delivered again, and
  * what somebody has put there, a link for example, would lead us astray. So it carries an id that nobody else can read,
  * and the state folder remembers the id of each inbox's work folder.
  */
@@ -35,14 +35,19 @@ export async function demandWork(places: WorkPlaces): Promise<void> {
   throw new Fault("WORK_LOST", { detail: `${what} (to begin afresh all the same, remove ${memory})` });
 }
 
-/** `temporary`: a folder on the file system of the work folder that is cleared after crashes. May be called twice. */
-export async function rememberWork(places: WorkPlaces, temporary: string): Promise<void> {
+/**
+ * `temporary`: a folder on the file system of the work folder that is cleared after crashes. May be called twice. Returns
+ * the work folder's id.
+ */
+export async function rememberWork(places: WorkPlaces, temporary: string): Promise<string> {
   const { work, state, inbox } = places;
   const memory = memoryOf(places);
   await makeFolderDurably(dirname(memory), 0o700);
   await writeOnce(idOf(work), randomBytes(16).toString("hex"), temporary);
   // Where several share a work folder, whoever was first has named it.
-  await writeOnce(memory, `${await readWord(idOf(work))} ${inbox}`, state);
+  const id = (await readWord(idOf(work))) ?? "";
+  await writeOnce(memory, `${id} ${inbox}`, state);
+  return id;
 }
 
 /** Folders in which others could exchange the work folder, or what stands in it, while we work. */
@@ -98,7 +103,8 @@ function idOf(work: string): string {
   return join(work, "id");
 }
 
-function memoryOf({ inbox, state }: WorkPlaces): string {
+/** Where the state folder remembers the work folder of an inbox. */
+export function memoryOf({ inbox, state }: Pick<WorkPlaces, "inbox" | "state">): string {
   return join(state, "inboxes", createHash("sha256").update(inbox).digest("hex").slice(0, 32));
 }
 

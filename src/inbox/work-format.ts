@@ -6,12 +6,13 @@ import { Fault } from "../base/faults.ts";
 import { readVersion } from "../base/version.ts";
 
 /** Grows where an older program could not understand, or would damage, what a newer one writes. */
-const FORMAT = 1;
+const FORMAT = 2;
 
-/** Throws `WORK_NEWER`. To be called before anything in there is touched. */
+/** Throws `WORK_NEWER` or `WORK_OLDER`. To be called before anything in there is touched. */
 export async function demandKnownFormat(work: string): Promise<void> {
   const { format, program } = await readFormat(work);
-  if (format <= FORMAT) return;
+  if (format === FORMAT || format === 0) return;
+  if (format < FORMAT) throw new Fault("WORK_OLDER", { detail: `${work} is of Inlet ${program}` });
   throw new Fault("WORK_NEWER", { detail: `${work} is of Inlet ${program}, and this is ${readVersion()}` });
 }
 

@@ -10,17 +10,17 @@ import type { Clock } from "../base/clock.ts";
 import { clearTemporaries } from "../base/durable.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { matchesGlob } from "../base/glob.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Expectation, Mailbox } from "../model/mailbox.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import type { Receipts } from "../receipts/port.ts";
 import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
 export interface ExpectedTools {
   /** Where it is kept over restarts: one for all who share the inbox. */
   readonly folder: string;
-  readonly receipts: Pick<Receipts, "open">;
+  readonly ledger: Pick<Ledger, "open">;
   readonly clock: Clock;
   readonly watch: ExpectedWatch;
 }
@@ -41,7 +41,7 @@ export interface Overdue {
 
 export interface Expected {
   /** For every transfer that is discovered. */
-  discovered(receipt: Receipt): void;
+  discovered(record: TransferRecord): void;
   /** After every poll of the mailbox that succeeded; `polledMs`: when it began. Never throws. */
   check(mailbox: string, polledMs: number): Promise<void>;
   /** Learns what other processes have noted meanwhile. */
@@ -51,6 +51,15 @@ export interface Expected {
   /** Resolves when all is written. */
   close(): Promise<void>;
 }
+
+/** Of no mailbox. */
+export const NOTHING_EXPECTED: Expected = {
+  discovered() {},
+  check: async () => {},
+  learn: async () => {},
+  overdue: () => [],
+  close: async () => {},
+};
 
 /** Throws `DISK_FULL` or `DISK_REFUSED` where the folder cannot be made. */
 export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mailbox[]): Promise<Expected> {
@@ -65,8 +74,8 @@ export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mai
     files.set(name, new ExpectedFile(path, expect, tools.clock));
   }
   const expected = new OpenExpected(tools.watch, files);
-  // Between a receipt and the note of its arrival, a process may have been killed.
-  if (files.size > 0) for await (const receipt of tools.receipts.open(() => {})) expected.discovered(receipt);
+  // Between a record and the note of its arrival, a process may have been killed.
+  if (files.size > 0) for await (const record of tools.ledger.open(() => {})) expected.discovered(record);
   await expected.close();
   return expected;
 }
@@ -80,7 +89,7 @@ class OpenExpected implements Expected {
     this.#files = files;
   }
 
-  discovered({ mailbox, sender, at }: Receipt): void {
+  discovered({ mailbox, sender, at }: TransferRecord): void {
     const arrivedMs = Date.parse(at.discovered ?? "");
     const file = this.#files.get(mailbox);
     if (file === undefined || Number.isNaN(arrivedMs)) return;

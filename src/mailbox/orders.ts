@@ -1,24 +1,29 @@
 /**
- * Carries out what an operator wants done with one transfer. Doing it twice does the same as once, also when it was
- * settled again between the two: an order names the receipt that it was given for.
+ * Carries out what an operator wants done with one transfer. Several daemons may carry out the same order, and one may do
+ * it twice: rounds begin and end once.
  */
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { faultOfDisk, syncFolder } from "../base/durable.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Action, Order } from "../model/order.ts";
-import { DISCARDED, isFinal, isSettledForPeople, type Receipt } from "../model/receipt.ts";
+import {
+  DISCARDED,
+  entered,
+  hasEnded,
+  isDelivered,
+  isSettledForPeople,
+  nextRound,
+  type TransferRecord,
+} from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
-import type { Receipts } from "../receipts/port.ts";
 import type { MailboxState } from "./state.ts";
-import { jobOf } from "./tools.ts";
+import { expiryOf, jobOf } from "./tools.ts";
 
 export interface OrderTools {
-  readonly receipts: Receipts;
+  readonly ledger: Ledger;
   readonly inbox: Inbox;
   readonly passwords: Passwords;
   readonly queue: JobQueue;
@@ -26,11 +31,11 @@ export interface OrderTools {
   readonly clock: Clock;
   /** The disk being full: what is discarded needs no room any more. */
   readonly diskFull: Outage;
-  /** Hears of changes, as from collecting. */
+  /** Must not throw. */
   readonly watch: {
-    stateChanged(receipt: Receipt): void;
+    stateChanged(record: TransferRecord): void;
     /** An operator knows that it is gone. */
-    acknowledged(receipt: Receipt): void;
+    acknowledged(record: TransferRecord): void;
   };
 }
 
@@ -40,126 +45,88 @@ export interface OrderTools {
  */
 export function objectionTo(
   action: Action,
-  receipt: Receipt | undefined,
+  record: TransferRecord | undefined,
   isHandedOver = true,
 ): string | undefined {
-  if (receipt === undefined) return "there is no such transfer here";
-  const { state } = receipt;
+  if (record === undefined) return "there is no such transfer here";
+  const { state } = record;
   if (action === "release") {
     return state === "quarantined" ? undefined : `it is ${state}, and only one in quarantine can be released`;
   }
-  const isThere = state === "delivered" || state === "collected";
+  const isThere = isDelivered(record);
   if (action === "retry" && isThere && !isHandedOver) return undefined;
   if (action === "redeliver") {
     return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
   }
-  if (action === "discard" && state === "gone" && !isSettledForPeople(receipt)) return undefined;
-  const isOver = isFinal(receipt) && state !== "quarantined";
+  if (action === "discard" && state === "gone" && !isSettledForPeople(record)) return undefined;
+  const isOver = hasEnded(record) && state !== "quarantined";
   if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
   return undefined;
 }
 
-/**
- * False where only another process can do it. Throws what the disk or the queue say against it; then it is to be tried
- * again.
- */
+/** False where it has to be tried again later. Throws what the disk or the queue say against it: then it is, too. */
 export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<boolean> {
-  const receipt = await tools.receipts.find(order);
-  if (receipt === undefined || objectionTo(order.action, receipt, false) !== undefined) return true;
-  if (isBehind(order, receipt)) return true;
-  const isDelivered = receipt.state === "delivered" || receipt.state === "collected";
-  if (order.action === "retry" && isDelivered) return tools.handoffs.retry(order);
-  if (order.action === "discard" && receipt.state === "gone") await acknowledge(tools, receipt);
-  else if (order.action === "discard") await discard(tools, state, receipt);
-  else await beginAgain(tools, state, order, receipt);
+  const record = await tools.ledger.find(order);
+  if (record === undefined) return true;
+  const { action } = order;
+  if (action === "discard") await discard(tools, state, order);
+  // A round that began since then is what the order wanted.
+  else if (record.round > order.round || objectionTo(action, record, false) !== undefined) return true;
+  else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
+  else await beginAgain(tools, state, { ...order, action }, record);
   return true;
 }
 
-/** It ended again since the order was given, and what was wanted is done. What is to be discarded is, whatever came between. */
-function isBehind({ action, fence = -1 }: Order, receipt: Receipt): boolean {
-  return action !== "discard" && isFinal(receipt) && fence >= 0 && fence !== receipt.fence;
-}
-
 async function beginAgain(
-  tools: OrderTools,
+  { ledger, queue, clock, watch }: OrderTools,
   state: MailboxState,
-  order: Order,
-  receipt: Receipt,
+  { action, by }: Order & { readonly action: Exclude<Action, "discard"> },
+  record: TransferRecord,
 ): Promise<void> {
-  const expiresMs = receipt.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(receipt.expires);
-  state.undelivered.set(order.trackingId, { expiresMs });
-  state.settled.delete(order.trackingId);
-  const job = jobOf(tools.receipts, order.mailbox, order.trackingId, expiresMs, "wanted");
-  if (!isFinal(receipt)) return tools.queue.hurry(job);
-  const again = startAgain(receipt, order.action === "release");
-  if (await tools.receipts.create(again, receipt)) tools.watch.stateChanged(again);
-  await tools.queue.hurry(job);
+  const { mailbox, trackingId } = record;
+  const expiresMs = expiryOf(record);
+  state.undelivered.set(trackingId, { expiresMs });
+  state.settled.delete(trackingId);
+  if (hasEnded(record)) {
+    const { reason = "", message = "" } = record;
+    const released = { by, at: new Date(clock.now()).toISOString(), reason, message };
+    const next = nextRound(record, { wanted: true, ...(action === "release" ? { released } : {}) });
+    if (await ledger.begin(next, action, by)) watch.stateChanged(next);
+  } else ledger.note({ ...record, wanted: true });
+  // Another process may take the job at once.
+  await ledger.flush();
+  await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
-/** When it was discovered does not change: folders may be named after that day. */
-function startAgain(receipt: Receipt, released: boolean): Receipt {
-  const { at } = receipt;
-  return {
-    ...receipt,
-    state: "discovered",
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    folder: undefined,
-    verified: undefined,
-    acknowledgement: undefined,
-    released,
-    acknowledged: undefined,
-    at: { discovered: at.discovered ?? new Date(0).toISOString() },
-  };
+/** Ends the open round; one that has ended in quarantine, or was gone, gets a last round that says so. */
+async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Order): Promise<void> {
+  const { ledger, passwords, diskFull, inbox } = tools;
+  while (!(await isDiscarded(tools, order)));
+  await ledger.clearQuarantine(order);
+  await passwords.settled(mailbox, order.trackingId);
+  const name = ledger.nameOf(order);
+  diskFull.isPast(name);
+  inbox.forget(name);
 }
 
-/** Why it is gone stays as it is: should the service list it again, it is collected. */
-async function acknowledge({ receipts, watch }: OrderTools, receipt: Receipt): Promise<void> {
-  const acknowledged = { ...receipt, acknowledged: true };
-  await receipts.put(acknowledged, receipt);
-  watch.acknowledged(acknowledged);
-}
-
-/**
- * Whoever works on it loses it: what is claimed from now on is not theirs any more. The receipt comes last: until it
- * says so, a crash leaves an order to be carried out again, and nothing that nobody would delete any more.
- */
-async function discard(tools: OrderTools, state: MailboxState, receipt: Receipt): Promise<void> {
-  const { receipts, inbox, passwords, clock, watch } = tools;
-  const key = receipts.folderName(receipt);
-  const previous = isFinal(receipt) ? receipt : await receipts.claim(receipt, (current) => current);
-  if (previous === undefined) return;
-  // It was delivered in the meantime, or nearly: whoever has the job now finds out.
-  if (previous.state === "delivering")
-    return tools.queue.hurry(jobOf(receipts, receipt.mailbox, receipt.trackingId, 0, "wanted"));
-  const now = new Date(clock.now()).toISOString();
-  const message = "An operator discarded it.";
-  const gone = { ...previous, state: "gone", reason: DISCARDED, message, until: undefined } as const;
-  const discarded: Receipt = { ...gone, at: { ...previous.at, gone: now } };
-  await deleteKept(inbox, key);
-  if (!isFinal(receipt)) await deleteStaged(inbox, key, previous.fence);
-  await passwords.settled(state.mailbox, receipt.trackingId);
-  await receipts.put(discarded, previous);
-  watch.stateChanged(discarded);
-  tools.diskFull.isPast(key);
-  inbox.forget(key);
-}
-
-async function deleteStaged(inbox: Inbox, key: string, fence: number): Promise<void> {
-  const stage = await inbox.stage(key, fence, false);
-  try {
-    await stage.clear();
-  } finally {
-    stage.release();
+/** One step towards it. False where another one is needed: somebody may have begun or ended a round meanwhile. */
+async function isDiscarded({ ledger, clock, watch }: OrderTools, order: Order): Promise<boolean> {
+  const record = await ledger.find(order);
+  if (record === undefined || objectionTo("discard", record) !== undefined) return true;
+  const { reason, message } = record;
+  if (hasEnded(record)) {
+    const isGone = record.state === "gone";
+    const last = nextRound(record, isGone ? { acknowledged: true, reason, message } : {});
+    await ledger.begin(last, isGone ? "acknowledge" : "discard", order.by);
+    return false;
   }
-}
-
-async function deleteKept({ quarantine }: Inbox, key: string): Promise<void> {
-  try {
-    await rm(join(quarantine, key), { recursive: true, force: true });
-    await syncFolder(quarantine);
-  } catch (error) {
-    throw faultOfDisk(error, join(quarantine, key));
-  }
+  const { acknowledged } = record;
+  const why = acknowledged
+    ? { reason, message }
+    : { reason: DISCARDED, message: "An operator discarded it." };
+  const end = entered(record, "gone", clock.now(), why);
+  if (!(await ledger.end(end))) return false;
+  if (acknowledged) watch.acknowledged(end);
+  else watch.stateChanged(end);
+  return true;
 }

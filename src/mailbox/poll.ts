@@ -1,8 +1,8 @@
-/** Discovery: every active transfer of a mailbox gets a receipt, and what is not finished gets a job. */
+/** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import type { CollectJob } from "../model/job.ts";
-import { DISCARDED, isFinal, RECEIPT_VERSION, type Receipt } from "../model/receipt.ts";
+import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
 import type { PollQuery, VerifiedAddress } from "../service/port.ts";
 import { reconcile } from "./reconcile.ts";
@@ -114,54 +114,51 @@ const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
 
 /** What is wrong with one transfer does not keep the others back; what is wrong with the disk concerns all. */
 function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
-  if (!(error instanceof Fault && ["RECEIPT_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
+  if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
   reject(error);
   return LEFT_ALONE;
 }
 
-/** One listed transfer: a receipt where there is none, a job where there is something to do. */
+/** One listed transfer: a note where there is none, a job where there is something to do. */
 async function takeUp(
   tools: PollTools,
   state: MailboxState,
   entry: ListedTransfer,
   recipient: Recipient | undefined,
 ): Promise<Taken> {
-  const { receipts, watch } = tools;
+  const { ledger, watch } = tools;
   const { name } = state.mailbox;
   const { trackingId } = entry;
-  const known = await receipts.find({ mailbox: name, trackingId });
-  if (known !== undefined && isFinal(known) && !mayComeBack(known)) return SETTLED;
+  const known = await ledger.find({ mailbox: name, trackingId });
+  if (known !== undefined && hasEnded(known) && !mayComeBack(known)) return SETTLED;
   if (recipient?.transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.undelivered.set(trackingId, { expiresMs });
-  const job = jobOf(receipts, name, trackingId, expiresMs, "listed");
-  if (known === undefined || known.state === "gone") {
-    const receipt = newReceipt(tools, state, entry, recipient, recipient.transferId, known);
-    const isNew = await receipts.create(receipt, known);
+  const job = jobOf(ledger, name, trackingId, expiresMs);
+  if (known === undefined || hasEnded(known)) {
+    const record = newRecord(tools, state, entry, recipient, recipient.transferId, known);
+    const isNew = await (known === undefined
+      ? ledger.discover(record)
+      : ledger.begin(record, "listed again", "the service"));
     state.tried.set(trackingId, undefined);
-    if (isNew) watch.discovered(receipt);
+    if (isNew) watch.discovered(record);
     return { settled: false, discovered: isNew, job };
   }
   warnOfExpiry(tools, state, known);
   return { settled: false, discovered: false, job: (await isReady(tools, state, known)) ? job : undefined };
 }
 
-/** The service may have been wrong about one that it took away; what an operator did not want stays away. */
-function mayComeBack({ state, reason }: Receipt): boolean {
-  return state === "gone" && reason !== DISCARDED;
-}
-
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
 async function isReady(
   { passwords, clock }: PollTools,
   { tried, mailbox }: MailboxState,
-  { state, until, trackingId }: Receipt,
+  { state, until, trackingId }: TransferRecord,
 ): Promise<boolean> {
   if (state !== "waiting") return true;
-  if (until !== undefined) return clock.now() >= Date.parse(until);
+  if (until !== undefined) return isWaitOver(until, clock.now());
   // Rules may have been added since it was tried last; what was refused is never sent again.
   const supplied = await passwords.supplied(mailbox, trackingId);
   const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
@@ -169,30 +166,31 @@ async function isReady(
   return !isTried;
 }
 
-function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, receipt: Receipt): void {
-  const { trackingId, expires } = receipt;
+function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
+  const { trackingId, expires } = record;
   if (expires === undefined || state.warned.has(trackingId)) return;
   if (Date.parse(expires) - clock.now() > DAY_MS) return;
   state.warned.add(trackingId);
-  watch.expiresSoon(receipt);
+  watch.expiresSoon(record);
 }
 
-function newReceipt(
+/** `known`: how its last round ended. */
+function newRecord(
   { clock }: PollTools,
   { mailbox }: MailboxState,
   entry: ListedTransfer,
   recipient: Recipient,
   transferId: string,
-  /** What was spent on it before it was gone stays spent. */
-  known: Receipt | undefined,
-): Receipt {
+  known: TransferRecord | undefined,
+): TransferRecord {
   return {
-    version: RECEIPT_VERSION,
+    version: RECORD_VERSION,
     mailbox: mailbox.name,
     trackingId: entry.trackingId,
     transferId,
     sender: entry.sender ?? "",
     state: "discovered",
+    round: (known?.round ?? 0) + 1,
     reason: undefined,
     message: undefined,
     until: undefined,
@@ -200,12 +198,7 @@ function newReceipt(
     passwordInLink:
       recipient.downloadUrl !== undefined && passwordOfLink(recipient.downloadUrl) !== undefined,
     folder: undefined,
-    released: false,
-    fence: 0,
     attempts: 0,
-    refusedPasswords: known?.refusedPasswords ?? 0,
-    unansweredPasswords: known?.unansweredPasswords ?? 0,
-    refusedFingerprints: known?.refusedFingerprints ?? [],
     at: { discovered: new Date(clock.now()).toISOString() },
   };
 }

@@ -1,6 +1,6 @@
 /** What vanished from the active list before it was delivered: the service is asked what became of it. */
 
-import { isFinal } from "../model/receipt.ts";
+import { hasEnded } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
@@ -8,9 +8,9 @@ import { jobOf, type PollTools } from "./tools.ts";
 /** Entries can slip between pages while one reads them: only what two polls in a row did not list has vanished. */
 const POLLS_UNTIL_VANISHED = 2;
 
-/** `isListed`: whether a complete poll has seen it. The job of a vanished one finds out, and writes the receipt. */
+/** `isListed`: whether a complete poll has seen it. The job of a vanished one asks the service, and ends it. */
 export async function reconcile(
-  { receipts, queue }: PollTools,
+  { ledger, queue }: PollTools,
   state: MailboxState,
   isListed: (trackingId: string) => boolean,
 ): Promise<void> {
@@ -20,15 +20,18 @@ export async function reconcile(
       continue;
     }
     // One that cannot be read is no longer ours to judge: its file is reported at every start.
-    const receipt = await receipts.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
-    if (receipt === undefined || isFinal(receipt)) {
+    const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
+    if (record === undefined || hasEnded(record)) {
       forget(state, trackingId);
       continue;
     }
     const polls = (state.missing.get(trackingId) ?? 0) + 1;
     state.missing.set(trackingId, polls);
     if (polls < POLLS_UNTIL_VANISHED) continue;
-    await queue.hurry(jobOf(receipts, state.mailbox.name, trackingId, expiresMs, "vanished"));
+    ledger.note({ ...record, vanished: true });
+    // Another process may take the job at once.
+    await ledger.flush();
+    await queue.hurry(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
   }
 }
 

@@ -11,11 +11,11 @@ export class MailboxState {
   readonly tokens: Tokens;
   /** True after a request that had no answer, until a poll succeeds. */
   readonly health = { shaky: false };
-  /** Listed transfers that need nothing more, and the poll that saw them last: their receipts are not read again. */
+  /** Listed transfers that need nothing more, and the poll that saw them last: their ledger are not read again. */
   settled = new Map<string, number>();
   /** How many polls have begun. */
   polls = 0;
-  /** Transfers with a receipt that is not final. */
+  /** Transfers with a record that is not final. */
   undelivered = new Map<string, { expiresMs: number }>();
   /** Links of listed transfers, for those whose link carries the password. */
   links = new Map<string, Secret>();

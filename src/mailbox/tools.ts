@@ -2,14 +2,14 @@
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
-import type { CollectJob, Occasion } from "../model/job.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { Ledger } from "../ledger/port.ts";
+import type { CollectJob } from "../model/job.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
-import type { Receipts } from "../receipts/port.ts";
 
 export interface PollTools {
-  readonly receipts: Receipts;
+  readonly ledger: Ledger;
   readonly passwords: Passwords;
   readonly queue: JobQueue;
   readonly clock: Clock;
@@ -27,18 +27,17 @@ interface PollWatch {
   pollFailed(mailbox: string, fault: Fault, first: boolean): void;
   /** `fault`: what it failed for, last. */
   recovered(mailbox: string, failedForMs: number, fault: Fault): void;
-  discovered(receipt: Receipt): void;
+  discovered(record: TransferRecord): void;
   /** A listed entry that cannot be used, and why. */
   rejected(mailbox: string, fault: Fault): void;
-  expiresSoon(receipt: Receipt): void;
+  expiresSoon(record: TransferRecord): void;
 }
 
-export function jobOf(
-  receipts: Receipts,
-  mailbox: string,
-  trackingId: string,
-  expiresMs: number,
-  occasion: Occasion,
-): CollectJob {
-  return { key: receipts.folderName({ mailbox, trackingId }), mailbox, trackingId, expiresMs, occasion };
+export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): CollectJob {
+  return { key: ledger.nameOf({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
+}
+
+/** In milliseconds; far in the future where the service does not say. */
+export function expiryOf({ expires }: Pick<TransferRecord, "expires">): number {
+  return expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
 }

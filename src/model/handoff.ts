@@ -1,10 +1,10 @@
-/** What happens to a transfer after its delivery: who is told of it, and whether somebody collects it. */
+/** What follows a delivery: a command, a webhook, and the pick-up of the folder. */
 
-/** What may be done after a delivery, each on its own. */
+/** Steps that may follow a delivery, independent of each other. */
 export const STEPS = ["command", "webhook"] as const;
 export type HandoffStep = (typeof STEPS)[number];
 
-/** A transfer that was delivered, as it is told of. */
+/** A delivered transfer, as events and the status describe it. */
 export interface Delivered {
   readonly mailbox: string;
   readonly trackingId: string;
@@ -15,10 +15,10 @@ export interface Delivered {
   readonly deliveredAt: string;
 }
 
-/** One with which something is wrong. */
+/** A delivery that needs attention. */
 export interface HandoffTrouble extends Delivered {
   readonly failed: readonly FailedStep[];
-  /** Nobody has collected it for longer than was expected. */
+  /** The folder was not picked up within the expected time. */
   readonly isOverdue: boolean;
 }
 
@@ -26,18 +26,18 @@ export interface FailedStep {
   readonly step: HandoffStep;
   /** For people. */
   readonly message: string;
-  /** It is tried again by itself. */
+  /** Another attempt follows without an order. */
   readonly willRetry: boolean;
 }
 
-/** What is known of all that this process hands over. */
+/** All deliveries of the inbox that are not handed over completely. */
 export interface HandoffSummary {
-  /** How many are there that nobody has collected. */
-  readonly uncollected: number;
-  /** When the first of them was delivered; missing where there is none. */
+  /** Delivered folders that were not picked up yet. */
+  readonly waiting: number;
+  /** Delivery time of the oldest of them; missing where there is none, or where entries were only counted. */
   readonly oldestMs: number | undefined;
-  /** With how many something is wrong. */
+  /** How many deliveries need attention. */
   readonly troubled: number;
-  /** Those of them that a person would look at: first what failed. */
+  /** The first of them, failed steps before overdue folders. */
   readonly troubles: readonly HandoffTrouble[];
 }

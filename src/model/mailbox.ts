@@ -4,7 +4,7 @@ import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
-  /** What it is called in folders, receipts and messages; the email address unless told otherwise. */
+  /** What it is called in folders, ledger and messages; the email address unless told otherwise. */
   readonly name: string;
   readonly email: string;
   readonly pollMs: number;

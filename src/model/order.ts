@@ -12,11 +12,10 @@ export interface Order {
   readonly action: Action;
   readonly mailbox: string;
   readonly trackingId: string;
-  /**
-   * Of the receipt as it was when the order was given: with every beginning it is another one, which tells whether the
-   * order was carried out already. Missing in orders of versions that did not know it.
-   */
-  readonly fence?: number | undefined;
+  /** The transfer's round when the order was given: in a later one the order was carried out already. */
+  readonly round: number;
+  /** Who gave it. */
+  readonly by: string;
 }
 
 /** What a command needs beside the transfer, to mean this one. */

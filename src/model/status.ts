@@ -1,5 +1,5 @@
 /** What a daemon knows at one moment, as people and programs are shown it. Times are ISO 8601. */
-import type { ReceiptState } from "./receipt.ts";
+import type { State } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -15,7 +15,7 @@ export interface Status {
   readonly needsRestart: readonly string[];
   readonly mailboxes: readonly MailboxStatus[];
   /** How many transfers are in which state; those that ended well are not counted. */
-  readonly counts: Readonly<Partial<Record<ReceiptState, number>>>;
+  readonly counts: Readonly<Partial<Record<State, number>>>;
   /** How many there are in each of the lists that follow, which show no more of them than a person would look at. */
   readonly totals: Readonly<Record<"attention" | "inHand" | "queued", number>>;
   /** Since when the oldest transfer that nobody has in hand is in its state; missing where there is none. */
@@ -73,9 +73,10 @@ export interface TransferStatus {
   readonly mailbox: string;
   readonly trackingId: string;
   readonly sender: string;
-  readonly state: ReceiptState;
+  readonly state: State;
+  readonly round?: number | undefined;
   readonly since: string | undefined;
-  /** As in its receipt; beside that `handoff` or `uncollected` after a delivery, and `quiet` in quiet hours. */
+  /** As in its record; beside that `handoff` or `uncollected` after a delivery, and `quiet` in quiet hours. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   /** No password would be sent any more. */

@@ -17,7 +17,7 @@ export interface Actions {
   readonly sessions: Sessions;
   /** Before each use of the sessions: the token may have changed. False where it cannot be read. */
   renew(): Promise<boolean>;
-  order(order: Order): Promise<Deed>;
+  order(order: Omit<Order, "round" | "by">): Promise<Deed>;
   password(mailbox: string, trackingId: string, password: string): Promise<Deed>;
 }
 

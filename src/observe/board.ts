@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { TransferRecord } from "../model/record.ts";
 import {
   type DaemonFacts,
   type Delivery,
@@ -62,8 +62,8 @@ export class Board {
   }
 
   /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
-  learn(receipts: readonly Receipt[]): void {
-    this.#transfers.learn(receipts);
+  learn(ledger: readonly TransferRecord[]): void {
+    this.#transfers.learn(ledger);
     this.#changed();
   }
 
@@ -73,9 +73,9 @@ export class Board {
   }
 
   /** Deliveries of earlier runs, newest first, and what was gone lately. */
-  recall(deliveries: readonly Delivery[], gone: readonly Receipt[]): void {
+  recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
     this.#recent = [...this.#recent, ...deliveries].slice(0, MOST_RECENT);
-    for (const receipt of gone) this.#transfers.keep(receipt, false);
+    for (const record of gone) this.#transfers.keep(record, false);
   }
 
   /** How many jobs wait for a place now. */
@@ -87,31 +87,31 @@ export class Board {
     this.#mailboxes.tokenValidUntil(mailbox, ms);
   }
 
-  discovered(receipt: Receipt): void {
-    this.#transfers.keep(receipt);
+  discovered(record: TransferRecord): void {
+    this.#transfers.keep(record);
     this.#changed();
   }
 
-  stateChanged(receipt: Receipt): void {
-    if (receipt.state === "delivered") this.#delivered(receipt);
-    this.#transfers.keep(receipt);
+  stateChanged(record: TransferRecord): void {
+    if (record.state === "delivered") this.#delivered(record);
+    this.#transfers.keep(record);
     this.#changed();
   }
 
   /** Somebody knows that it is gone. */
-  acknowledged(receipt: Receipt): void {
-    this.#transfers.forget(receipt);
+  acknowledged(record: TransferRecord): void {
+    this.#transfers.forget(record);
     this.#changed();
   }
 
   /** Another process has it now. */
-  lost(receipt: Receipt): void {
-    this.#transfers.forget(receipt);
+  lost(record: TransferRecord): void {
+    this.#transfers.forget(record);
     this.#changed();
   }
 
-  progressed(receipt: Receipt, doneBytes: number, totalBytes: number, newBytes: number): void {
-    this.#transfers.progressed(receipt, doneBytes, totalBytes);
+  progressed(record: TransferRecord, doneBytes: number, totalBytes: number, newBytes: number): void {
+    this.#transfers.progressed(record, doneBytes, totalBytes);
     this.#load.received(newBytes, this.#clock.now());
     this.#changed();
   }
@@ -189,7 +189,7 @@ export class Board {
     };
   }
 
-  #delivered({ mailbox, trackingId, sender, folder = "", at }: Receipt): void {
+  #delivered({ mailbox, trackingId, sender, folder = "", at }: TransferRecord): void {
     const nowMs = this.#clock.now();
     const tookSeconds =
       at.discovered === undefined ? undefined : Math.max(0, (nowMs - Date.parse(at.discovered)) / 1000);

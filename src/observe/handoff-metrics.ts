@@ -5,7 +5,7 @@ import type { HandoffStep, HandoffSummary } from "../model/handoff.ts";
 
 export class HandoffMetrics {
   readonly #attempts: Counter<"step" | "result">;
-  #summary: HandoffSummary = { uncollected: 0, oldestMs: undefined, troubled: 0, troubles: [] };
+  #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
 
   constructor(registry: Registry, clock: Clock) {
     const registers = [registry];
@@ -21,7 +21,7 @@ export class HandoffMetrics {
       help: "Delivered folders that nobody has collected yet.",
       registers,
       collect() {
-        this.set(read().uncollected);
+        this.set(read().waiting);
       },
     });
     new Gauge({

@@ -1,24 +1,23 @@
 /** Figures for Prometheus. Labels are names of configured mailboxes and words of ours: never what a sender wrote. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
-import type { Receipt, ReceiptState } from "../model/receipt.ts";
+import type { State, TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
 import { HandoffMetrics } from "./handoff-metrics.ts";
-import { Refusals } from "./refusals.ts";
 
 /** Mailboxes beyond so many share one label. */
 const MOST_MAILBOXES = 1_000;
 const OTHERS = "(others)";
 
-const STATES: readonly ReceiptState[] = [
+const STATES: readonly State[] = [
   "discovered",
-  "collecting",
+  "downloading",
   "waiting",
   "delivering",
   "quarantined",
   "gone",
 ];
-const ENDS: readonly ReceiptState[] = ["delivered", "quarantined", "gone"];
+const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
 const TROUBLES = ["disk", "queue", "configuration"] as const;
 const MINUTE = 60;
 const HOUR = 3600;
@@ -41,7 +40,6 @@ export class Metrics {
   #status: Status;
   readonly #perMailbox: Gauge<"mailbox">[] = [];
   #labels: ReadonlySet<string>;
-  readonly #refused = new Refusals();
   readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
   readonly #discovered = this.#counter("inlet_discovered_total", "Transfers that were found.", ["mailbox"]);
   readonly #ended = this.#counter("inlet_ended_total", "Transfers, by the state in which they ended.", [
@@ -100,18 +98,21 @@ export class Metrics {
     this.#pollSeconds.observe(seconds);
   }
 
-  discovered({ mailbox }: Receipt): void {
+  discovered({ mailbox }: TransferRecord): void {
     this.#discovered.inc({ mailbox: this.#labelOf(mailbox) });
+  }
+
+  passwordRefused({ mailbox }: TransferRecord): void {
+    this.#refusals.inc({ mailbox: this.#labelOf(mailbox) });
   }
 
   received(bytes: number): void {
     this.#bytes.inc(bytes);
   }
 
-  stateChanged(receipt: Receipt): void {
-    const { state, reason = "", at } = receipt;
-    const mailbox = this.#labelOf(receipt.mailbox);
-    this.#refusals.inc({ mailbox }, this.#refused.since(receipt));
+  stateChanged(record: TransferRecord): void {
+    const { state, reason = "", at } = record;
+    const mailbox = this.#labelOf(record.mailbox);
     if (state === "waiting") this.#waits.inc({ reason });
     if (!ENDS.includes(state)) return;
     this.#ended.inc({ mailbox, state });

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseMoment } from "../base/moments.ts";
-import { TRANSITIONS } from "../model/receipt.ts";
+import { STATES } from "../model/record.ts";
 import type { PastTransfer } from "./page-history.ts";
 
 export interface PastQuery {
@@ -78,8 +78,8 @@ export function parsePastQuery(given: URLSearchParams, nowMs: number): PastQuery
   if (unknown !== undefined) return `There is no parameter ${unknown}: there are ${names.join(", ")}.`;
   const [search = "", state, since, limit] = names.map((name) => given.get(name) ?? undefined);
   if (search.length > LONGEST_SEARCH) return `search must have at most ${LONGEST_SEARCH} characters.`;
-  if (state !== undefined && !Object.hasOwn(TRANSITIONS, state)) {
-    return `state must be one of ${Object.keys(TRANSITIONS).join(", ")}.`;
+  if (state !== undefined && !(STATES as readonly string[]).includes(state)) {
+    return `state must be one of ${STATES.join(", ")}.`;
   }
   const sinceMs = since === undefined ? undefined : parseMoment(since, nowMs);
   if (since !== undefined && sinceMs === undefined) {

@@ -3,7 +3,7 @@
  * All are counted; of as many as a person would look at more is known.
  */
 import type { Clock } from "../base/clock.ts";
-import { isSettledForPeople, type Receipt, type ReceiptState } from "../model/receipt.ts";
+import { isSettledForPeople, type State, type TransferRecord } from "../model/record.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import { ProgressMeter } from "./progress.ts";
 
@@ -13,12 +13,12 @@ const MOST_GRAVE = 1_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Entry {
-  readonly state: ReceiptState;
+  readonly state: State;
   readonly reason: string | undefined;
   readonly since: string | undefined;
   readonly expires: string | undefined;
   /** Missing for those beyond the bounds. */
-  readonly receipt: Receipt | undefined;
+  readonly record: TransferRecord | undefined;
   /** This process has it in hand. */
   readonly meter: ProgressMeter | undefined;
 }
@@ -45,40 +45,40 @@ export class TransferBoard {
   }
 
   /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
-  learn(receipts: readonly Receipt[]): void {
-    const listed = new Set(receipts.map(keyOf));
+  learn(ledger: readonly TransferRecord[]): void {
+    const listed = new Set(ledger.map(keyOf));
     for (const [key, entry] of this.#entries) {
       if (!listed.has(key) && entry.meter === undefined && !this.#isNews(entry)) this.#delete(key);
     }
-    for (const receipt of receipts) {
-      if (this.#entries.get(keyOf(receipt))?.meter === undefined) this.keep(receipt, false);
+    for (const record of ledger) {
+      if (this.#entries.get(keyOf(record))?.meter === undefined) this.keep(record, false);
     }
   }
 
   /** `isOurs`: it is this process that works on it, if anybody does. */
-  keep(receipt: Receipt, isOurs = true): void {
-    const key = keyOf(receipt);
-    if (isSettledForPeople(receipt)) {
+  keep(record: TransferRecord, isOurs = true): void {
+    const key = keyOf(record);
+    if (isSettledForPeople(record)) {
       this.#delete(key);
       return;
     }
     const before = this.#entries.get(key);
-    if (before?.receipt !== undefined) this.#count(before.state, -1);
-    const { state, reason, expires, at } = receipt;
+    if (before?.record !== undefined) this.#count(before.state, -1);
+    const { state, reason, expires, at } = record;
     const isKnown = isGrave(state) ? this.#grave < MOST_GRAVE : this.#known < MOST_KNOWN;
-    const isWorkedOn = isOurs && (state === "collecting" || state === "delivering");
+    const isWorkedOn = isOurs && (state === "downloading" || state === "delivering");
     const meter = isWorkedOn && isKnown ? (before?.meter ?? new ProgressMeter()) : undefined;
     const facts = { state, reason, since: at[state], expires: state === "gone" ? undefined : expires };
-    this.#entries.set(key, { ...facts, receipt: isKnown ? receipt : undefined, meter });
+    this.#entries.set(key, { ...facts, record: isKnown ? record : undefined, meter });
     if (isKnown) this.#count(state, 1);
   }
 
-  forget(receipt: Receipt): void {
-    this.#delete(keyOf(receipt));
+  forget(record: TransferRecord): void {
+    this.#delete(keyOf(record));
   }
 
-  progressed(receipt: Receipt, doneBytes: number, totalBytes: number): void {
-    this.#entries.get(keyOf(receipt))?.meter?.note(doneBytes, totalBytes, this.#clock.now());
+  progressed(record: TransferRecord, doneBytes: number, totalBytes: number): void {
+    this.#entries.get(keyOf(record))?.meter?.note(doneBytes, totalBytes, this.#clock.now());
   }
 
   read(): TransferPicture {
@@ -88,14 +88,14 @@ export class TransferBoard {
       TransferStatus[]
     >;
     const places = { quarantined: 0, gone: 0, pressing: 0, inHand: 0, queued: 0 };
-    const counts: Partial<Record<ReceiptState, number>> = {};
+    const counts: Partial<Record<State, number>> = {};
     let waitingSince: string | undefined;
     for (const entry of this.#entries.values()) {
       const place = placeOf(entry, nowMs);
       places[place]++;
       counts[entry.state] = (counts[entry.state] ?? 0) + 1;
       if (place !== "inHand" && (entry.since ?? "9") < (waitingSince ?? "9")) waitingSince = entry.since;
-      if (entry.receipt !== undefined) lists[place].push(show(entry, entry.receipt, nowMs));
+      if (entry.record !== undefined) lists[place].push(show(entry, entry.record, nowMs));
     }
     const { inHand, queued, ...attention } = places;
     return {
@@ -113,10 +113,10 @@ export class TransferBoard {
   #delete(key: string): void {
     const entry = this.#entries.get(key);
     this.#entries.delete(key);
-    if (entry?.receipt !== undefined) this.#count(entry.state, -1);
+    if (entry?.record !== undefined) this.#count(entry.state, -1);
   }
 
-  #count(state: ReceiptState, change: 1 | -1): void {
+  #count(state: State, change: 1 | -1): void {
     if (isGrave(state)) this.#grave += change;
     else this.#known += change;
   }
@@ -137,14 +137,14 @@ function placeOf({ state, reason, expires, meter }: Entry, nowMs: number): Place
   return reason === "password" || isLate ? "pressing" : "queued";
 }
 
-function show({ since, expires, meter }: Entry, receipt: Receipt, nowMs: number): TransferStatus {
-  const { mailbox, trackingId, sender, state, reason, message, noAttemptsLeft, until } = receipt;
+function show({ since, expires, meter }: Entry, record: TransferRecord, nowMs: number): TransferStatus {
+  const { mailbox, trackingId, sender, state, reason, message, password, until } = record;
   const progress = meter?.read(nowMs);
   const facts = { mailbox, trackingId, sender, state, since, reason, message, until, expires, progress };
-  return { ...facts, noAttemptsLeft };
+  return { ...facts, round: record.round, noAttemptsLeft: password?.isExhausted };
 }
 
-function isGrave(state: ReceiptState): boolean {
+function isGrave(state: State): boolean {
   return state === "quarantined" || state === "gone";
 }
 
@@ -152,6 +152,6 @@ function byExpiry(a: TransferStatus, b: TransferStatus): number {
   return (a.expires ?? "9999").localeCompare(b.expires ?? "9999");
 }
 
-function keyOf({ mailbox, trackingId }: Receipt): string {
+function keyOf({ mailbox, trackingId }: TransferRecord): string {
   return `${mailbox}\0${trackingId}`;
 }

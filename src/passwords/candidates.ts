@@ -8,7 +8,7 @@ import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
 import { DropFolder, markOf, readPassword } from "./dropped.ts";
-import type { Fellows, PasswordQuery } from "./port.ts";
+import type { CoRecipients, PasswordQuery } from "./port.ts";
 import { fits } from "./rules.ts";
 
 export interface Candidate {
@@ -43,11 +43,17 @@ export interface Candidates {
 }
 
 /** Below the state folder: `passwords/`, where people drop files named by tracking-id, and what was accepted of them. */
-export async function openCandidates(state: string, nowMs: number, fellows: Fellows): Promise<Candidates> {
+export async function openCandidates(
+  state: string,
+  nowMs: number,
+  coRecipients: CoRecipients,
+): Promise<Candidates> {
   const drops = new DropFolder(state);
   const keptFolder = keptFolderIn(state);
   for (const folder of [drops.folder, keptFolder]) await makeFolderDurably(folder, 0o700);
   await clearTemporaries(keptFolder, nowMs);
+  /** Names in that folder: most transfers have none, and it need not be looked for. */
+  const known = new Set(await readdir(keptFolder));
   const keptPath = (mailbox: string, trackingId: string) => join(keptFolder, keptName(mailbox, trackingId));
   const takeDropped = async ({ trackingId }: PasswordQuery, { origin, password }: Candidate) => {
     if (origin === "drop") await drops.takeAway(trackingId, password);
@@ -55,7 +61,8 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
 
   return {
     async *find(mailbox, query, signal) {
-      const kept = await readPassword(keptPath(mailbox.name, query.trackingId));
+      const isKnown = known.has(keptName(mailbox.name, query.trackingId));
+      const kept = isKnown ? await readPassword(keptPath(mailbox.name, query.trackingId)) : undefined;
       if (kept !== undefined) yield { password: kept, origin: "kept" };
       const dropped = await drops.read(query.trackingId);
       if (dropped !== undefined) yield { password: dropped, origin: "drop" };
@@ -69,24 +76,27 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
     async accepted(mailbox, query, candidate) {
       if (candidate.origin !== "drop") return;
       const { trackingId } = query;
-      const others = await fellows.unsettled(mailbox.name, trackingId);
-      for (const name of [mailbox.name, ...others.map(({ receipt }) => receipt.mailbox)]) {
+      const others = await coRecipients.open(mailbox.name, trackingId);
+      for (const name of [mailbox.name, ...others.map(({ record }) => record.mailbox)]) {
+        known.add(keptName(name, trackingId));
         await replaceDurably(keptPath(name, trackingId), candidate.password.reveal(), 0o600);
       }
       await takeDropped(query, candidate);
     },
     refused: takeDropped,
     async unsent(mailbox, query, candidate, spent) {
-      const others = await fellows.unsettled(mailbox.name, query.trackingId);
+      const others = await coRecipients.open(mailbox.name, query.trackingId);
       if (others.every(({ passwordAttempts }) => spent >= passwordAttempts))
         await takeDropped(query, candidate);
     },
     isUnusable: async (trackingId) =>
       (await markOf(drops.pathOf(trackingId))) !== undefined && (await drops.read(trackingId)) === undefined,
     async settled(mailbox, trackingId) {
-      await removeFile(keptPath(mailbox.name, trackingId));
+      const name = keptName(mailbox.name, trackingId);
+      if (known.has(name)) await removeFile(join(keptFolder, name));
+      known.delete(name);
       if ((await markOf(drops.pathOf(trackingId))) === undefined) return;
-      if ((await fellows.unsettled(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
+      if ((await coRecipients.open(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
     },
     async forgetDropped(isSettled) {
       for (const trackingId of await drops.list()) {
@@ -102,6 +112,8 @@ export async function openCandidates(state: string, nowMs: number, fellows: Fell
     async supplied(mailbox, trackingId) {
       const places = [drops.pathOf(trackingId), keptPath(mailbox.name, trackingId)];
       const marks = await Promise.all(places.map(markOf));
+      // Another process of this machine may have kept it.
+      if (marks[1] !== undefined) known.add(keptName(mailbox.name, trackingId));
       return marks.every((mark) => mark === undefined) ? undefined : marks.join();
     },
   };

@@ -1,6 +1,7 @@
 /** What people are told of a transfer that waits for its password. */
+import type { SpentAttempts } from "../model/attempts.ts";
 import { commandFor } from "../model/order.ts";
-import type { Permission, Spent } from "./guard.ts";
+import type { Permission } from "./guard.ts";
 
 /** What became of a password that somebody supplied. */
 export const NOTES = {
@@ -10,28 +11,28 @@ export const NOTES = {
 } as const;
 
 /** What stands in the way of a transfer that waits for a password, and what a person can do. */
-export function explain(spent: Spent, obstacle: Permission, budget: number): string {
-  const { refusedPasswords, trackingId } = spent;
+export function explain(
+  spent: SpentAttempts,
+  trackingId: string,
+  obstacle: Permission,
+  budget: number,
+): string {
   const supply = commandFor("password", trackingId);
-  if (refusedPasswords === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
+  if (spent.spent === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
   const refused = describeSpent(spent);
-  if (obstacle === "exhausted" || refusedPasswords >= budget) {
+  if (obstacle === "exhausted" || spent.spent >= budget) {
     return `${refused}, which is all that passwordAttempts allows: ask the sender, then raise it for this mailbox.`;
   }
   return `${refused}: ask the sender for the right one and supply it with ${supply}.`;
 }
 
-/** What was refused, and what nobody knows the answer to: the connection, the disk or the power failed. */
-function describeSpent({ refusedFingerprints, unansweredPasswords, isShared }: Spent): string {
+/** How many were refused, and how many answers are not known: the connection, the disk or the power failed. */
+function describeSpent({ spent, unanswered, isShared }: SpentAttempts): string {
   const many = (count: number, one: string, more: string) =>
     count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
   const parts = [
-    ...many(refusedFingerprints.length, "one password was refused", "passwords were refused"),
-    ...many(
-      unansweredPasswords,
-      "the answer to one attempt was lost",
-      "attempts had an answer that was lost",
-    ),
+    ...many(spent - unanswered, "one password was refused", "passwords were refused"),
+    ...many(unanswered, "the answer to one attempt was lost", "attempts had an answer that was lost"),
   ];
   const text = parts.join(", and ");
   const where = isShared ? ", over all mailboxes that received it" : "";

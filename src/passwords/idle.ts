@@ -1,25 +1,29 @@
 /** Whether trying again would change anything for a transfer that waits for its password. */
-import { explain, NOTES } from "./explain.ts";
-import { mayTry, type Permission, sumOf } from "./guard.ts";
+import { mayTry } from "./guard.ts";
 import type { WaitingRequest } from "./port.ts";
-import type { ProofTools } from "./prove.ts";
+import { countSpent, type ProofTools } from "./prove.ts";
 
-/** Nothing is sent, and nothing is changed. */
+/** Sends nothing, and changes nothing. */
 export async function isIdle(
-  { candidates, proven, fellows }: ProofTools,
-  { mailbox, query, receipt }: WaitingRequest,
+  tools: ProofTools,
+  request: WaitingRequest,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { name, passwordAttempts: budget } = mailbox;
-  const spent = sumOf(receipt, await fellows.spentOn(name, query.trackingId));
-  let obstacle: Permission = "known";
+  const { candidates, proven } = tools;
+  const { mailbox, query, record } = request;
+  const { passwordAttempts: budget } = mailbox;
+  const spent = await countSpent(tools, request);
   for await (const candidate of candidates.find(mailbox, query, signal)) {
-    const isProven = proven.has(name, query.trackingId, candidate.password);
-    const permission = isProven ? "yes" : await mayTry(spent, candidate, budget);
-    // One that was dropped is at least to be taken away.
+    const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
+    const permission = isProven ? "yes" : await mayTry(spent, candidate, query.trackingId, budget);
+    // A dropped one has to be removed at least.
     if (permission === "yes" || candidate.origin === "drop") return false;
-    if (permission !== "known") obstacle = permission;
   }
-  const note = (await candidates.isUnusable(query.trackingId)) ? ` ${NOTES.unusable}` : "";
-  return receipt.message?.startsWith(`${explain(spent, obstacle, budget)}${note}`) === true;
+  const { password } = record;
+  return (
+    password !== undefined &&
+    password.spent === spent.spent &&
+    password.isExhausted === spent.spent >= budget &&
+    password.isUnusable === (await candidates.isUnusable(query.trackingId))
+  );
 }

@@ -1,28 +1,26 @@
 /** Opens the passwords below a state folder. */
+import { Turns } from "../base/turns.ts";
 import { openCandidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
-import type { Fellows, Passwords } from "./port.ts";
-import { prove } from "./prove.ts";
+import type { CoRecipients, Passwords } from "./port.ts";
+import { type ProofTools, prove } from "./prove.ts";
 import { Proven } from "./proven.ts";
-import { openAttemptTurns } from "./turns.ts";
 
-export interface PasswordsOptions {
+export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
   readonly state: string;
-  readonly nowMs: number;
-  readonly fellows: Fellows;
-  /** Where processes that share the work tell each other whose turn it is; missing where there is only this one. */
-  readonly sharedTurns: string | undefined;
+  readonly coRecipients: CoRecipients;
 }
 
 export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
-  const { state, nowMs, fellows, sharedTurns } = options;
-  const candidates = await openCandidates(state, nowMs, fellows);
-  const turns = await openAttemptTurns(sharedTurns);
-  const proven = new Proven(fellows);
-  const tools = { candidates, proven, fellows };
+  const { state, clock, coRecipients } = options;
+  const candidates = await openCandidates(state, clock.now(), coRecipients);
+  const proven = new Proven(coRecipients);
+  const tools: ProofTools = { ...options, candidates, proven };
+  // One mailbox at a time: what one of them is refused, the next one knows.
+  const turns = new Turns();
   return {
     prove: (request, signal) =>
-      turns.take(request.query.trackingId, signal, () => prove(tools, request, signal)),
+      turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: candidates.supplied,
     async settled(mailbox, trackingId) {

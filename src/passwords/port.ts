@@ -1,7 +1,7 @@
 /** Finding and proving the password of a transfer, without ever spending more attempts than allowed. */
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { PasswordObstacle, TransferRecord } from "../model/record.ts";
 
 /** What a password is looked for by. */
 export interface PasswordQuery {
@@ -13,59 +13,51 @@ export interface PasswordQuery {
 
 export interface WaitingRequest {
   readonly mailbox: Mailbox;
+  /** Of its service. */
+  readonly origin: string;
   readonly query: PasswordQuery;
-  readonly receipt: Receipt;
+  readonly record: TransferRecord;
 }
 
 export interface ProofRequest<Value> extends WaitingRequest {
-  /** Makes a receipt durable. */
-  save(receipt: Receipt): Promise<void>;
   /** One request that needs the password; throws a fault, `PASSWORD_REFUSED` among them. */
   send(password: Secret): Promise<Value>;
+  /** One request that needs none: called first where the answer to an earlier attempt is not known. */
+  askHarmlessly(): Promise<void>;
+  onRefused(): void;
 }
 
 export type Proof<Value> =
-  | { readonly kind: "accepted"; readonly password: Secret; readonly value: Value; readonly receipt: Receipt }
+  | { readonly kind: "accepted"; readonly password: Secret; readonly value: Value }
   /** Nothing is left to try: `message` says why, and what a person can do. */
-  | {
-      readonly kind: "waiting";
-      readonly message: string;
-      /** Not even a person's password would be sent. */
-      readonly noAttemptsLeft: boolean;
-      readonly receipt: Receipt;
-    };
+  | { readonly kind: "waiting"; readonly message: string; readonly obstacle: PasswordObstacle };
 
-/** Another mailbox that has received the same transfer. */
-interface Fellow {
-  readonly receipt: Receipt;
-  /** How many wrong passwords the transfer may cost, by the word of that mailbox. */
+/** Another mailbox that has received the same transfer, and has not ended it. */
+interface CoRecipient {
+  readonly record: TransferRecord;
+  /** How many wrong passwords the transfer may cost, as that mailbox is configured. */
   readonly passwordAttempts: number;
 }
 
-/**
- * The other mailboxes of the same service: a service counts wrong passwords over all recipients of a transfer, and one
- * password opens it for all of them.
- */
-export interface Fellows {
-  /** The same for all mailboxes of one service. */
+/** The other mailboxes of the same service that received a transfer: one password opens it for all of them. */
+export interface CoRecipients {
+  /** The origin of a mailbox's service. */
   serviceOf(mailbox: string): string;
-  /** Their receipts that have passwords spent on the transfer; all that were durable when this was called. */
-  spentOn(mailbox: string, trackingId: string): Promise<readonly Receipt[]>;
-  /** Those of them that have not settled the transfer, as far as their receipts can be read. */
-  unsettled(mailbox: string, trackingId: string): Promise<readonly Fellow[]>;
+  /** Those whose round is open, as far as records can be read. */
+  open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
 }
 
 export interface Passwords {
   /**
    * Tries candidates one after the other, each alone: what was accepted before, what a person dropped, what the link
-   * carries, what rules say. An attempt is written down as spent before it is sent, and a refused one is never sent
-   * again, for whichever mailbox of the service. A fault that is not about the password is thrown; what was spent on it
-   * stays spent unless an answer came. Throws `ATTEMPT_ELSEWHERE` where another process spends the attempt.
+   * carries, what rules say. An attempt is counted before it is sent, and a refused password is never sent again, for
+   * whichever mailbox of the service. A fault that is not about the password is thrown; the attempt stays counted unless
+   * the answer says that it cost nothing.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
   /**
-   * Whether a transfer that waits for a password would only go on waiting for the same reason: then there is nothing to
-   * try, to put away or to tell. Changes nothing. Throws as finding a password does.
+   * Whether a transfer that waits for a password would only go on waiting for the same reason. Changes nothing. Throws as
+   * finding a password does.
    */
   isIdle(request: WaitingRequest, signal: AbortSignal): Promise<boolean>;
   /**
@@ -73,12 +65,12 @@ export interface Passwords {
    * `undefined` where there is nothing.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
-  /** Forgets what was kept, and what nobody needs of what was dropped, for one that is delivered, quarantined or gone. */
+  /** Forgets what was kept, and what nobody needs of what was dropped, for a transfer whose round has ended. */
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
   /** Forgets everything but what was kept for these: a crash may have come before `settled`. */
   forgetOthers(
     unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
   ): Promise<void>;
-  /** Takes dropped passwords away that came too late; what was dropped for a transfer that is still to come stays. */
+  /** Removes dropped passwords that came too late; those for transfers that are still to come stay. */
   forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
 }

@@ -1,11 +1,14 @@
-/** Tries passwords one after the other, within the budget, and leaves the receipt true whatever happens. */
+/** Tries passwords one after the other, each in a slot of the budget that is taken before it is sent. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "../base/clock.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import type { Receipt } from "../model/receipt.ts";
+import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { TransferKey } from "../model/record.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
 import { explain, NOTES } from "./explain.ts";
-import { accept, giveBack, mayTry, type Permission, refuse, type Spent, spend, sumOf } from "./guard.ts";
-import type { Fellows, Proof, ProofRequest, WaitingRequest } from "./port.ts";
+import { fingerprintOf, mayTry, type Permission } from "./guard.ts";
+import type { Proof, ProofRequest, WaitingRequest } from "./port.ts";
 import type { Proven } from "./proven.ts";
 
 /** An answer came and was not about the password, or nothing was sent: the attempt cost nothing. */
@@ -28,57 +31,128 @@ const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
   "NOT_FOUND",
 ]);
 
+/** For the answer to an attempt of another process. */
+const MOST_WAIT_MS = 3_000;
+const LOOK_EVERY_MS = 100;
+
 export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
-  readonly fellows: Fellows;
+  readonly attempts: AttemptSlots;
+  readonly clock: Clock;
+  nameOf(key: TransferKey): string;
 }
 
 export async function prove<Value>(
-  { candidates, proven, fellows }: ProofTools,
+  tools: ProofTools,
   request: ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
-  const { mailbox, query, save, send } = request;
-  const { name, passwordAttempts: budget } = mailbox;
-  let { receipt } = request;
+  const { candidates, proven } = tools;
+  const { mailbox, query } = request;
   let obstacle: Permission = "known";
   const notes: string[] = [];
-  const lookAround = async () => sumOf(receipt, await fellows.spentOn(name, query.trackingId));
   for await (const candidate of inOrder(candidates, proven, request, signal)) {
-    const isProven = proven.has(name, query.trackingId, candidate.password);
-    const spent = await lookAround();
-    const permission = isProven ? "yes" : await mayTry(spent, candidate, budget);
+    const slot = await takeSlot(tools, request);
+    const permission = await permit(tools, request, candidate, slot);
     if (permission !== "yes") {
+      await slot?.giveBack();
       if (permission !== "known") obstacle = permission;
-      notes.push(...(await passOver(candidates, request, candidate, permission, spent)));
+      notes.push(...(await passOver(tools, request, candidate, permission)));
       continue;
     }
-    signal.throwIfAborted();
-    receipt = spend(receipt);
-    await save(receipt);
-    // Of two processes that spend the last attempt at the same moment at least one sees the other here.
-    if (!isProven && (await lookAround()).refusedPasswords > budget) {
-      await save(giveBack(receipt));
-      throw new Fault("ATTEMPT_ELSEWHERE", { detail: query.trackingId });
-    }
-    try {
-      const value = await send(candidate.password);
-      proven.add(name, query.trackingId, candidate.password);
-      receipt = accept(receipt);
-      await save(receipt);
-      await candidates.accepted(mailbox, query, candidate);
-      return { kind: "accepted", password: candidate.password, value, receipt };
-    } catch (error) {
-      const onRefused = () => proven.forgetAll(name, query.trackingId);
-      receipt = await afterFailure(error, candidate, receipt, save, onRefused);
+    const value = await attempt(tools, request, candidate, slot, signal);
+    if (value === REFUSED) {
       await candidates.refused(query, candidate);
+      continue;
     }
+    await candidates.accepted(mailbox, query, candidate);
+    return { kind: "accepted", password: candidate.password, value };
   }
-  if (await candidates.isUnusable(query.trackingId)) notes.unshift(NOTES.unusable);
-  const spent = await lookAround();
-  const message = [explain(spent, obstacle, budget), ...notes].join(" ");
-  return { kind: "waiting", message, noAttemptsLeft: spent.refusedPasswords >= budget, receipt };
+  const isUnusable = await candidates.isUnusable(query.trackingId);
+  if (isUnusable) notes.unshift(NOTES.unusable);
+  const spent = await countSpent(tools, request);
+  const message = [explain(spent, query.trackingId, obstacle, mailbox.passwordAttempts), ...notes].join(" ");
+  const isExhausted = spent.spent >= mailbox.passwordAttempts;
+  return { kind: "waiting", message, obstacle: { spent: spent.spent, isExhausted, isUnusable } };
+}
+
+const REFUSED = Symbol("refused");
+
+/** Throws everything but a refusal. The slot stays unless the answer says that the attempt cost nothing. */
+async function attempt<Value>(
+  { proven }: ProofTools,
+  { mailbox, query, send, onRefused }: ProofRequest<Value>,
+  { password }: Candidate,
+  slot: TakenSlot | undefined,
+  signal: AbortSignal,
+): Promise<Value | typeof REFUSED> {
+  const { trackingId } = query;
+  if (signal.aborted) {
+    await slot?.giveBack();
+    throw new Fault("STOPPED");
+  }
+  try {
+    const value = await send(password);
+    proven.add(mailbox.name, trackingId, password);
+    await slot?.giveBack();
+    return value;
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    if (COSTS_NOTHING.has(error.code)) await slot?.giveBack();
+    if (error.code !== "PASSWORD_REFUSED") throw error;
+    proven.forgetAll(mailbox.name, trackingId);
+    await slot?.refused(await fingerprintOf(password, trackingId));
+    onRefused();
+    return REFUSED;
+  }
+}
+
+/** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
+async function permit<Value>(
+  { proven }: ProofTools,
+  { mailbox, query, askHarmlessly }: ProofRequest<Value>,
+  candidate: Candidate,
+  slot: TakenSlot | undefined,
+): Promise<Permission> {
+  if (proven.has(mailbox.name, query.trackingId, candidate.password)) return "yes";
+  if (slot === undefined) return "exhausted";
+  const others = await othersInTime(slot);
+  const permission = await mayTry(others, candidate, query.trackingId, mailbox.passwordAttempts);
+  // While answers get lost, another attempt would be lost too.
+  if (permission === "yes" && others.unanswered > 0) await askHarmlessly();
+  return permission;
+}
+
+/** Another process may be about to learn that the same password is wrong: a courtesy, the budget holds without it. */
+async function othersInTime(slot: TakenSlot) {
+  let others = await slot.others();
+  for (let waitedMs = 0; others.pending > 0 && waitedMs < MOST_WAIT_MS; waitedMs += LOOK_EVERY_MS) {
+    await pause(LOOK_EVERY_MS);
+    others = await slot.others();
+  }
+  return others;
+}
+
+function takeSlot({ attempts, clock, nameOf }: ProofTools, request: WaitingRequest) {
+  const { mailbox, origin, record } = request;
+  const { trackingId, round } = record;
+  const owner = { name: nameOf(record), round, at: new Date(clock.now()).toISOString() };
+  return attempts.take({ origin, trackingId }, owner, mailbox.passwordAttempts);
+}
+
+export function countSpent(
+  { attempts, nameOf }: Pick<ProofTools, "attempts" | "nameOf">,
+  {
+    mailbox,
+    origin,
+    record,
+  }: Pick<WaitingRequest, "origin" | "record"> & {
+    readonly mailbox: { readonly passwordAttempts: number };
+  },
+): Promise<SpentAttempts> {
+  const { trackingId } = record;
+  return attempts.spent({ origin, trackingId }, nameOf(record), mailbox.passwordAttempts);
 }
 
 /** What the service has just accepted before anything else: another one could only be wrong. */
@@ -93,34 +167,20 @@ async function* inOrder(
   yield* candidates.find(mailbox, query, signal);
 }
 
-/** What was dropped goes where nobody could use it. Returns what is to be told of it. */
+/** Removes a dropped password that nobody could use. Returns what people should know about it. */
 async function passOver(
-  candidates: Candidates,
-  { mailbox, query }: WaitingRequest,
+  tools: ProofTools,
+  request: WaitingRequest,
   candidate: Candidate,
   permission: Permission,
-  { refusedPasswords }: Spent,
 ): Promise<string[]> {
+  const { candidates } = tools;
+  const { mailbox, query } = request;
   if (permission === "known") await candidates.refused(query, candidate);
-  if (permission === "exhausted") await candidates.unsent(mailbox, query, candidate, refusedPasswords);
+  if (permission === "exhausted") {
+    const { spent } = await countSpent(tools, request);
+    await candidates.unsent(mailbox, query, candidate, spent);
+  }
   if (candidate.origin !== "drop") return [];
   return [permission === "known" ? NOTES.known : NOTES.unsent];
-}
-
-/** Returns where the password was refused and the next may be tried; throws everything else. */
-async function afterFailure(
-  error: unknown,
-  candidate: Candidate,
-  receipt: Receipt,
-  save: (receipt: Receipt) => Promise<void>,
-  onRefused: () => void,
-): Promise<Receipt> {
-  if (error instanceof Fault && error.code === "PASSWORD_REFUSED") {
-    onRefused();
-    const refused = await refuse(receipt, candidate.password);
-    await save(refused);
-    return refused;
-  }
-  if (error instanceof Fault && COSTS_NOTHING.has(error.code)) await save(giveBack(receipt));
-  throw error;
 }

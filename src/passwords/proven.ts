@@ -3,15 +3,15 @@
  * are tried again without being counted as a guess; so they are for other mailboxes that received the same transfer.
  */
 import type { Secret } from "../base/secret.ts";
-import type { Fellows } from "./port.ts";
+import type { CoRecipients } from "./port.ts";
 
 export class Proven {
-  readonly #fellows: Pick<Fellows, "serviceOf">;
+  readonly #coRecipients: Pick<CoRecipients, "serviceOf">;
   /** By service and tracking-id, then by mailbox. */
   readonly #passwords = new Map<string, Map<string, Secret>>();
 
-  constructor(fellows: Pick<Fellows, "serviceOf">) {
-    this.#fellows = fellows;
+  constructor(coRecipients: Pick<CoRecipients, "serviceOf">) {
+    this.#coRecipients = coRecipients;
   }
 
   add(mailbox: string, trackingId: string, password: Secret): void {
@@ -44,6 +44,6 @@ export class Proven {
   }
 
   #keyOf(mailbox: string, trackingId: string): string {
-    return `${this.#fellows.serviceOf(mailbox)}\0${trackingId}`;
+    return `${this.#coRecipients.serviceOf(mailbox)}\0${trackingId}`;
   }
 }

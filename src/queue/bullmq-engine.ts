@@ -1,6 +1,7 @@
 /** One process's share of the queue on Redis: its workers, its places, and how it stops. */
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
+import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
 import { type CollectJob, type Next, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
@@ -40,7 +41,10 @@ const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
-type JobData = Omit<CollectJob, "key">;
+/** All that Redis holds of a transfer. What comes back from there is checked, and never used as a path. */
+const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
+const PollShape = v.object({ mailbox: v.string() });
+type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
 export class BullEngine implements BullQueue {
   readonly facts: RedisFacts;
@@ -78,9 +82,10 @@ export class BullEngine implements BullQueue {
       this.#addWorker("collect", places, (job: Job<JobData>, token) => this.#collect(handlers, job, token));
     }
     if (role !== "worker") {
-      this.#addWorker("poll", POLLS_AT_ONCE, (job: Job<{ mailbox: string }>) =>
-        this.#poll(handlers, job.data.mailbox),
-      );
+      this.#addWorker("poll", POLLS_AT_ONCE, (job: Job<unknown>) => {
+        const parsed = v.safeParse(PollShape, job.data);
+        return parsed.success ? this.#poll(handlers, parsed.output.mailbox) : Promise.resolve();
+      });
     }
   }
 
@@ -91,10 +96,10 @@ export class BullEngine implements BullQueue {
     if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
   }
 
-  async add({ key, ...data }: CollectJob): Promise<void> {
+  async add({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
     if (this.#closed) return;
-    const options = { jobId: key, priority: priorityOf(data.expiresMs) };
-    await this.#reach(this.#collects.add("collect", data, options));
+    const options = { jobId: key, priority: priorityOf(expiresMs) };
+    await this.#reach(this.#collects.add("collect", { mailbox, trackingId }, options));
   }
 
   async hurry(job: CollectJob): Promise<void> {
@@ -128,7 +133,7 @@ export class BullEngine implements BullQueue {
       isClosed = true;
     });
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    // What is over is reported to Redis, if it can be; where it cannot, the receipts say it.
+    // What is over is reported to Redis, if it can be; where it cannot, the ledger say it.
     for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
       if (this.#work.size > 0) continue;
       if (this.#client.status !== "ready") break;
@@ -148,10 +153,8 @@ export class BullEngine implements BullQueue {
   }
 
   async #hurry(job: CollectJob): Promise<void> {
-    const { key, ...data } = job;
-    const known = await this.#collects.getJob(key);
+    const known = await this.#collects.getJob(job.key);
     if (known === undefined || !(await known.isDelayed())) return this.add(job);
-    await known.updateData(data);
     // Its time may have come at this very moment.
     await known.promote().catch(() => {});
   }
@@ -172,7 +175,7 @@ export class BullEngine implements BullQueue {
       concurrency,
       lockDuration: lockMs,
       stalledInterval: lockMs,
-      // However often a worker dies with it: the receipt says whether a transfer is to be given up.
+      // However often a worker dies with it: the record says whether a transfer is to be given up.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
@@ -184,7 +187,11 @@ export class BullEngine implements BullQueue {
   }
 
   async #collect(handlers: Handlers, job: Job<JobData>, token: string): Promise<void> {
-    const { id = "", data } = job;
+    const { id = "" } = job;
+    const parsed = v.safeParse(JobShape, job.data);
+    // Somebody else wrote it: there is nothing that it could mean.
+    if (!parsed.success) return;
+    const data = parsed.output;
     this.#places.lose([id]);
     if (!this.#places.hasRoomFor(data.mailbox, this.#mailboxes.size)) {
       // Without this pause the place would spin: put one off, fetch the next.
@@ -195,7 +202,7 @@ export class BullEngine implements BullQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#track(handlers.collect({ key: id, ...data }, signal));
+      next = await this.#track(handlers.collect(data, signal));
     } finally {
       this.#places.giveBack(run);
     }

@@ -3,7 +3,7 @@
  * worker died are BullMQ's; jobs carry ids only and are removed when they are done.
  *
  * BullMQ runs a job at least once: a worker that was stopped for longer than its lock finds that another has the job.
- * Its signal aborts then; that it cannot deliver any more is the receipts' business.
+ * Its signal aborts then; that it cannot deliver any more is the ledger' business.
  */
 import { unlessStopped } from "../base/unless-stopped.ts";
 import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";

@@ -39,6 +39,8 @@ class EmbeddedQueue implements JobQueue {
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
   readonly #running = new Map<string, CollectJob>();
+  /** Jobs that run, and were hurried meanwhile: they run once more. */
+  readonly #again = new Set<string>();
   /** Mailboxes whose service asked for fewer requests. */
   readonly #limited = new Map<string, NodeJS.Timeout>();
   readonly #polls = new Map<string, { everyMs: number; timer: NodeJS.Timeout | undefined }>();
@@ -80,6 +82,7 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async hurry(job: CollectJob): Promise<void> {
+    if (this.#running.has(job.key)) this.#again.add(job.key);
     clearTimeout(this.#delayed.get(job.key)?.timer);
     this.#delayed.delete(job.key);
     await this.add(job);
@@ -174,7 +177,8 @@ class EmbeddedQueue implements JobQueue {
   async #collect(job: CollectJob): Promise<void> {
     const next = await this.#handlers?.collect(job, this.#stopping.signal);
     this.#running.delete(job.key);
-    if (next?.kind === "again" && !this.#closed) {
+    if (this.#again.delete(job.key) && !this.#closed) await this.add(job);
+    else if (next?.kind === "again" && !this.#closed) {
       if (next.isLimit) this.#limit(job.mailbox, next.afterMs);
       const timer = setTimeout(() => {
         this.#delayed.delete(job.key);

@@ -1,13 +1,14 @@
 /**
- * What runs jobs. The queue is disposable: receipts say what was done, and the next poll finds what is left to do, so
+ * What runs jobs. The queue is disposable: ledger say what was done, and the next poll finds what is left to do, so
  * an engine may lose jobs, and may run one twice. It must not run two of one key at the same time.
  */
 import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
+import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
   /** `signal` aborts when the engine stops, or when the job is no longer ours. Must not throw. */
   poll(mailbox: string, signal: AbortSignal): Promise<void>;
-  collect(job: CollectJob, signal: AbortSignal): Promise<Next>;
+  collect(key: TransferKey, signal: AbortSignal): Promise<Next>;
 }
 
 export interface JobQueue {

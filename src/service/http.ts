@@ -1,4 +1,5 @@
 /** The one function through which every request to the service goes. */
+import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
@@ -52,11 +53,24 @@ export interface Http {
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
+  /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
+  clockAheadMs(): number | undefined;
   close(): Promise<void>;
 }
 
+/** What a service said of its clock counts for so long. */
+const CLOCK_KNOWN_MS = 60 * 60_000;
+/** Requests under way have so long to end. */
+const CLOSE_MS = 5_000;
+
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
   const connections = openConnections(options, options.baseUrl);
+  let told: { readonly aheadMs: number; readonly atMs: number } | undefined;
+  const noteDate = (answer: Answer) => {
+    const dateMs = Date.parse(headerOf(answer, "date") ?? "");
+    if (!Number.isNaN(dateMs)) told = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
+    return answer;
+  };
   const ask = async <Value>(
     call: Call,
     signal: AbortSignal,
@@ -75,7 +89,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       if (isTooLate) giveUp();
     };
     try {
-      return await finish(await send(connections, options, call, { signal, clock, onBegun }));
+      return await finish(noteDate(await send(connections, options, call, { signal, clock, onBegun })));
     } catch (error) {
       throw isTooLate && !(error instanceof Fault) ? tooSlow(call.what) : faultOf(error, call.what, signal);
     } finally {
@@ -94,7 +108,12 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);
     },
-    close: () => connections.destroy(),
+    clockAheadMs: () =>
+      told !== undefined && performance.now() - told.atMs < CLOCK_KNOWN_MS ? told.aheadMs : undefined,
+    async close() {
+      await Promise.race([connections.close(), pause(CLOSE_MS, undefined, { ref: false })]);
+      await connections.destroy();
+    },
   };
 }
 

@@ -199,6 +199,9 @@ export interface ServicePort {
   /** What its clock says, to the second; `undefined` where it does not tell. */
   serverTime(signal: AbortSignal): Promise<Date | undefined>;
 
-  /** Ends idle connections at once and busy ones when they are done. */
+  /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
+  clockAheadMs(): number | undefined;
+
+  /** Ends idle connections at once, busy ones when they are done, and all after some seconds. */
   close(): Promise<void>;
 }

@@ -21,7 +21,7 @@ import type {
   VerificationToken,
 } from "./port.ts";
 
-/** What ends in receipts, in lines of the journal and in the environment of commands. */
+/** What ends in ledger, in lines of the journal and in the environment of commands. */
 const Short = v.pipe(v.string(), v.maxLength(1_000));
 const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed as it is: nothing in it may move a cursor. */

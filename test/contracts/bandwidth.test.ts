@@ -1,5 +1,5 @@
 /** Every byte of every download passes the limit of the process, and nothing but the speed is changed by it. */
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
@@ -67,19 +67,22 @@ describe("a limit", () => {
     await Promise.all(
       pairs.map(async ({ service, access }, at) => {
         const plan = await planFor(service, access);
+        const folder = await makeFolder();
+        const stage = { name: "t", round: 1, token: "", folder, zip: `${folder}.zip`, isNew: true };
         const received = { bytes: 0 };
         const context = {
           service,
           access,
+          stage,
           parallel: 4,
           fileMode: 0o600,
           onFound() {},
           onBytes: count(received),
         };
-        const digests = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);
-        expect(digests.size).toBe(files.length);
+        const fetched = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);
+        expect(fetched.files.map(({ isProven }) => isProven)).toEqual(files.map(() => true));
         expect(received.bytes).toBeGreaterThanOrEqual(plan.totalBytes);
-        expect(await readFile(join(plan.content, "small"), "utf8")).toBe("Hello");
+        expect(await readFile(join(folder, "small"), "utf8")).toBe("Hello");
         asked.bytes -= received.bytes;
       }),
     );
@@ -117,9 +120,6 @@ describe("a limit", () => {
 });
 
 async function planFor(service: ServicePort, access: TransferAccess): Promise<Plan> {
-  const folder = await makeFolder();
-  const content = join(folder, "content");
-  await mkdir(content);
   const listed = await service.files(access, SIGNAL);
   return {
     way: "files",
@@ -132,9 +132,6 @@ async function planFor(service: ServicePort, access: TransferAccess): Promise<Pl
     })),
     totalBytes: listed.reduce((sum, { bytes }) => sum + bytes, 0),
     neededBytes: 0,
-    content,
-    zip: join(folder, "transfer.zip"),
-    acknowledgement: undefined,
   };
 }
 

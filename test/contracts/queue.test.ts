@@ -85,7 +85,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     onTestFinished(() => queue.close(0));
     await queue.start({
       poll: async () => {},
-      async collect({ key }) {
+      async collect({ trackingId: key }) {
         ran.push(key);
         return ran.length === 1 ? { kind: "again", afterMs: 1_500, isLimit: true } : DONE;
       },
@@ -149,7 +149,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const queue = await create(2);
     const handlers: Handlers = {
       poll: async () => {},
-      async collect({ key }, signal) {
+      async collect({ trackingId: key }, signal) {
         begun.push(key);
         await new Promise<void>((resolve) => {
           signal.addEventListener("abort", () => resolve(), { once: true });
@@ -172,7 +172,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
 
 function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
   const expiresMs = NOW_MS + expiresInHours * HOUR_MS;
-  return { key, mailbox, trackingId: key, expiresMs, occasion: "listed" };
+  return { key, mailbox, trackingId: key, expiresMs };
 }
 
 /** An engine whose jobs run until they are released, one by one. */
@@ -183,7 +183,7 @@ async function start(create: Create, places: number) {
   let running = 0;
   await queue.start({
     poll: async () => {},
-    async collect({ key }, signal) {
+    async collect({ trackingId: key }, signal) {
       running++;
       ran.push(key);
       await new Promise<void>((resolve) => {

@@ -21,7 +21,7 @@ const CHILD = join(ROOT, "test/support/crash-child.ts");
 const NOBODY = 65534;
 /** So many steps make folders and find transfers. */
 const BEFORE_ANY_DELIVERY = 12;
-/** For each of the two transfers: the receipt, its line in the journal, and what is taken away. */
+/** For each of the two transfers: the record, its line in the journal, and what is taken away. */
 const MOST_STEPS_OF_COLLECTING = 12;
 
 describe("I2 once: the same end as if nothing had happened, after a crash at any step", () => {

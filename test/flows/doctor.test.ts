@@ -42,7 +42,7 @@ describe("where all is well", () => {
   test("works beside a running daemon, says who holds the inbox, and uses the token that is kept", async () => {
     const { config, inbox, state, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
-    const done = ["receipts/open", "staging"].map((name) => join(inbox, ".inlet", name));
+    const done = ["notes", "staging"].map((name) => join(inbox, ".inlet", name));
     await expect
       .poll(() => readdir(join(inbox, MAILBOX, "anna@supplier.example")).catch(() => []))
       .toEqual(["t1"]);

@@ -4,12 +4,12 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { peekStatus } from "../../src/cli/status-peek.ts";
-import { parseReceipt } from "../../src/receipts/format.ts";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
+import { readRecords } from "../support/ledger.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings } from "../support/settings.ts";
+import { mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const FILES: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 2_000_000 } },
@@ -73,7 +73,7 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    expect(daemon.changes.filter((receipt) => receipt.state === "delivered")).toHaveLength(1);
+    expect(daemon.changes.filter((record) => record.state === "delivered")).toHaveLength(1);
   });
 
   test.each(PASSING_BY_ZIP)("zip: %j, once", async (does) => {
@@ -184,7 +184,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     await expect.poll(() => daemon.told.at(-1)).toContain("recovered");
   });
 
-  test("every listed transfer has one receipt, in one state", async () => {
+  test("every listed transfer has one record, in one state", async () => {
     const broken = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
     const simulator = await openTestSimulator({
       transfers: [
@@ -197,13 +197,9 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
-    const folder = join(settings.work, "receipts");
-    const files = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".json"));
-    const receipts = await Promise.all(
-      files.map(async (name) => parseReceipt(await readFile(join(folder, name), "utf8"), name)),
-    );
+    const ledger = readRecords(settings.work);
     expect(
-      Object.fromEntries(receipts.map(({ trackingId, state, reason }) => [trackingId, [state, reason]])),
+      Object.fromEntries(ledger.map(({ trackingId, state, reason }) => [trackingId, [state, reason]])),
     ).toEqual({
       good: ["delivered", undefined],
       broken: ["quarantined", "CHECKSUM_MISMATCH"],
@@ -211,7 +207,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       bare: ["quarantined", "UNVERIFIABLE"],
       empty: ["delivered", undefined],
     });
-    expect(receipts).toHaveLength(5);
+    expect(ledger).toHaveLength(5);
   });
 
   test("what is quarantined is kept apart, with a file that says why, and not fetched again", async () => {
@@ -226,26 +222,25 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       await readFile(join(settings.work, "quarantine", folder, "reason.json"), "utf8"),
     );
     expect(reason).toMatchObject({ trackingId: "t1", code: "CHECKSUM_MISMATCH" });
-    expect(await readFile(join(settings.work, "quarantine", folder, "content", "a.txt"), "utf8")).toBe(
-      "Hello",
-    );
+    expect(await readFile(join(settings.work, "quarantine", folder, "a.txt"), "utf8")).toBe("Hello");
     expect((await runOnce(settings)).changes).toEqual([]);
     expect(simulator.totals().file).toBe(fetched);
   });
 
   test.each(["Secret Bytes, and no JSON", "null", '{"mailbox":1}'])(
-    "a file of the quarantine that says %j is told once, passed over, and keeps no daemon from working",
+    "a record of what is in quarantine that says %j is reported once, and keeps no daemon from working",
     async (text) => {
       const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
       const settings = await daemonSettings([mailboxSettings(simulator)]);
-      const kept = join(settings.work, "quarantine", "t0.0123");
+      const kept = join(settings.work, "quarantine", "t0.0123~1");
       await mkdir(kept, { recursive: true, mode: 0o700 });
-      await writeFile(join(kept, "reason.json"), text);
-      const daemon = startDaemon(settings);
+      await mkdir(join(settings.work, "ledger/01"), { recursive: true, mode: 0o700 });
+      await writeFile(join(settings.work, "ledger/01/t0.0123.end-1.json"), text);
+      const daemon = startDaemon({ ...settings, http: pageSettings() });
       await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-      expect(daemon.told).toEqual([`${join(kept, "reason.json")}: damaged`]);
-      const { attention, recent } = await peekStatus(settings);
-      expect([attention, recent]).toEqual([[], [expect.objectContaining({ trackingId: "t1" })]]);
+      expect(daemon.told).toEqual([`${kept}: damaged`]);
+      await expect.poll(async () => (await peekStatus(settings)).recent).toHaveLength(1);
+      expect((await peekStatus(settings)).attention).toEqual([]);
     },
   );
 

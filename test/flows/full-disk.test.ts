@@ -56,7 +56,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     const simulator = await openTestSimulator({ transfers: PLANS.slice(0, 1) });
     const disk = await openSmallDisk();
     const first = await disk.startDaemon(simulator);
-    // The folder appears before the receipt says so.
+    // The folder appears before the record says so.
     await expect.poll(() => first.said("delivered")).toEqual(["t1"]);
     disk.fill(kind);
     for (const plan of PLANS.slice(1)) simulator.addTransfer(plan);

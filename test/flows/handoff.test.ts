@@ -2,12 +2,12 @@
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Settings } from "../../src/config/settings.ts";
-import { giveOrder } from "../../src/receipts/orders.ts";
-import { peekReceipts } from "../../src/receipts/peek.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, handoffOf, WEBHOOK_SECRET } from "../support/handoff.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
@@ -133,7 +133,13 @@ describe("the command", () => {
       .poll(attention)
       .toMatchObject([{ reason: "handoff", message: expect.stringContaining("inlet retry t1") }]);
     await writeFile(folder.go, "");
-    await giveOrder(settings.work, { action: "retry", mailbox: MAILBOX, trackingId: "t1" });
+    await giveOrder(settings.work, {
+      action: "retry",
+      mailbox: MAILBOX,
+      trackingId: "t1",
+      round: 1,
+      by: "test",
+    });
     await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
     await expect.poll(attention).toEqual([]);
     const metrics = await (await fetch(new URL("/metrics", await daemon.page))).text();
@@ -210,17 +216,17 @@ describe("the webhook", () => {
   });
 });
 
-describe("a folder is collected", () => {
-  test("when it was moved away, which its receipt says, with the time", async () => {
+describe("a folder is picked up", () => {
+  test("when it was moved away, which its record says, with the time", async () => {
     const { settings } = await prepare(() => ({}));
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     await rename(join(settings.inbox, MAILBOX, SENDER, "t1"), join(settings.inbox, "..", "mine"));
     await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
-    const receipt = await receiptOf(settings);
-    expect(receipt).toMatchObject({ state: "collected", at: { collected: expect.stringMatching(/^20/) } });
     await expect.poll(() => handoffsOf(settings)).toEqual([]);
-    expect(readFileSync(journalOf(settings), "utf8")).toContain('"state":"collected"');
+    const record = await recordOf(settings);
+    expect(record).toMatchObject({ state: "picked-up", at: { "picked-up": expect.stringMatching(/^20/) } });
+    await expect.poll(() => readFileSync(journalOf(settings), "utf8")).toContain('"state":"picked-up"');
   });
 
   test("when the acknowledgement is in it, which no file of a sender can be", async () => {
@@ -235,7 +241,7 @@ describe("a folder is collected", () => {
     expect(existsSync(join(folder, "GOT-IT"))).toBe(false);
     await writeFile(join(folder, "GOT-IT"), "");
     await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged"]);
-    await expect.poll(async () => (await receiptOf(settings))?.state).toBe("collected");
+    await expect.poll(async () => (await recordOf(settings))?.state).toBe("picked-up");
     expect(existsSync(folder)).toBe(true);
   });
 
@@ -254,8 +260,8 @@ describe("a folder is collected", () => {
     await expect.poll(() => simulator.totals().file).toBe(1);
     const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { collectedMs: 0 } });
     await (await reload.promise)({ ...settings, handoff });
-    expect(daemon.stateOf("t1")).toBe("collecting");
-    await expect.poll(() => daemon.handed).toEqual(["t1: uncollected"]);
+    expect(daemon.stateOf("t1")).toBe("downloading");
+    await expect.poll(() => daemon.handed).toEqual(["t1: overdue"]);
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
     expect(await readdir(folder)).toContain("DONE");
     await rm(folder, { recursive: true });
@@ -270,11 +276,11 @@ describe("a folder is collected", () => {
     await rename(settings.inbox, aside);
     await mkdir(settings.inbox);
     // Two whole looks, seen by what they do with a file that is damaged.
-    await writeFile(join(settings.work, "handoff", "x~alone.json"), "{");
+    await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
     await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
-    await writeFile(join(settings.work, "handoff", "y~alone.json"), "{");
+    await writeFile(join(settings.work, "outbox", "y~1.json"), "{");
     await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(2);
-    expect((await receiptOf(settings))?.state).toBe("delivered");
+    expect((await recordOf(settings))?.state).toBe("delivered");
     await rm(settings.inbox, { recursive: true });
     await rename(aside, settings.inbox);
     await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
@@ -293,7 +299,7 @@ describe("a folder is collected", () => {
     clearInterval(taking);
     expect((await readdir(mine)).toSorted()).toEqual(names);
     expect(notes(folder.note)).toHaveLength(10);
-    for (const trackingId of names) expect((await receiptOf(settings, trackingId))?.state).toBe("collected");
+    for (const trackingId of names) expect((await recordOf(settings, trackingId))?.state).toBe("picked-up");
     await expect.poll(() => handoffsOf(settings)).toEqual([]);
   });
 
@@ -304,21 +310,27 @@ describe("a folder is collected", () => {
     const delivered = join(settings.inbox, MAILBOX, SENDER, "t1");
     await rm(delivered, { recursive: true });
     await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
-    await giveOrder(settings.work, { action: "redeliver", mailbox: MAILBOX, trackingId: "t1" });
+    await giveOrder(settings.work, {
+      action: "redeliver",
+      mailbox: MAILBOX,
+      trackingId: "t1",
+      round: 1,
+      by: "test",
+    });
     await expect.poll(() => daemon.handed.length).toBe(3);
     expect(daemon.handed.at(-1)).toBe("t1: command done");
     expect(new Set(notes(folder.note)).size).toBe(2);
     await rm(delivered, { recursive: true });
     await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
-    await expect.poll(async () => (await receiptOf(settings))?.state).toBe("collected");
+    await expect.poll(async () => (await recordOf(settings))?.state).toBe("picked-up");
   });
 });
 
-describe("a folder that nobody collects", () => {
+describe("a folder that is not picked up", () => {
   test("is reported once, also over a restart, until somebody does", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }));
     const first = startDaemon(settings);
-    await expect.poll(() => first.handed).toEqual(["t1: uncollected"]);
+    await expect.poll(() => first.handed).toEqual(["t1: overdue"]);
     await first.stop();
     const second = startDaemon(settings);
     await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
@@ -328,21 +340,18 @@ describe("a folder that nobody collects", () => {
   test("is removed only where that is wanted, and only if it is still the one that was delivered", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }), ["t1", "t2"]);
     const first = startDaemon(settings);
-    await expect.poll(() => first.handed.toSorted()).toEqual(["t1: uncollected", "t2: uncollected"]);
+    await expect.poll(() => first.handed.toSorted()).toEqual(["t1: overdue", "t2: overdue"]);
     await first.stop();
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
-    // Somebody puts something of their own in its place.
-    const manifest = join(settings.inbox, MAILBOX, SENDER, "t2", "transfer.json");
-    await chmod(manifest, 0o600);
-    const text = await readFile(manifest, "utf8");
-    await writeFile(manifest, text.replace('"trackingId": "t2"', '"trackingId": "t3"'));
+    // A consumer makes something of its own in it.
+    await mkdir(join(settings.inbox, MAILBOX, SENDER, "t2", "mine"));
     const handoff = handoffOf({ keep: { uncollectedMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
     await expect
       .poll(() => second.handed.toSorted())
-      .toEqual(["t1: removed after uncollected", "t2: left in place"]);
+      .toEqual(["t1: removed after not-picked-up", "t2: left in place"]);
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
-    expect(await receiptOf(settings)).toMatchObject({ state: "delivered", reason: "removed" });
+    expect(await recordOf(settings)).toMatchObject({ state: "delivered" });
     await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
     await second.stop();
   });
@@ -356,9 +365,9 @@ test("a folder that was acknowledged is removed after its time, and no other", a
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
   await writeFile(join(settings.inbox, MAILBOX, SENDER, "t1", "GOT-IT"), "");
-  await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged", "t1: removed after collected"]);
+  await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged", "t1: removed after picked-up"]);
   expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
-  expect(await receiptOf(settings)).toMatchObject({ state: "collected", reason: "removed" });
+  expect(await recordOf(settings)).toMatchObject({ state: "picked-up" });
 });
 
 test("what is left of a removed folder and cannot be cleared is named, and keeps no daemon from starting", async () => {
@@ -366,7 +375,7 @@ test("what is left of a removed folder and cannot be cleared is named, and keeps
   const left = join(settings.work, "staging", "d1.removed");
   await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
   const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.handed).toEqual(["t1: removed after uncollected"]);
+  await expect.poll(() => daemon.handed).toEqual(["t1: removed after not-picked-up"]);
   expect(daemon.told).toEqual([expect.stringContaining(`left over: The file could not be written: ${left}`)]);
   expect(await readdir(left)).toEqual(["sub"]);
 });
@@ -387,12 +396,14 @@ test("of two daemons on Redis one takes over what the other was killed in, for t
   await expect.poll(() => log.join("")).toContain('"msg":"ready"');
   first.kill("SIGKILL");
   await once(first, "exit");
+  expect(notes(note)).toHaveLength(1);
+  // The command that was left alone ends, and only then it is run again.
+  await writeFile(go, "");
   await expect.poll(() => notes(note).length).toBe(2);
   expect(new Set(notes(note)).size).toBe(1);
-  await writeFile(go, "");
   await expect.poll(() => log.join("")).toContain('"msg":"handed over"');
   await rm(join(folder, "inbox", MAILBOX, SENDER, "t1"), { recursive: true });
-  await expect.poll(() => log.join("")).toContain('"msg":"collected"');
+  await expect.poll(() => log.join("")).toContain('"msg":"picked up"');
   second.kill("SIGTERM");
   expect(await once(second, "exit")).toEqual([0, null]);
 });
@@ -416,12 +427,12 @@ function notes(path: string): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
-function receiptOf({ work }: Settings, trackingId = "t1") {
-  return peekReceipts(work).find({ mailbox: MAILBOX, trackingId });
+function recordOf({ work }: Settings, trackingId = "t1") {
+  return peekLedger(work).find({ mailbox: MAILBOX, trackingId });
 }
 
 function handoffsOf({ work }: Settings): string[] {
-  return readdirSync(join(work, "handoff")).filter((name) => name.endsWith(".json"));
+  return readdirSync(join(work, "outbox")).filter((name) => /\.(json|wait|kept)$/.test(name));
 }
 
 function journalOf({ work }: Settings): string {

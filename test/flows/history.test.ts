@@ -21,7 +21,7 @@ test("tells of what was delivered and what was not, to programs and to people", 
   expect(JSON.parse(stdout)).toMatchObject([{ trackingId: "t2", reason: "CHECKSUM_MISMATCH" }]);
   const table = await runOnTerminal(["history", "--config", config, "--search", "T1", "--changes"]);
   expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
-  expect(table.stdout).toMatch(/delivered.*delivering.*collecting.*discovered/s);
+  expect(table.stdout).toMatch(/delivered.*delivering.*downloading.*discovered/s);
   expect(table.stdout).toMatch(
     /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*anna@supplier\.example\/t1/,
   );
@@ -44,7 +44,7 @@ test("says how many lines are damaged, that there is more, and that nothing fits
 
 test.each([
   ["--since", "yesterday", "so long ago"],
-  ["--state", "lost", "Allowed choices are discovered, collecting"],
+  ["--state", "lost", "Allowed choices are discovered, downloading"],
   ["--limit", "1000000", "at most 100000"],
 ])("refuses %s %s, and says what is possible", async (option, value, why) => {
   const { exitCode, stderr } = await runProgram(["history", option, value]);

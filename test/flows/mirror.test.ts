@@ -1,8 +1,9 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
 
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import type { TransferPlan } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { runCommand } from "../support/program.ts";
@@ -19,9 +20,9 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const { changes } = await runOnce(settings);
-    expect(changes.map((receipt) => receipt.state)).toEqual([
+    expect(changes.map((record) => record.state)).toEqual([
       "discovered",
-      "collecting",
+      "downloading",
       "delivering",
       "delivered",
     ]);
@@ -38,7 +39,9 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     });
     const manifest = JSON.parse(await readFile(join(folder, "transfer.json"), "utf8"));
     expect(manifest).toMatchObject({
-      version: 1,
+      version: 2,
+      deliveryId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      message: "present",
       mailbox: MAILBOX,
       sender: "anna@supplier.example",
       trackingId: "t1",
@@ -203,8 +206,8 @@ describe("I2 once", () => {
     const { changes } = await runOnce(settings);
     expect(
       changes
-        .filter((receipt) => receipt.state === "delivered")
-        .map((receipt) => receipt.mailbox)
+        .filter((record) => record.state === "delivered")
+        .map((record) => record.mailbox)
         .toSorted(),
     ).toEqual([MAILBOX, "second"].toSorted());
   });
@@ -284,23 +287,23 @@ describe("what arrives while it runs", () => {
     expect(daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
   });
 
-  test("a damaged receipt is reported once, is not guessed over, and does not delay another transfer", async () => {
+  test("a damaged record is reported once, is not guessed over, and does not delay another transfer", async () => {
     const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
     const simulator = await openTestSimulator({ transfers: plans });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await runOnce(settings);
-    const open = join(settings.work, "receipts/open");
-    const [first = ""] = (await readdir(open)).filter((name) => name.startsWith("t1"));
-    const [last = ""] = (await readdir(join(open, first))).toSorted().reverse();
-    await writeFile(join(open, first, last), "{");
+    const name = nameOf({ mailbox: MAILBOX, trackingId: "t1" });
+    const damaged = new LedgerPaths(settings.work).end(name, 1);
+    await mkdir(dirname(damaged), { recursive: true });
+    await writeFile(damaged, "{");
     const daemon = startDaemon({ ...settings, mailboxes: [mailboxSettings(simulator)] });
     simulator.addTransfer(transferPlan({ trackingId: "t3" }));
     await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
     const polls = simulator.totals().received;
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
-    expect(daemon.told.filter((line) => line.includes("A receipt is damaged"))).toHaveLength(1);
+    expect(daemon.told.filter((line) => line.includes("A record of the ledger is damaged"))).toHaveLength(1);
     expect(daemon.stateOf("t1")).toBeUndefined();
-    expect(await readFile(join(open, first, last), "utf8")).toBe("{");
+    expect(await readFile(damaged, "utf8")).toBe("{");
   });
 
   test("I6 no contagion: a mailbox that cannot be polled does not delay another", async () => {
@@ -328,7 +331,5 @@ describe("what arrives while it runs", () => {
 });
 
 function delivered(daemon: ReturnType<typeof startDaemon>): string[] {
-  return daemon.changes
-    .filter((receipt) => receipt.state === "delivered")
-    .map((receipt) => receipt.trackingId);
+  return daemon.changes.filter((record) => record.state === "delivered").map((record) => record.trackingId);
 }

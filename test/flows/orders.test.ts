@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile }
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
-import { giveOrder } from "../../src/receipts/orders.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
 import type { Scenario } from "../../src/simulator/scenario.ts";
 import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
@@ -196,7 +196,7 @@ test("retry of what failed after a delivery tells what became of it", async () =
   expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
 }, 90_000);
 
-test("what is released has left the quarantine before its receipt says that nothing is left to do", async () => {
+test("what is released has left the quarantine before its record says that nothing is left to do", async () => {
   const simulator = await openTestSimulator({
     transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
   });
@@ -204,7 +204,13 @@ test("what is released has left the quarantine before its receipt says that noth
   await runOnce(settings);
   const kept = () => readdirSync(join(settings.work, "quarantine")).length;
   expect(kept()).toBe(1);
-  await giveOrder(settings.work, { action: "release", mailbox: MAILBOX, trackingId: "t1" });
+  await giveOrder(settings.work, {
+    action: "release",
+    mailbox: MAILBOX,
+    trackingId: "t1",
+    round: 1,
+    by: "test",
+  });
   const seen: [string, number][] = [];
   const watch = watchWith({ stateChanged: ({ state }) => void seen.push([state, kept()]) });
   await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, watch });

@@ -64,7 +64,7 @@ describe("Sentinel", () => {
     expect((await master.client.keys("inlet:*")).length).toBeGreaterThan(0);
   });
 
-  test("a failover in the middle: the receipts win, and each transfer is delivered once", async () => {
+  test("a failover in the middle: the ledger win, and each transfer is delivered once", async () => {
     const { port, master } = await startSentinel("orders", "secret");
     const plans = Array.from({ length: 6 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
     const simulator = await openTestSimulator({ transfers: plans });
@@ -76,7 +76,7 @@ describe("Sentinel", () => {
       sentinelPassword: plainSecret("secret"),
     };
     const daemon = startDaemon(settingsIn(await makeFolder(), [mailboxSettings(simulator)], { queue }));
-    await expect.poll(() => daemon.stateOf("t0")).toBe("collecting");
+    await expect.poll(() => daemon.stateOf("t0")).toBe("downloading");
     await master.kill();
     const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
     await expect.poll(delivered).toHaveLength(plans.length);

@@ -126,7 +126,7 @@ describe("a Redis that is not there", () => {
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 10_000, pauseMs: 100 } });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.stateOf("slow")).toBe("collecting");
+    await expect.poll(() => daemon.stateOf("slow")).toBe("downloading");
     await redis.kill();
     await expect.poll(() => daemon.stateOf("slow")).toBe("delivered");
     simulator.addTransfer(transferPlan({ trackingId: "later" }));

@@ -71,8 +71,8 @@ test.each(["run", "once"])("%s leaves an inbox alone that a newer Inlet has used
   const { config, inbox } = await install();
   const work = join(inbox, ".inlet");
   await runProgram(["once", "--config", config]);
-  expect(await readFile(join(work, "format"), "utf8")).toMatch(/^1 \d+\.\d+\.\d+\n$/);
-  await writeFile(join(work, "format"), "2 7.1.0\n");
+  expect(await readFile(join(work, "format"), "utf8")).toMatch(/^2 \d+\.\d+\.\d+\n$/);
+  await writeFile(join(work, "format"), "3 7.1.0\n");
   const before = await readdir(work, { recursive: true });
   const { exitCode, stderr } = await runProgram([command, "--config", config]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("is of Inlet 7.1.0, and this is ")]);

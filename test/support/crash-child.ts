@@ -7,7 +7,7 @@
 import { spawnSync } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { writeSync } from "node:fs";
-import type { Receipt } from "../../src/model/receipt.ts";
+import type { TransferRecord } from "../../src/model/record.ts";
 import { runCrashDaemon } from "./crash-daemon.ts";
 import { type LastWords, listNames } from "./last-words.ts";
 
@@ -18,7 +18,7 @@ if (task.user !== undefined) {
   process.setuid?.(task.user);
 }
 const told: Record<string, string> = {};
-const hear = ({ trackingId, state }: Receipt): void => {
+const hear = ({ trackingId, state }: TransferRecord): void => {
   told[trackingId] = state;
 };
 let steps = 0;

@@ -5,7 +5,7 @@ import { expect, onTestFinished } from "vitest";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
-import type { Receipt } from "../../src/model/receipt.ts";
+import type { TransferRecord } from "../../src/model/record.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
@@ -19,7 +19,7 @@ export interface TestDaemon {
   readonly settings: Settings;
   readonly eye: ConsumersEye;
   /** Every change of state, in order. */
-  readonly changes: Receipt[];
+  readonly changes: TransferRecord[];
   readonly told: string[];
   /** What followed deliveries, in order. */
   readonly handed: string[];
@@ -54,34 +54,34 @@ export function startDaemon(
   { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {}, ...rest }: TestOptions = {},
 ): TestDaemon {
   const stop = new AbortController();
-  const changes: Receipt[] = [];
+  const changes: TransferRecord[] = [];
   const told: string[] = [];
   const handed: string[] = [];
   const page = Promise.withResolvers<string>();
   const watch = watchWith({
-    stateChanged: (receipt) => void changes.push(receipt),
-    discovered: (receipt) => void changes.push(receipt),
+    stateChanged: (record) => void changes.push(record),
+    discovered: (record) => void changes.push(record),
     pollFailed: (mailbox, fault, first) => void (first && told.push(`${mailbox}: ${fault.code}`)),
     recovered: (mailbox) => void told.push(`${mailbox}: recovered`),
     rejected: (mailbox, fault) => void told.push(`${mailbox}: ${fault.message}`),
-    expiresSoon: (receipt) => void told.push(`${receipt.trackingId}: expires soon`),
+    expiresSoon: (record) => void told.push(`${record.trackingId}: expires soon`),
     clientIdMade: (origin) => void told.push(`${origin}: client id made`),
     diskFull: () => void told.push("disk full"),
     diskHasRoom: () => void told.push("room again"),
-    stuck: (receipt, fault) => void told.push(`${receipt.trackingId}: stuck: ${fault.code}`),
+    stuck: (record, fault) => void told.push(`${record.trackingId}: stuck: ${fault.code}`),
     queueLost: () => void told.push("queue lost"),
     queueBack: () => void told.push("queue back"),
     queueForgets: (policy) => void told.push(`queue forgets: ${policy}`),
-    lost: (receipt) => void told.push(`${receipt.trackingId}: lost`),
+    lost: (record) => void told.push(`${record.trackingId}: lost`),
     pageOpened: (address) => page.resolve(address),
     pageFailed: (address, reason) => void told.push(`${address}: ${reason}`),
-    receiptDamaged: (path) => void told.push(`${path}: damaged`),
+    recordDamaged: (path) => void told.push(`${path}: damaged`),
     handoffsStuck: (fault) => void told.push(`hand-offs: ${fault.code}`),
     handedOver: ({ trackingId }, step) => void handed.push(`${trackingId}: ${step} done`),
     handoffFailed: ({ trackingId }, step, { message }, { willRetry, output }) =>
       void handed.push(`${trackingId}: ${step} ${willRetry ? "failed" : "given up"}: ${message} ${output}`),
-    collected: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
-    uncollected: ({ trackingId }) => void handed.push(`${trackingId}: uncollected`),
+    pickedUp: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
+    overdue: ({ trackingId }) => void handed.push(`${trackingId}: overdue`),
     leftInPlace: ({ trackingId }) => void handed.push(`${trackingId}: left in place`),
     workExposed: (folder) => void told.push(`exposed: ${folder}`),
     leftOver: (fault) => void told.push(`left over: ${fault.message}`),
@@ -104,7 +104,7 @@ export function startDaemon(
     await end();
     expect(eye.complaints).toEqual([]);
     expect(
-      await findSecrets(settings, [...told, ...handed, ...changes.map((receipt) => JSON.stringify(receipt))]),
+      await findSecrets(settings, [...told, ...handed, ...changes.map((record) => JSON.stringify(record))]),
     ).toEqual([]);
   });
   return {
@@ -116,7 +116,7 @@ export function startDaemon(
     page: page.promise,
     outcome,
     stop: end,
-    stateOf: (trackingId) => changes.findLast((receipt) => receipt.trackingId === trackingId)?.state,
+    stateOf: (trackingId) => changes.findLast((record) => record.trackingId === trackingId)?.state,
   };
 }
 

@@ -112,7 +112,7 @@ export async function openBench(fetch: Life["fetch"]): Promise<Bench> {
 /** At which call a first life has to fail for a second one to have that past. */
 function firstFailures(calls: readonly Call[]): [Past, Call][] {
   const renames = calls.filter(({ kind }) => kind === "rename");
-  const delivery = renames.find(({ text }) => text.includes("/content"));
+  const delivery = renames.find(({ text }) => /\/staging\/.*\/inbox\//.test(text));
   const sync = calls.find(
     ({ kind }, at) => kind === "fsync" && delivery !== undefined && at > calls.indexOf(delivery),
   );
@@ -173,7 +173,7 @@ function problemsOf(seen: Seen): string[] {
 /** Halves, and what is only kept while a transfer is in work. */
 async function leftOvers(folder: string): Promise<string[]> {
   const paths = await readdir(folder, { recursive: true });
-  return paths.filter((path) => /\.part$|\.inlet\/(staging|quarantine|receipts\/(new|open))\/./.test(path));
+  return paths.filter((path) => /\.part$|\.inlet\/(staging|quarantine|notes|new)\/./.test(path));
 }
 
 async function makeDisk(): Promise<string> {

@@ -11,8 +11,10 @@ import { startTracing, type TraceOptions } from "./strace.ts";
 const CHILD = join(ROOT, "test/support/failing-disk-child.ts");
 /** Far longer than a life takes on a busy machine. */
 const HANGS_AFTER_MS = 30_000;
-/** More temporary files than a life makes. */
-const MOST_TEMPORARIES = 200;
+/** More temporary files and stages than a life makes. */
+const MOST_RANDOM_NAMES = 100;
+/** Names that are made of random bytes: of temporary files, and of stages. */
+const RANDOM = /^(.*\/\.)([0-9a-f]{12})(\.part)$|^(.*\/staging\/.*~)([0-9a-f]{16})([/.].*)$/;
 
 /** Kinds of system calls, under every name that they have on some machine. */
 const CALLS = {
@@ -124,17 +126,20 @@ export function writtenBy(calls: readonly Call[]): string[] {
   const paths = calls.flatMap(({ kind, text }) =>
     kind === "write" ? (/<\/([^>]*)>/.exec(text)?.[1] ?? []) : [],
   );
-  return [...new Set(paths.flatMap(withTemporaries))];
+  return [...new Set(paths.flatMap(withOtherNames))];
 }
 
-/** Where one temporary file was written, others may be. */
-function withTemporaries(path: string): string[] {
-  const [, before] = /^(.*\/\.)[0-9a-f]{12}\.part$/.exec(path) ?? [];
-  if (before === undefined) return [path];
-  const numbers = Array.from({ length: MOST_TEMPORARIES }, (_, at) =>
-    (at + 1).toString(16).padStart(12, "0"),
+/** Where one file with a random name was written, others may be. */
+function withOtherNames(path: string): string[] {
+  const [before, random, after] =
+    RANDOM.exec(path)
+      ?.slice(1)
+      .filter((part) => part !== undefined) ?? [];
+  if (random === undefined) return [path];
+  const numbers = Array.from({ length: MOST_RANDOM_NAMES }, (_, at) =>
+    (at + 1).toString(16).padStart(random.length, "0"),
   );
-  return numbers.map((number) => `${before}${number}.part`);
+  return numbers.map((number) => `${before}${number}${after}`);
 }
 
 function threadForFiles(pid: number): number {

@@ -98,7 +98,7 @@ ${keyTable(service.properties, ["baseUrl"])}
 ${redis.description}
 
 Redis is needed only where one machine is not enough: several processes that share an inbox then share its work through
-one Redis. Receipts stay files, so that a Redis which lost everything costs no transfer.
+one Redis. Ledger stay files, so that a Redis which lost everything costs no transfer.
 
 ${keyTable(redis.properties, [])}
 

@@ -13,16 +13,15 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { parseOpenReceipt, parseReceipt } from "../../src/receipts/format.ts";
+import { join } from "node:path";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
 import type { DebianProgram } from "./debian.ts";
 import { type LastWords, listNames } from "./last-words.ts";
+import { readRecords } from "./ledger.ts";
 import { MAILBOX } from "./settings.ts";
 import { readTree, withoutTimes } from "./tree.ts";
 
@@ -51,11 +50,9 @@ export interface DiskState {
   readonly deliveries: Readonly<Record<string, number>>;
   /** A digest of every delivered file but for its times, by path in the inbox. */
   readonly digests: Readonly<Record<string, string>>;
-  /** By tracking-id; one that cannot be read is `damaged`, under the path of its file. */
-  readonly receipts: Readonly<
-    Record<string, { readonly state: string; readonly folder: string | undefined }>
-  >;
-  /** In the work folder: receipts that are not final, and temporary files. */
+  /** By tracking-id. */
+  readonly ledger: Readonly<Record<string, { readonly state: string; readonly folder: string | undefined }>>;
+  /** In the work folder: notes, stages and temporary files. */
   readonly leftOver: readonly string[];
 }
 
@@ -113,31 +110,16 @@ async function readDisk(): Promise<DiskState> {
     names: listNames(disk),
     deliveries: Object.fromEntries(delivered.map((path) => [path, statSync(join(inbox, path)).ino])),
     digests: Object.fromEntries(tree.map(([path, text]) => [path, digestOf(text)])),
-    receipts: readReceipts(join(inbox, ".inlet/receipts")),
-    leftOver: listAll(join(inbox, ".inlet")).filter((path) => /\.part$|^receipts\/open\//.test(path)),
+    ledger: statesIn(join(inbox, ".inlet")),
+    leftOver: listAll(join(inbox, ".inlet")).filter((path) => /\.part$|^(notes|staging)\/./.test(path)),
   };
 }
 
-/** The highest fence counts, and of equal ones the final one. */
-function readReceipts(folder: string): DiskState["receipts"] {
-  const paths = ["open", "done"].flatMap((place) =>
-    listAll(join(folder, place)).map((name) => join(place, name)),
+/** A damaged record fails the whole test. */
+function statesIn(work: string): DiskState["ledger"] {
+  return Object.fromEntries(
+    readRecords(work).map(({ trackingId, state, folder }) => [trackingId, { state, folder }]),
   );
-  const receipts = paths
-    .filter((path) => path.endsWith(".json"))
-    .map((path) => readReceipt(join(folder, path)));
-  const inOrder = receipts.toSorted((a, b) => a.fence - b.fence);
-  return Object.fromEntries(inOrder.map(({ id, state, target }) => [id, { state, folder: target }]));
-}
-
-function readReceipt(path: string): { id: string; state: string; target: string | undefined; fence: number } {
-  try {
-    const parse = basename(dirname(dirname(path))) === "open" ? parseOpenReceipt : parseReceipt;
-    const { trackingId, state, folder, fence } = parse(readFileSync(path, "utf8"), path);
-    return { id: trackingId, state, target: folder, fence };
-  } catch {
-    return { id: path, state: "damaged", target: undefined, fence: 0 };
-  }
 }
 
 function listAll(folder: string): string[] {

@@ -11,6 +11,7 @@ import type { Context } from "../context.ts";
 import type { Findings } from "./findings.ts";
 
 const AREA = "configuration";
+const DAY_MS = 24 * 60 * 60_000;
 
 /** `undefined` where there are no settings to go on with. */
 export async function checkConfiguration(
@@ -24,6 +25,7 @@ export async function checkConfiguration(
     for (const warning of settings.warnings) findings.warn(AREA, "file", warning);
     await checkSecrets(findings, settings, context.stop);
     await checkCommand(findings, settings);
+    findings.ok(AREA, "keep", describeKeep(settings));
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
@@ -40,6 +42,13 @@ function describe({ source, mailboxes, queue }: Settings): string {
   const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
   const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
   return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
+}
+
+function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {
+  const days = (ms: number) => formatCount(Math.round(ms / DAY_MS), "day", "days");
+  const records = ledgerMs === undefined ? "for ever" : `for ${days(ledgerMs)} after a transfer expired`;
+  const history = historyMs === undefined ? "for ever" : `for ${days(historyMs)}`;
+  return `records are kept ${records}, history ${history}`;
 }
 
 /** Commands are run too, which loading does not do: here somebody is there to see that one asks for something. */

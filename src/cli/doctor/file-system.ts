@@ -99,8 +99,8 @@ function tellWhatItDoes(findings: Findings, facts: ProbeFacts): void {
     findings.warn(
       AREA,
       "hard links",
-      `there are none (${facts.hardLink}): of two daemons that share a queue, both could take one name`,
-      "Let only one daemon use this inbox, or choose another file system.",
+      `there are none (${facts.hardLink}): only one daemon may use this inbox, with queue: embedded`,
+      "Choose another file system where several daemons are to share the inbox.",
     );
   }
   tell(findings, "locks", facts.lock, "the kernel's locks keep a second process out");

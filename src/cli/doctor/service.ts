@@ -24,7 +24,7 @@ const AREA = "service";
 const TIMEOUT_MS = 10_000;
 const AT_ONCE = 4;
 
-/** More than that and tokens are renewed too late, and times in receipts mislead. */
+/** More than that and tokens are renewed too late, and times in ledger mislead. */
 const MOST_CLOCK_DIFFERENCE_MS = 60_000;
 
 export async function checkServices(

@@ -2,35 +2,34 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { tellLog } from "../../../src/cli/telling.ts";
-import type { Receipt, ReceiptState } from "../../../src/model/receipt.ts";
+import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { createLog } from "../../../src/observe/log.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
 test("I8 bounded: a transfer that is tried again and again is told once for each reason", () => {
   const { watch, lines } = listen();
   for (let round = 0; round < 50; round++) {
-    watch.stateChanged(receipt("t1", "collecting"));
-    watch.stateChanged(receipt("t1", "waiting"), new Fault("SERVER_FAULT"));
+    watch.stateChanged(record("t1", "downloading"));
+    watch.stateChanged(record("t1", "waiting"), new Fault("SERVER_FAULT"));
   }
-  watch.stateChanged(receipt("t1", "waiting"), new Fault("CONNECTION_LOST"));
-  watch.stateChanged(receipt("t2", "waiting"), new Fault("SERVER_FAULT"));
+  watch.stateChanged(record("t1", "waiting"), new Fault("CONNECTION_LOST"));
+  watch.stateChanged(record("t2", "waiting"), new Fault("SERVER_FAULT"));
   expect(lines).toEqual(["waiting t1", "waiting t1", "waiting t2"]);
-  watch.stateChanged(receipt("t1", "delivered"));
+  watch.stateChanged(record("t1", "delivered"));
   expect(lines.at(-1)).toBe("delivered t1");
 });
 
 test("I8 bounded: one that is stuck is told once, and what waits for a password every time it is refused", () => {
   const { watch, lines } = listen();
-  for (let round = 0; round < 50; round++)
-    watch.stuck(receipt("t1", "delivering"), new Fault("DISK_REFUSED"));
-  watch.stateChanged(receipt("t2", "waiting"));
-  watch.stateChanged(receipt("t2", "waiting"));
+  for (let round = 0; round < 50; round++) watch.stuck(record("t1", "delivering"), new Fault("DISK_REFUSED"));
+  watch.stateChanged(record("t2", "waiting"));
+  watch.stateChanged(record("t2", "waiting"));
   expect(lines).toEqual(["stuck, and tried again t1", "waiting t2", "waiting t2"]);
 });
 
 test("I8 bounded: transfers that others finish, of which nobody hears here, are not remembered for ever", () => {
   const { watch, lines } = listen();
-  const wait = (id: string) => watch.stateChanged(receipt(id, "waiting"), new Fault("SERVER_FAULT"));
+  const wait = (id: string) => watch.stateChanged(record(id, "waiting"), new Fault("SERVER_FAULT"));
   wait("first");
   for (let at = 0; at < 10_000; at++) wait(`t${at}`);
   lines.length = 0;
@@ -44,7 +43,7 @@ test("I6 no contagion: a full disk is told once for all transfers and mailboxes"
   const { watch, lines } = listen();
   const fault = new Fault("DISK_FULL");
   watch.diskFull(fault);
-  for (const id of ["t1", "t2", "t3"]) watch.stateChanged(receipt(id, "waiting"), fault);
+  for (const id of ["t1", "t2", "t3"]) watch.stateChanged(record(id, "waiting"), fault);
   watch.pollFailed("m", fault, true);
   watch.recovered("m", 1000, fault);
   watch.diskHasRoom(1000);
@@ -90,6 +89,6 @@ function listen() {
   return { watch: tellLog(createLog(output, "info")), lines };
 }
 
-function receipt(trackingId: string, state: ReceiptState): Receipt {
-  return makeReceipt({ trackingId, state });
+function record(trackingId: string, state: State): TransferRecord {
+  return makeRecord({ trackingId, state });
 }

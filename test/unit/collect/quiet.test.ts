@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { collectTransfer } from "../../../src/collect/collect.ts";
 import { quietForMs } from "../../../src/collect/quiet.ts";
 import type { CollectTools, Source } from "../../../src/collect/tools.ts";
 import { parseWindow } from "../../../src/config/weekly.ts";
-import type { CollectJob, Next } from "../../../src/model/job.ts";
-import type { Receipt } from "../../../src/model/receipt.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import type { Next } from "../../../src/model/job.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const HOUR_MS = 3_600_000;
 const FAR_MS = 8.64e15;
@@ -45,11 +46,10 @@ describe("a download", () => {
   });
 });
 
-/** Everything up to the claim: whether it came to that, and when to come again. */
+/** Everything up to the first change of state: whether it came to that, and when to come again. */
 async function turn(
   nowMs: number,
-  receipt: Partial<Receipt> = {},
-  job: Partial<CollectJob> = {},
+  record: Partial<TransferRecord> = {},
 ): Promise<{ next: Next; asked: string[] }> {
   const asked: string[] = [];
   const tools = {
@@ -60,32 +60,33 @@ async function turn(
         asked.push("room");
         return true;
       },
+      forget() {},
     },
-    receipts: {
-      find: async () => makeReceipt(receipt),
-      async claim() {
-        asked.push("claim");
-        return undefined;
+    diskFull: { isPast() {} },
+    ledger: {
+      find: async () => makeRecord({ expires: new Date(FAR_MS).toISOString(), ...record }),
+      noteChange: () => {
+        asked.push("begin");
+        throw new Fault("STOPPED");
       },
-      put: () => asked.push("put"),
-      folderName: () => "k",
+      nameOf: () => "k",
+      stages: {
+        place: async () => void asked.push("place"),
+      },
     },
   } as unknown as CollectTools;
-  const source = { mailbox: { name: "m", quiet }, health: { shaky: false } } as unknown as Source;
-  const whole = {
-    key: "k",
-    mailbox: "m",
-    trackingId: "t1",
-    expiresMs: FAR_MS,
-    occasion: "listed",
-    ...job,
-  } as const;
-  return { next: await collectTransfer(tools, source, whole, signal), asked };
+  const stateOf = async () => {
+    asked.push("state");
+    throw new Fault("STOPPED");
+  };
+  const mailbox = { name: "m", quiet };
+  const source = { mailbox, health: { shaky: false }, stateOf } as unknown as Source;
+  return { next: await collectTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
 }
 
 describe("collecting in quiet hours", () => {
-  test.each(["discovered", "collecting", "waiting"] as const)(
-    "puts the job of a %s transfer off, and leaves its receipt as it is",
+  test.each(["discovered", "downloading", "waiting"] as const)(
+    "puts the job of a %s transfer off, and leaves its record as it is",
     async (state) => {
       const { next, asked } = await turn(at("12:00"), { state });
       expect(next).toEqual({ kind: "again", afterMs: 6 * HOUR_MS });
@@ -93,23 +94,24 @@ describe("collecting in quiet hours", () => {
     },
   );
 
-  test("finishes a delivery that was begun", async () => {
-    expect((await turn(at("12:00"), { state: "delivering" })).asked).toEqual(["claim"]);
+  test("finishes a delivery that was decided", async () => {
+    expect((await turn(at("12:00"), { state: "delivered" })).asked).toEqual(["place"]);
   });
 
   test("asks what became of a transfer that vanished", async () => {
-    expect((await turn(at("12:00"), {}, { occasion: "vanished" })).asked).toEqual(["claim"]);
+    expect((await turn(at("12:00"), { vanished: true })).asked).toEqual(["state"]);
   });
 
   test("takes what a person wants now", async () => {
-    expect((await turn(at("12:00"), {}, { occasion: "wanted" })).asked).toEqual(["room", "claim"]);
+    expect((await turn(at("12:00"), { wanted: true })).asked).toEqual(["room", "begin"]);
   });
 
   test("takes what expires before they end", async () => {
-    expect((await turn(at("12:00"), {}, { expiresMs: at("17:00") })).asked).toEqual(["room", "claim"]);
+    const expires = new Date(at("17:00")).toISOString();
+    expect((await turn(at("12:00"), { expires })).asked).toEqual(["room", "begin"]);
   });
 
   test("is done as ever when they are over", async () => {
-    expect((await turn(at("18:00"))).asked).toEqual(["room", "claim"]);
+    expect((await turn(at("18:00"))).asked).toEqual(["room", "begin"]);
   });
 });

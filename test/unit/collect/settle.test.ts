@@ -1,55 +1,65 @@
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { Record } from "../../../src/collect/record.ts";
+import { Run } from "../../../src/collect/run.ts";
 import { settleFault } from "../../../src/collect/settle.ts";
-import type { CollectTools, StagedSource } from "../../../src/collect/tools.ts";
-import type { Receipt } from "../../../src/model/receipt.ts";
-import { openReceipts } from "../../../src/receipts/files.ts";
+import type { CollectTools, Source } from "../../../src/collect/tools.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
+import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
-test("I2 once: a disk that fails between the rename and the receipt never leads to a second delivery", async () => {
-  const receipts = await openReceipts(await makeFolder(), { alone: true });
-  const receipt = makeReceipt({ state: "delivering", folder: "m/t1", attempts: 1 });
-  await receipts.create({ ...receipt, state: "discovered" }, undefined);
-  await receipts.put({ ...receipt, state: "collecting" }, { ...receipt, state: "discovered" });
-  await receipts.put(receipt, { ...receipt, state: "collecting" });
+const { signal } = new AbortController();
+
+test("I2 once: a disk that fails between the end record and the rename never leads to a second delivery", async () => {
+  const { tools, source, run, told } = await setUp();
+  run.isDecided = true;
+  for (const code of ["DISK_FULL", "DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"] as const) {
+    const next = await settleFault(tools, source, run, new Fault(code), signal);
+    expect(next).toEqual({ kind: "again", afterMs: 7 });
+  }
+  expect(told).toEqual(["DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"]);
+  expect((await tools.ledger.find(run.record))?.state).toBe("discovered");
+});
+
+test("I2 once: an attempt whose round another one has ended removes its own content, and nothing else", async () => {
+  const { tools, source, run, told, folder } = await setUp();
+  const other = join(folder, ".inlet/staging", `${run.key}~1~0123456789abcdef`);
+  await mkdir(other);
+  run.stage = await tools.ledger.stages.openStage(run.record);
+  await writeFile(join(run.stage.folder, "file"), "content");
+  expect(await settleFault(tools, source, run, new Fault("ROUND_LOST"), signal)).toEqual({ kind: "done" });
+  expect(await readdir(join(folder, ".inlet/staging"))).toEqual([`${run.key}~1~0123456789abcdef`]);
+  expect(told).toEqual(["lost t1"]);
+});
+
+test("a stage that another process removed, because the round has ended, is no trouble with the disk", async () => {
+  const { tools, source, run, told } = await setUp();
+  await tools.ledger.end({ ...run.record, state: "gone" });
+  expect(await settleFault(tools, source, run, new Fault("DISK_REFUSED"), signal)).toEqual({ kind: "done" });
+  expect(told).toEqual(["lost t1"]);
+});
+
+async function setUp() {
+  const folder = await makeFolder();
+  const ledger = await ledgerIn(folder);
+  const record = makeRecord({ attempts: 1 });
+  await ledger.discover(record);
   const told: string[] = [];
   const tools = {
-    receipts,
+    ledger,
     clock: { now: () => 0 },
     random: () => 0.5,
     patience: { retryMs: 1, diskMs: 7, lockedMs: 1 },
     inbox: { forget() {} },
     diskFull: { meets() {}, isPast() {} },
-    watch: { stateChanged() {}, progressed() {}, stuck: (_: Receipt, fault: Fault) => told.push(fault.code) },
+    watch: {
+      stateChanged() {},
+      lost: ({ trackingId }: TransferRecord) => told.push(`lost ${trackingId}`),
+      stuck: (_: TransferRecord, fault: Fault) => told.push(fault.code),
+    },
   } as unknown as CollectTools;
-  const source = { health: { shaky: false } } as unknown as StagedSource;
-  const { signal } = new AbortController();
-  for (const code of ["DISK_FULL", "DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"] as const) {
-    const next = await settleFault(tools, source, new Record(tools, receipt), new Fault(code), signal);
-    expect(next).toEqual({ kind: "again", afterMs: 7 });
-    expect((await receipts.find(receipt))?.state).toBe("delivering");
-  }
-  expect(told).toEqual(["DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"]);
-});
-
-test("I2 once: who has lost its claim leaves its content, which another may have taken for finished", async () => {
-  const folder = await makeFolder();
-  await mkdir(join(folder, "content"));
-  const told: string[] = [];
-  const tools = {
-    receipts: { folderName: () => "k" },
-    inbox: { forget() {} },
-    diskFull: { meets() {}, isPast() {} },
-    watch: { lost: ({ trackingId }: Receipt) => told.push(trackingId) },
-  } as unknown as CollectTools;
-  const source = { health: { shaky: false }, stage: { folder } } as unknown as StagedSource;
-  const record = new Record(tools, makeReceipt({ state: "collecting" }));
-  const { signal } = new AbortController();
-  expect(await settleFault(tools, source, record, new Fault("CLAIM_LOST"), signal)).toEqual({ kind: "done" });
-  expect(await readdir(folder)).toEqual(["content"]);
-  expect(told).toEqual(["t1"]);
-});
+  const source = { health: { shaky: false } } as unknown as Source;
+  return { folder, tools, source, told, run: new Run(tools, record) };
+}

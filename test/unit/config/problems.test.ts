@@ -25,7 +25,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known are version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known are version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],

@@ -5,7 +5,7 @@ import { createDesk } from "../../../src/daemon/desk.ts";
 import { openExpected } from "../../../src/mailbox/expected.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 import { mailboxSettings, redisQueue, settingsIn, watchWith } from "../../support/settings.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ test("an expected transfer that another daemon saw come is not missed any more",
   expect(first.troubles()).toEqual(["ARRIVAL_MISSED"]);
   pass(HOUR_MS);
   const discovered = new Date(DUE_MS + HOUR_MS).toISOString();
-  second.expected.discovered(makeReceipt({ mailbox: "m", sender: "x@bank.example", at: { discovered } }));
+  second.expected.discovered(makeRecord({ mailbox: "m", sender: "x@bank.example", at: { discovered } }));
   await second.poll();
   await first.poll();
   expect([first.troubles(), second.troubles()]).toEqual([[], []]);
@@ -45,9 +45,9 @@ async function setUp() {
     { url: "http://127.0.0.1:9", clientId: "c" },
     { name: "m", expect: [rule] },
   );
-  const receipts = { async *open() {} };
+  const ledger = { async *open() {} };
   const open = (mailboxes: readonly (typeof mailbox)[]) =>
-    openExpected({ folder: join(folder, "expected"), receipts, clock, watch: watchWith() }, mailboxes);
+    openExpected({ folder: join(folder, "expected"), ledger, clock, watch: watchWith() }, mailboxes);
   const daemon = async () => {
     const queue = redisQueue("redis://127.0.0.1:9");
     const desk = await createDesk(settingsIn(folder, [mailbox], { queue }), clock);

@@ -1,77 +1,71 @@
 /** Orders, as several daemons carry them out on one inbox, and over crashes. */
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
+import { exists } from "../../../src/base/durable.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
-import { fellowsAmong } from "../../../src/daemon/fellows.ts";
-import { Obeying } from "../../../src/daemon/orders.ts";
-import { joinMembers } from "../../../src/inbox/members.ts";
+import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
+import { runOrders } from "../../../src/daemon/orders.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
+import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { carryOut } from "../../../src/mailbox/orders.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
 import type { Action } from "../../../src/model/order.ts";
-import type { Receipt, ReceiptState } from "../../../src/model/receipt.ts";
+import type { State } from "../../../src/model/record.ts";
 import { openPasswords } from "../../../src/passwords/open.ts";
 import { createEmbeddedQueue } from "../../../src/queue/embedded.ts";
-import { openReceipts } from "../../../src/receipts/files.ts";
-import { giveOrder, isPending, listOrders } from "../../../src/receipts/orders.ts";
-import { Places } from "../../../src/receipts/places.ts";
+import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const CRASH = new Error("the process ends here");
 
 describe("I2 once: an order to deliver again", () => {
-  test("is carried out by one of two daemons that have both seen it", async () => {
+  test("begins one round, though two daemons carry it out", async () => {
     const house = await openHouse();
     const [first, second] = [await house.daemon(), await house.daemon()];
     await house.settle("t1", "delivered");
     await house.give("redeliver", "t1");
-    const [[forFirst], [forSecond]] = [await first.list(), await second.list()];
-    const taken = await forFirst?.take();
-    expect(taken).toBeDefined();
-    if (taken !== undefined) await carryOut(first.tools, first.state, taken.order);
-    await taken?.done();
-    await house.settle("t1", "delivered");
-    expect(await forSecond?.take()).toBeUndefined();
-    await second.obey();
-    expect(await house.stateOf("t1")).toBe("delivered");
+    const [order] = await listOrders(house.work);
+    await Promise.all(
+      [first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)),
+    );
+    expect(await house.roundOf("t1")).toEqual([2, "discovered"]);
+    await Promise.all([first.run(), second.run()]);
+    expect(await house.roundOf("t1")).toEqual([2, "discovered"]);
+    expect(await listOrders(house.work)).toEqual([]);
   });
 
-  test("is not carried out again where a crash came before it was taken away, and it was delivered meanwhile", async () => {
+  test("is not carried out again where a crash came before it was removed, and it was delivered meanwhile", async () => {
     const house = await openHouse();
     const first = await house.daemon();
     await house.settle("t1", "delivered");
     const given = await house.give("redeliver", "t1");
-    const [order] = await first.list();
-    const taken = await order?.take();
-    if (taken !== undefined) await carryOut(first.tools, first.state, taken.order);
-    await first.crash();
-    expect(await house.stateOf("t1")).toBe("discovered");
+    const [order] = await listOrders(house.work);
+    if (order !== undefined) await carryOut(first.tools, first.state, order.order);
     await house.settle("t1", "delivered");
     const second = await house.daemon();
-    await second.obey();
-    expect([await house.stateOf("t1"), await isPending(given)]).toEqual(["delivered", false]);
+    await second.run();
+    expect([await house.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
   });
 
-  test("is taken over from one that died before it could begin, and from nobody who lives", async () => {
+  test("that is given twice begins one round", async () => {
     const house = await openHouse();
-    const [first, second] = [await house.daemon(), await house.daemon()];
+    const daemon = await house.daemon();
+    await house.settle("t1", "quarantined");
+    await house.give("retry", "t1");
+    await house.give("retry", "t1");
+    await daemon.run();
     await house.settle("t1", "delivered");
-    await house.give("redeliver", "t1");
-    const [order] = await first.list();
-    expect(await order?.take()).toBeDefined();
-    await second.obey();
-    expect(await house.stateOf("t1")).toBe("delivered");
-    await first.crash();
-    await second.obey();
-    expect(await house.stateOf("t1")).toBe("discovered");
+    await daemon.run();
+    expect(await house.roundOf("t1")).toEqual([2, "delivered"]);
   });
 });
 
-test("what is discarded leaves nothing behind, wherever a crash comes", async () => {
+test("a discarded transfer leaves nothing behind, wherever a crash comes", async () => {
   const house = await openHouse();
   const first = await house.daemon({
     stateChanged() {
@@ -80,21 +74,36 @@ test("what is discarded leaves nothing behind, wherever a crash comes", async ()
   });
   await house.settle("t1", "quarantined");
   await house.give("discard", "t1");
-  await first.obey();
-  await first.crash();
-  expect(await house.stateOf("t1")).toBe("gone");
+  await first.run();
+  await (await house.daemon()).run();
+  expect(await house.roundOf("t1")).toEqual([2, "gone"]);
   expect(await readdir(join(house.work, "quarantine"))).toEqual([]);
 });
 
-test("what is discarded lacks no room any more", async () => {
+test("a discarded transfer lacks no room any more", async () => {
   const house = await openHouse();
   const daemon = await house.daemon();
   await house.settle("t1", "quarantined");
-  const { diskFull, receipts } = daemon.tools;
-  diskFull.meets(receipts.folderName({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
+  const { diskFull, ledger } = daemon.tools;
+  diskFull.meets(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
   await house.give("discard", "t1");
-  await daemon.obey();
+  await daemon.run();
   expect(diskFull.those()).toEqual([]);
+});
+
+test("a transfer that is gone, and of which an operator knows, may come back; a discarded one may not", async () => {
+  const house = await openHouse();
+  const daemon = await house.daemon();
+  await house.settle("t1", "gone", "not_listed");
+  await house.give("discard", "t1");
+  await daemon.run();
+  const key = { mailbox: "m", trackingId: "t1" };
+  expect(await daemon.tools.ledger.find(key)).toMatchObject({ acknowledged: true, reason: "not_listed" });
+  await house.settle("t2", "quarantined");
+  await house.give("discard", "t2");
+  await daemon.run();
+  const discarded = await daemon.tools.ledger.find({ mailbox: "m", trackingId: "t2" });
+  expect(discarded).toMatchObject({ state: "gone", reason: "discarded" });
 });
 
 test("an order that is given while another one for the transfer is carried out is carried out after it", async () => {
@@ -108,14 +117,14 @@ test("an order that is given while another one for the transfer is carried out i
   });
   await house.settle("t1", "quarantined");
   await house.give("retry", "t1");
-  await daemon.obey();
+  await daemon.run();
   await house.given();
-  await daemon.obey();
-  expect(await house.stateOf("t1")).toBe("gone");
+  await daemon.run();
+  expect((await house.roundOf("t1"))[1]).toBe("gone");
   expect(await readdir(join(house.work, "orders"))).toEqual([]);
 });
 
-test("an order that cannot be carried out is told once, and keeps no other back", async () => {
+test("an order that cannot be carried out is reported once, and keeps no other back", async () => {
   const house = await openHouse();
   const daemon = await house.daemon();
   const ids = ["a", "b", "c", "d"];
@@ -123,75 +132,80 @@ test("an order that cannot be carried out is told once, and keeps no other back"
     await house.settle(id, "quarantined");
     await house.give("discard", id);
   }
-  const [first] = await daemon.list();
+  const [first] = await listOrders(house.work);
   const damaged = first?.order.trackingId ?? "";
-  await writeFile(new Places(house.work).donePathOf({ mailbox: "m", trackingId: damaged }), "\0\0\0\0");
-  for (let look = 0; look < 3; look++) await daemon.obey();
-  expect(daemon.told).toEqual([`discard ${damaged}: RECEIPT_UNREADABLE`]);
-  expect((await daemon.list()).map(({ order }) => order.trackingId)).toEqual([damaged]);
-  for (const id of ids.filter((it) => it !== damaged)) expect(await house.stateOf(id)).toBe("gone");
+  const name = daemon.tools.ledger.nameOf({ mailbox: "m", trackingId: damaged });
+  await writeFile(new LedgerPaths(house.work).end(name, 1), "\0\0\0\0");
+  for (let look = 0; look < 3; look++) await daemon.run();
+  expect(daemon.told).toEqual([`discard ${damaged}: RECORD_UNREADABLE`]);
+  expect((await listOrders(house.work)).map(({ order }) => order.trackingId)).toEqual([damaged]);
+  for (const id of ids.filter((it) => it !== damaged)) expect((await house.roundOf(id))[1]).toBe("gone");
 });
 
-test("an order that only another daemon can carry out is left for that one", async () => {
+test("an order that has to wait for another daemon stays", async () => {
   const house = await openHouse();
-  const [first, second] = [await house.daemon(), await house.daemon({}, true)];
   await house.settle("t1", "delivered");
   const given = await house.give("retry", "t1");
-  await first.obey();
-  expect(await isPending(given)).toBe(true);
-  await second.obey();
-  expect(await isPending(given)).toBe(false);
+  await (await house.daemon({}, false)).run();
+  expect(await exists(given)).toBe(true);
+  await (await house.daemon({}, true)).run();
+  expect(await exists(given)).toBe(false);
 });
 
-/** One inbox, and daemons on it that look when they are told to. `isOwner`: hand-offs are this daemon's own. */
+/** One inbox, and daemons on it that look when they are told to. */
 async function openHouse() {
   const folder = await makeFolder();
-  const work = join(folder, "work");
-  const receipts = await openReceipts(work, { alone: false, host: "h" });
+  const work = join(folder, ".inlet");
+  const ledger = await ledgerIn(folder, { writer: "test" });
   const keyOf = (trackingId: string) => ({ mailbox: "m", trackingId });
-  const stateOf = async (trackingId: string) => (await receipts.find(keyOf(trackingId)))?.state;
+  const find = async (trackingId: string) => ledger.find(keyOf(trackingId));
   const give = async (action: Action, trackingId: string) =>
-    giveOrder(work, { ...keyOf(trackingId), action, fence: (await receipts.find(keyOf(trackingId)))?.fence });
+    giveOrder(work, {
+      ...keyOf(trackingId),
+      action,
+      round: (await find(trackingId))?.round ?? 1,
+      by: "test",
+    });
   let giving: Promise<unknown> = Promise.resolve();
   return {
     work,
-    stateOf,
+    async roundOf(trackingId: string) {
+      const found = await find(trackingId);
+      return [found?.round, found?.state];
+    },
     give,
     giveNow(action: Action, trackingId: string) {
       giving = give(action, trackingId);
     },
     given: () => giving,
-    /** What a worker makes of it in the end. */
-    async settle(trackingId: string, state: ReceiptState) {
-      const key = keyOf(trackingId);
-      await receipts.create(makeReceipt(key), undefined);
-      const found = (await receipts.find(key)) ?? makeReceipt(key);
-      const enter = (receipt: Receipt, next: ReceiptState): Receipt => ({ ...receipt, state: next });
-      let current = await receipts.claim(found, (receipt) => enter(receipt, "collecting"));
-      for (const next of state === "delivered" ? (["delivering", state] as const) : [state]) {
-        if (current !== undefined) await receipts.put(enter(current, next), current);
-        current = await receipts.find(key);
-      }
-      if (state !== "quarantined") return;
-      await mkdir(join(work, "quarantine", receipts.folderName(key)), { recursive: true });
-      await writeFile(join(work, "quarantine", receipts.folderName(key), "report.pdf"), "secret");
+    /** What a worker makes of its open round. */
+    async settle(trackingId: string, state: State, reason?: string) {
+      await ledger.discover(makeRecord(keyOf(trackingId)));
+      const record = { ...((await find(trackingId)) ?? makeRecord(keyOf(trackingId))), state, reason };
+      if (state === "gone") return ledger.end(record);
+      const stage = await ledger.stages.openStage(record);
+      await writeFile(join(stage.folder, "report.pdf"), "secret");
+      const end = { ...record, folder: trackingId };
+      await ledger.stages.endWith(stage, end);
+      return ledger.stages.place(end, stage);
     },
-    async daemon(heard: { stateChanged?(): void } = {}, isOwner = false) {
-      const members = await joinMembers(work, "");
+    /** `canRetry`: what its hand-offs answer. */
+    async daemon(heard: { stateChanged?(): void } = {}, canRetry = true) {
       const told: string[] = [];
+      const own = await ledgerIn(folder, { writer: "test" });
       const tools = {
         work,
-        members,
-        receipts,
-        inbox: await openInbox(folder, work, 0, members),
+        ledger: own,
+        inbox: await openInbox(folder, work, 0),
         passwords: await openPasswords({
           state: join(folder, "state"),
-          nowMs: 0,
-          fellows: fellowsAmong(() => [], receipts),
-          sharedTurns: undefined,
+          clock: systemClock,
+          attempts: own.attempts,
+          nameOf: (key) => own.nameOf(key),
+          coRecipients: coRecipientsAmong(() => [], own),
         }),
         queue: createEmbeddedQueue({ places: 1, random: Math.random }),
-        handoffs: { retry: async () => isOwner },
+        handoffs: { retry: async () => canRetry },
         clock: systemClock,
         diskFull: new Outage(systemClock, { began() {}, ended() {} }),
         watch: {
@@ -208,14 +222,8 @@ async function openHouse() {
         undelivered: new Map(),
         settled: new Set(),
       } as unknown as MailboxState;
-      const obeying = new Obeying(tools, new Map([["m", state]]));
-      let isThere = true;
-      const crash = async () => {
-        if (isThere) await members.leave();
-        isThere = false;
-      };
-      onTestFinished(crash);
-      return { tools, state, told, obey: () => obeying.look(), crash, list: () => listOrders(work, members) };
+      const failing = new Set<string>();
+      return { tools, state, told, run: () => runOrders(tools, new Map([["m", state]]), failing) };
     },
   };
 }

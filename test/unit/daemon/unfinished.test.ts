@@ -1,19 +1,17 @@
 /** A full disk is over when nobody is left who lacks room, however the last one ended. */
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { collectTransfer } from "../../../src/collect/collect.ts";
 import type { CollectTools, Source } from "../../../src/collect/tools.ts";
 import { readUnfinished } from "../../../src/daemon/unfinished.ts";
-import { joinMembers } from "../../../src/inbox/members.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
-import { jobOf } from "../../../src/mailbox/tools.ts";
-import { openReceipts } from "../../../src/receipts/files.ts";
+import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 
 test("goes on as long as a transfer that lacks room is to be collected", async () => {
@@ -51,35 +49,32 @@ test("is over for a transfer whose turn comes when it was finished, or its mailb
 /** One transfer that met a full disk. */
 async function setUp() {
   const folder = await makeFolder();
-  const work = join(folder, "work");
-  const receipts = await openReceipts(work, { alone: true });
-  const members = await joinMembers(work, "");
-  onTestFinished(() => members.leave());
-  const inbox = await openInbox(folder, work, 0, members);
+  const work = join(folder, ".inlet");
+  const ledger = await ledgerIn(folder);
+  const inbox = await openInbox(folder, work, 0);
   const told: string[] = [];
   const diskFull = new Outage(systemClock, {
     began: () => told.push("began"),
     ended: () => told.push("ended"),
   });
-  const receipt = makeReceipt();
-  await receipts.create(receipt, undefined);
-  diskFull.meets(receipts.folderName(receipt), new Fault("DISK_FULL"));
-  const tools = { receipts, inbox, diskFull };
+  const record = makeRecord();
+  await ledger.discover(record);
+  diskFull.meets(ledger.nameOf(record), new Fault("DISK_FULL"));
+  const tools = { ledger, inbox, diskFull };
   return {
     told,
     async learn(states: readonly MailboxState[]) {
       const unfinished = await readUnfinished(tools);
-      unfinished.learn(new Map(states.map((state) => [state.mailbox.name, state])));
+      unfinished.apply(new Map(states.map((state) => [state.mailbox.name, state])));
     },
     async finish() {
-      const claimed = await receipts.claim(receipt, (it) => it);
-      if (claimed !== undefined) await receipts.put({ ...claimed, state: "gone" }, claimed);
+      await ledger.end({ ...record, state: "gone" });
     },
     collect: (paused: boolean) =>
       collectTransfer(
         tools as unknown as CollectTools,
         { mailbox: { name: "m", paused } } as Source,
-        jobOf(receipts, "m", "t1", 0, "listed"),
+        record,
         SIGNAL,
       ),
   };

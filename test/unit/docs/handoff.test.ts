@@ -5,22 +5,17 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
 import { environmentOf } from "../../../src/handoff/command.ts";
-import { makeEntry } from "../../../src/handoff/entry.ts";
+import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
 import { findProgram } from "../../support/debian.ts";
-import { handoffOf } from "../../support/handoff.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 import { ROOT } from "../../support/root.ts";
 
 const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
-const entry = makeEntry(
-  makeReceipt({ sender: "änne@example.org", folder: "m/t1" }),
-  handoffOf({}),
-  Date.now(),
-);
-const body = formatBody(entry);
+const delivery = deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" }));
+const body = formatBody(delivery);
 const signature = signBody(new Secret(SECRET), body, Date.now());
 const old = signBody(new Secret(SECRET), body, Date.now() - 3_600_000);
 
@@ -61,7 +56,7 @@ describe("the signature is checked", () => {
 
 test("every variable of the command and every key of the webhook is explained", () => {
   const variables = [...page.matchAll(/^\| `(INLET_\w+)` \|/gm)].map(([, name]) => name);
-  expect(variables.toSorted()).toEqual(Object.keys(environmentOf(entry, "/srv/inbox")).toSorted());
+  expect(variables.toSorted()).toEqual(Object.keys(environmentOf(delivery, "/srv/inbox")).toSorted());
   const shown = JSON.parse(/^\{"version"[^`]*\}$/m.exec(page)?.[0].replaceAll("\n", "") ?? "{}");
   expect(Object.keys(shown)).toEqual(Object.keys(JSON.parse(body)));
 });

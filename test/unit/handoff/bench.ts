@@ -1,16 +1,18 @@
-/** Hand-offs with real receipts, a real inbox and a clock of the test's own, and what they tell. */
-import { mkdir, writeFile } from "node:fs/promises";
+/** Hand-offs with real files, a ledger in memory and a clock of the test's own, and the events that they emit. */
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type OpenHandoffs, openHandoffs } from "../../../src/handoff/open.ts";
+import { openHandoffs } from "../../../src/handoff/open.ts";
+import { outboxIn } from "../../../src/handoff/peek.ts";
+import type { HandoffWatch, OpenHandoffs } from "../../../src/handoff/port.ts";
 import type { HandoffTools } from "../../../src/handoff/tools.ts";
-import { openInbox } from "../../../src/inbox/open.ts";
-import type { Receipt } from "../../../src/model/receipt.ts";
-import { openReceipts } from "../../../src/receipts/files.ts";
+import { removeDelivered } from "../../../src/inbox/removal.ts";
+import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { deliveryId } from "../../../src/model/delivery.ts";
+import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { HANDOFF_PATIENCE, type HandoffTask, handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
-import { watchWith } from "../../support/settings.ts";
 
 /** A machine and its clock: `passMs` moves both, `jumpMs` only the clock. */
 class Machine {
@@ -27,52 +29,134 @@ class Machine {
   }
 }
 
+/** End records by `NAME~R`, and those whose folder is still staged. */
+class Ledger {
+  readonly ends = new Map<string, TransferRecord>();
+  readonly staged = new Set<string>();
+  readonly journal: string[] = [];
+
+  nameOf = nameOf;
+  readEnd = async (name: string, round: number) => this.ends.get(`${name}~${round}`);
+  isPlaced = async (end: TransferRecord) => !this.staged.has(keyOf(end));
+  pickedUp = ({ trackingId, folder }: TransferRecord) =>
+    void this.journal.push(`${trackingId}: picked up from ${folder}`);
+
+  end(record: TransferRecord): void {
+    this.ends.set(keyOf(record), record);
+  }
+}
+
+export function keyOf(record: TransferRecord): string {
+  return `${nameOf(record)}~${record.round}`;
+}
+
+export function recordOf(trackingId: string, facts: Partial<TransferRecord> = {}): TransferRecord {
+  return {
+    version: RECORD_VERSION,
+    mailbox: "m",
+    trackingId,
+    transferId: "x",
+    sender: "a@example.org",
+    state: "delivered",
+    round: 1,
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: undefined,
+    passwordInLink: false,
+    folder: `m/${trackingId}`,
+    verified: "all",
+    attempts: 1,
+    at: { delivered: "2026-03-01T08:00:00.000Z" },
+    ...facts,
+  };
+}
+
+/** Writes a delivered folder, as far as hand-offs look at it. */
+export async function writeDelivery(root: string, record: TransferRecord, folder = record.folder ?? "") {
+  const path = join(root, folder);
+  const { trackingId, transferId, round } = record;
+  const manifest = {
+    version: 1,
+    deliveryId: deliveryId(nameOf(record), round),
+    trackingId,
+    transferId,
+    files: [],
+  };
+  await mkdir(path, { recursive: true });
+  await writeFile(join(path, "transfer.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  return path;
+}
+
 export async function openBench(task: HandoffTask, more: Partial<HandoffTools> = {}) {
   const root = await makeFolder();
   const work = join(root, ".inlet");
-  const members = { self: "self", isGone: async () => true, leave: async () => {} };
-  const receipts = await openReceipts(work, { alone: true });
-  const inbox = await openInbox(root, work, 0, members);
+  const staging = join(work, "staging");
+  await mkdir(staging, { recursive: true });
+  const paths = new LedgerPaths(work);
   const machine = new Machine();
+  const ledger = new Ledger();
   const told: string[] = [];
-  const watch = watchWith({
-    collected: ({ trackingId }, how) => void told.push(`${trackingId}: ${how}`),
-    uncollected: ({ trackingId }) => void told.push(`${trackingId}: uncollected`),
-    removed: ({ trackingId }, after) => void told.push(`${trackingId}: removed after ${after}`),
+  const watch: HandoffWatch = {
+    pickedUp: ({ trackingId }, how) => void told.push(`${trackingId}: ${how}`),
+    overdue: ({ trackingId }) => void told.push(`${trackingId}: overdue`),
+    removed: ({ trackingId }, after) => void told.push(`${trackingId}: removed ${after}`),
+    leftInPlace: ({ trackingId }) => void told.push(`${trackingId}: left in place`),
     handedOver: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} done`),
     handoffFailed: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} failed`),
+    handoffsSeen: () => {},
     handoffsStuck: ({ code }) => void told.push(`stuck: ${code}`),
     handoffsGoOn: () => void told.push("going on"),
-  });
+    recordDamaged: (path) => void told.push(`damaged: ${path.slice(path.lastIndexOf("/") + 1)}`),
+  };
   const bench = {
     root,
     work,
+    staging,
     machine,
+    ledger,
     told,
-    receipts,
-    inbox,
     watch,
-    /** As it is configured now. */
+    isClockRight: true,
+    /** As configured now. */
     handoff: handoffOf(task),
     open,
+    note,
     deliver,
-    /** Looks once, as a process that begins anew does. */
-    async look() {
-      const handoffs = await open();
+    /** Looks once, as a new process does. */
+    async look(over: Partial<HandoffTools> = {}) {
+      const handoffs = await open(over);
       await handoffs.finish();
       await handoffs.close();
+    },
+    /** The kinds of all entries, by their tracking-ids and rounds. */
+    async files() {
+      const names = (await readdir(outboxIn(work))).filter((name) => name.includes("~"));
+      return names.map((name) => name.replace(/\.[0-9a-f]{32}~/, "~")).toSorted();
+    },
+    async read(record: TransferRecord, kind: string) {
+      return JSON.parse(await readFile(join(outboxIn(work), `${keyOf(record)}.${kind}`), "utf8"));
+    },
+    /** `undefined` where the hand-off is not finished. */
+    async finished(record: TransferRecord) {
+      const path = tools.finishedPath(nameOf(record), record.round);
+      return existsSync(path) ? JSON.parse(await readFile(path, "utf8")) : undefined;
     },
   };
   const tools: HandoffTools = {
     work,
     isAlone: true,
-    owner: "alone",
-    isGone: async () => true,
     handoff: () => bench.handoff,
-    receipts,
-    inbox,
+    ledger,
+    finishedPath: (name, round) => paths.handoff(name, round),
+    inbox: {
+      root,
+      isHere: async () => true,
+      removeDelivered: (delivery) => removeDelivered(root, staging, delivery),
+    },
     clock: { now: () => machine.nowMs },
     uptimeMs: () => machine.upMs,
+    isClockRight: () => bench.isClockRight,
     random: () => 0,
     patience: HANDOFF_PATIENCE,
     watch,
@@ -86,27 +170,22 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     return handoffs;
   }
 
-  /** Makes its folder, its receipt and its hand-off, and returns the folder. */
-  async function deliver(trackingId: string, acknowledgement?: string): Promise<string> {
-    const key = { mailbox: "m", trackingId };
-    const at = (state: string) => ({ [state]: new Date(machine.nowMs).toISOString() });
-    const discovered = makeReceipt(key);
-    await receipts.create(discovered, undefined);
-    const claimed = await receipts.claim(discovered, (it) => ({ ...it, state: "collecting" }));
-    if (claimed === undefined) throw new Error("it was claimed before");
-    const facts = { folder: `m/${trackingId}`, acknowledgement, at: { ...claimed.at, ...at("delivering") } };
-    const delivering: Receipt = { ...claimed, ...facts, state: "delivering" };
-    await receipts.put(delivering, claimed);
-    const folder = join(root, facts.folder);
-    await mkdir(folder, { recursive: true });
-    const manifest = { version: 1, trackingId, transferId: claimed.transferId, files: [] };
-    await writeFile(join(folder, "transfer.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  /** Creates the entry of a delivery whose round is open. */
+  async function note(trackingId: string, facts: Partial<TransferRecord> = {}): Promise<TransferRecord> {
+    const at = { delivered: new Date(machine.nowMs).toISOString() };
+    const record = recordOf(trackingId, { at, ...facts });
+    await mkdir(paths.ledgerFolder(nameOf(record)), { recursive: true });
     const handoffs = await open();
-    await handoffs.note(delivering, false);
+    await handoffs.note(record);
     await handoffs.close();
-    const delivered = { ...delivering.at, ...at("delivered") };
-    await receipts.put({ ...delivering, state: "delivered", at: delivered }, delivering);
-    return folder;
+    return record;
+  }
+
+  /** The same, with its end record and its folder. */
+  async function deliver(trackingId: string, facts: Partial<TransferRecord> = {}) {
+    const record = await note(trackingId, facts);
+    ledger.end(record);
+    return { record, folder: await writeDelivery(root, record) };
   }
 
   return bench;

@@ -1,41 +1,27 @@
 import { describe, expect, test } from "vitest";
 import {
   dueSteps,
+  EMPTY_ENTRY,
+  type Entry,
   failedSteps,
   formatEntry,
-  idOf,
-  isCurrent,
-  isDelivered,
-  makeEntry,
+  kindOf,
+  needsDurability,
+  newEntry,
   parseEntry,
 } from "../../../src/handoff/entry.ts";
-import { handoffOf } from "../../support/handoff.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { deliveryId } from "../../../src/model/delivery.ts";
+import { type HandoffTask, handoffOf } from "../../support/handoff.ts";
 
 const NOW = Date.parse("2026-03-01T08:05:00.000Z");
-const HANDOFF = handoffOf({
-  command: ["true"],
-  webhook: "https://hooks.example.com/",
-  acknowledgement: "CONFIGURED-SINCE",
-});
-const delivering = makeReceipt({
-  state: "delivering",
-  folder: "m/t1",
-  verified: "all",
-  acknowledgement: "OK",
-  at: { delivering: "2026-03-01T08:04:00.000Z" },
-});
-const entry = makeEntry(delivering, HANDOFF, NOW);
+const HANDOFF = handoffOf({ command: ["true"], webhook: "https://hooks.example.com/" });
+const PICKED_UP = { pickedUpAt: "2026-03-01T08:04:00.000Z" };
+const entry = newEntry(HANDOFF);
 
-describe("a hand-off", () => {
+describe("an outbox entry", () => {
   test("is the same after it was written and read", () => {
-    expect(parseEntry(formatEntry(entry))).toEqual(entry);
-    expect(entry).toMatchObject({ folder: "m/t1", verified: "all", acknowledgement: "OK", reported: false });
-  });
-
-  test("knows no acknowledgement where no name was kept free for it", () => {
-    const bare = makeEntry({ ...delivering, acknowledgement: undefined }, HANDOFF, NOW);
-    expect(bare.acknowledgement).toBeUndefined();
+    const full: Entry = { ...entry, ...PICKED_UP, how: "taken", folder: "m/t1-2", reported: true };
+    expect(parseEntry(formatEntry(full))).toEqual(full);
   });
 
   test.each(["", "{", "[]", '{"version":2}', formatEntry(entry).slice(0, 50)])(
@@ -45,30 +31,7 @@ describe("a hand-off", () => {
     },
   );
 
-  test("has an id that follows from the delivery, whoever resumes it, and another one for another delivery", () => {
-    expect(idOf({ ...delivering, fence: 7, attempts: 3, state: "delivered" })).toBe(entry.id);
-    const again = { ...delivering, at: { delivering: "2026-03-02T08:04:00.000Z" } };
-    const others = [again, { ...delivering, folder: "m/t1-2" }, { ...delivering, mailbox: "n" }];
-    expect(new Set([entry.id, ...others.map(idOf)]).size).toBe(4);
-  });
-
-  test("waits for its receipt to say delivered, and knows when that speaks of a later delivery", () => {
-    const delivered = { ...delivering, state: "delivered" } as const;
-    const later = { ...delivering, at: { delivering: "2026-03-02T08:04:00.000Z" } };
-    expect([delivering, delivered, later].map((receipt) => isDelivered(entry, receipt))).toEqual([
-      false,
-      true,
-      true,
-    ]);
-    const receipts = [
-      delivered,
-      { ...delivered, state: "collected" } as const,
-      { ...later, state: "delivered" } as const,
-    ];
-    expect(receipts.map((receipt) => isCurrent(entry, receipt))).toEqual([true, true, false]);
-  });
-
-  test("has steps that are due when their time has come, as long as they are configured", () => {
+  test("has due steps when their time has come, as long as they are configured", () => {
     const nextAt = new Date(NOW + 1).toISOString();
     const failed = { state: "failed", attempts: 9, error: "no" } as const;
     const tried = { ...entry, command: { state: "pending", attempts: 1, nextAt, error: "no" } as const };
@@ -82,4 +45,40 @@ describe("a hand-off", () => {
       { step: "webhook", message: "no", willRetry: false },
     ]);
   });
+
+  test.each<[string, Partial<Entry>, HandoffTask, string]>([
+    ["only waits", {}, {}, "wait"],
+    ["has an open step", { command: { state: "pending", attempts: 0 } }, { command: ["true"] }, "json"],
+    ["has a failed step", { command: { state: "failed", attempts: 9 } }, { command: ["true"] }, "json"],
+    ["has done its step", { command: { state: "done", attempts: 1 } }, { command: ["true"] }, "wait"],
+    ["has a step that is not configured", { command: { state: "pending", attempts: 0 } }, {}, "wait"],
+    ["is overdue", { reported: true }, {}, "json"],
+    ["was picked up", { ...PICKED_UP, reported: true }, {}, "kept"],
+    [
+      "was picked up with an open step",
+      { ...PICKED_UP, command: { state: "pending", attempts: 0 } },
+      { command: ["true"] },
+      "json",
+    ],
+  ])("that %s says so by its name", (_, facts, task, kind) => {
+    expect(kindOf({ ...EMPTY_ENTRY, ...facts }, handoffOf(task))).toBe(kind);
+  });
+
+  test.each<[HandoffTask, string | undefined, boolean]>([
+    [{}, undefined, false],
+    [{}, "DONE", true],
+    [{ command: ["true"] }, undefined, true],
+    [{ webhook: "https://hooks.example.com/" }, undefined, true],
+    [{ expectWithinMs: 1 }, undefined, true],
+    [{ keep: { collectedMs: 1 } }, undefined, true],
+    [{ keep: { uncollectedMs: 1 } }, undefined, true],
+  ])("with %j and acknowledgement %j survives a power cut: %j", (task, acknowledgement, isNeeded) => {
+    expect(needsDurability(handoffOf(task), acknowledgement)).toBe(isNeeded);
+  });
+});
+
+test("a delivery has the same id in every process, and a redelivery has another", () => {
+  expect(deliveryId("t1.ab", 1)).toMatch(/^[0-9a-f]{32}$/);
+  expect(deliveryId("t1.ab", 1)).toBe(deliveryId("t1.ab", 1));
+  expect(new Set([deliveryId("t1.ab", 1), deliveryId("t1.ab", 2), deliveryId("t2.ab", 1)]).size).toBe(3);
 });

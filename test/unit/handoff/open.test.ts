@@ -1,29 +1,292 @@
 /** How hand-offs begin, go through trouble, and end. */
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { formatEntry, makeEntry } from "../../../src/handoff/entry.ts";
-import { folderIn } from "../../../src/handoff/outbox.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { formatEntry, newEntry } from "../../../src/handoff/entry.ts";
+import { outboxIn } from "../../../src/handoff/peek.ts";
+import type { HandoffSummary } from "../../../src/model/handoff.ts";
+import { handoffOf } from "../../support/handoff.ts";
+import { makeFolder } from "../../support/program.ts";
 import { accept, openReceiver } from "../../support/receiver.ts";
-import { openBench } from "./bench.ts";
+import { keyOf, openBench, recordOf, writeDelivery } from "./bench.ts";
 
-/** More than wait for their turn at a time. */
+/** More than a lane keeps. */
 const DUE = 1_050;
-const KEY = { mailbox: "m", trackingId: "t1" };
+/** Appends the folder to a file. */
+const NOTE = 'echo "$INLET_FOLDER" >> "$0"';
 
-test("that an outcome cannot be written down is told once, however many looks succeed meanwhile, and once when it can", async () => {
+describe("a delivery", () => {
+  test("that is only to be picked up waits as an empty file, and is finished when its folder is gone", async () => {
+    const bench = await openBench({});
+    const { folder, record } = await bench.deliver("t1");
+    await bench.look();
+    expect(await bench.files()).toEqual(["t1~1.wait"]);
+    expect((await stat(join(outboxIn(bench.work), `${keyOf(record)}.wait`))).size).toBe(0);
+    expect(bench.told).toEqual([]);
+    await rm(folder, { recursive: true });
+    await bench.look();
+    expect(bench.told).toEqual(["t1: taken"]);
+    expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1"]);
+    expect(await bench.files()).toEqual([]);
+    expect(await bench.finished(record)).toMatchObject({
+      version: 1,
+      pickedUpAt: new Date(bench.machine.nowMs).toISOString(),
+      how: "taken",
+    });
+  });
+
+  test("is a file that waits as soon as its command is done, and one that needs attention when overdue", async () => {
+    const bench = await openBench({ command: ["true"], expectWithinMs: 1_000 });
+    const { record } = await bench.deliver("t1");
+    expect(await bench.files()).toEqual(["t1~1.json"]);
+    await bench.look();
+    expect(await bench.files()).toEqual(["t1~1.wait"]);
+    bench.machine.passMs(1_000);
+    await bench.look();
+    await bench.look();
+    expect(bench.told).toEqual(["t1: command done", "t1: overdue"]);
+    expect(await bench.files()).toEqual(["t1~1.json"]);
+    expect(await bench.read(record, "json")).toMatchObject({ reported: true, command: { state: "done" } });
+  });
+
+  test("whose command takes the folder is picked up and finished at once", async () => {
+    const bench = await openBench({ command: ["sh", "-c", 'rm -r "$INLET_FOLDER"'] });
+    const { record } = await bench.deliver("t1");
+    await bench.look();
+    expect(bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
+    expect(await bench.finished(record)).toMatchObject({ command: { state: "done", attempts: 1 } });
+  });
+
+  test("that was picked up stays in the outbox while its command fails", async () => {
+    const bench = await openBench({ command: ["sh", "-c", '[ -e "$0" ]', join(await makeFolder(), "go")] });
+    const { folder, record } = await bench.deliver("t1");
+    await rm(folder, { recursive: true });
+    await bench.look();
+    expect(bench.told).toEqual(["t1: taken", "t1: command failed"]);
+    expect(await bench.read(record, "json")).toMatchObject({ how: "taken", command: { state: "pending" } });
+    expect(await bench.finished(record)).toBeUndefined();
+  });
+});
+
+describe("an entry", () => {
+  test("of an open round is left alone, and nothing runs for it", async () => {
+    const bench = await openBench({ command: ["true"] });
+    const record = await bench.note("t1");
+    const seen: HandoffSummary[] = [];
+    await bench.look({ watch: { ...bench.watch, handoffsSeen: (summary) => void seen.push(summary) } });
+    expect(bench.told).toEqual([]);
+    expect(seen[0]).toMatchObject({ waiting: 0, troubled: 0 });
+    expect(await bench.files()).toEqual(["t1~1.json"]);
+    bench.ledger.end(record);
+    await writeDelivery(bench.root, record);
+    await bench.look();
+    expect(bench.told).toEqual(["t1: command done"]);
+  });
+
+  test("of a round that ended without a delivery is removed", async () => {
+    const bench = await openBench({ command: ["true"] });
+    const gone = await bench.note("t1");
+    const quarantined = await bench.note("t2");
+    bench.ledger.end({ ...gone, state: "gone" });
+    bench.ledger.end({ ...quarantined, state: "quarantined" });
+    await bench.look();
+    expect(await bench.files()).toEqual([]);
+    expect(bench.told).toEqual([]);
+  });
+
+  test("whose folder is still staged waits: nothing runs, and nothing counts as picked up", async () => {
+    const bench = await openBench({ command: ["true"] });
+    const record = await bench.note("t1");
+    bench.ledger.end(record);
+    bench.ledger.staged.add(keyOf(record));
+    await bench.look();
+    expect(bench.told).toEqual([]);
+    bench.ledger.staged.clear();
+    await writeDelivery(bench.root, record);
+    await bench.look();
+    expect(bench.told).toEqual(["t1: command done"]);
+  });
+
+  test.each([[{}], [{ command: ["true"] as const }]])(
+    "that a worker creates after the delivery was finished is dropped: %j",
+    async (task) => {
+      const bench = await openBench(task);
+      const { folder, record } = await bench.deliver("t1");
+      await rm(folder, { recursive: true });
+      await bench.look();
+      bench.told.splice(0);
+      const handoffs = await bench.open();
+      await handoffs.note(record);
+      expect(await bench.files()).toHaveLength(1);
+      await handoffs.placed(record);
+      await handoffs.finish();
+      expect(await bench.files()).toEqual([]);
+      expect(bench.told).toEqual([]);
+    },
+  );
+
+  test("that is damaged is reported once, and keeps no other waiting", async () => {
+    const bench = await openBench({ command: ["true"] });
+    await bench.deliver("t1");
+    await writeFile(join(outboxIn(bench.work), "t0.ab~1.json"), "{");
+    const handoffs = await bench.open();
+    await handoffs.finish();
+    await handoffs.finish();
+    expect(bench.told.toSorted()).toEqual(["damaged: t0.ab~1.json", "t1: command done"]);
+    expect(await bench.files()).toEqual(["t0.ab~1.json", "t1~1.wait"]);
+  });
+
+  test("whose end record is damaged is reported once, and keeps no other waiting", async () => {
+    const bench = await openBench({ command: ["true"] });
+    const { record } = await bench.deliver("t0");
+    await bench.deliver("t1");
+    const handoffs = await bench.open({
+      ledger: {
+        ...bench.ledger,
+        async readEnd(name, round) {
+          if (name === bench.ledger.nameOf(record)) throw new Fault("RECORD_UNREADABLE");
+          return bench.ledger.readEnd(name, round);
+        },
+      },
+    });
+    await handoffs.finish();
+    await handoffs.finish();
+    expect(bench.told.toSorted()).toEqual([`damaged: ${keyOf(record)}`, "t1: command done"]);
+  });
+});
+
+describe("a delivery that got another folder than its end record says", () => {
+  test("is handed over from there", async () => {
+    const { bench, note, record } = await prepareMoved();
+    const handoffs = await bench.open();
+    await handoffs.placed({ ...record, folder: "m/t1-2" });
+    await expect.poll(() => bench.told).toEqual(["t1: command done"]);
+    expect(await notes(note)).toEqual([join(bench.root, "m/t1-2")]);
+    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
+  });
+
+  test("is found by its manifest where a crash kept that from being noted", async () => {
+    const { bench, note, record } = await prepareMoved();
+    await bench.look();
+    expect(await notes(note)).toEqual([join(bench.root, "m/t1-2")]);
+    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
+    await rm(join(bench.root, "m/t1-2"), { recursive: true });
+    await bench.look();
+    expect(bench.told).toEqual(["t1: command done", "t1: taken"]);
+    expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1-2"]);
+  });
+
+  test("is found after a start, though the folder of that name is there", async () => {
+    const { bench, record } = await prepareMoved({});
+    await bench.look();
+    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
+    await rm(join(bench.root, "m/t1-2"), { recursive: true });
+    await bench.look();
+    expect(bench.told).toEqual(["t1: taken"]);
+  });
+
+  test("is found by its manifest where the folder of that name was taken", async () => {
+    const { bench, record } = await prepareMoved({});
+    await rm(join(bench.root, "m/t1"), { recursive: true });
+    await writeDelivery(bench.root, recordOf("t9"), "m/t1-2");
+    await writeDelivery(bench.root, record, "m/t1-3");
+    await bench.look();
+    expect(bench.told).toEqual([]);
+    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-3" });
+    await rm(join(bench.root, "m/t1-3"), { recursive: true });
+    await bench.look();
+    expect(bench.told).toEqual(["t1: taken"]);
+  });
+
+  test("is not taken for acknowledged because another folder is", async () => {
+    const { bench, record } = await prepareMoved({ acknowledgement: "DONE" });
+    bench.ledger.end({ ...record, acknowledgement: "DONE" });
+    const handoffs = await bench.open();
+    await handoffs.finish();
+    await writeFile(join(bench.root, "m/t1/DONE"), "");
+    await handoffs.finish();
+    expect(bench.told).toEqual([]);
+    await writeFile(join(bench.root, "m/t1-2/DONE"), "");
+    await handoffs.finish();
+    expect(bench.told).toEqual(["t1: acknowledged"]);
+  });
+
+  test("keeps its folder where another process says that it found it placed", async () => {
+    const { bench, record } = await prepareMoved({ expectWithinMs: 1_000_000 });
+    const handoffs = await bench.open();
+    await handoffs.placed({ ...record, folder: "m/t1-2" });
+    await handoffs.placed(record, record.folder);
+    await handoffs.placed(record);
+    expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
+  });
+
+  /** Another delivery has the folder, and the first one is in `m/t1-2`. */
+  async function prepareMoved(task?: Parameters<typeof openBench>[0]) {
+    const note = join(await makeFolder(), "note");
+    const bench = await openBench(task ?? { command: ["sh", "-c", NOTE, note] });
+    const record = await bench.note("t1");
+    bench.ledger.end(record);
+    await writeDelivery(bench.root, recordOf("t8"), "m/t1");
+    await writeDelivery(bench.root, record, "m/t1-2");
+    return { bench, note, record };
+  }
+});
+
+test("a folder whose manifest a consumer removed is still there", async () => {
+  const bench = await openBench({});
+  const { folder } = await bench.deliver("t1");
+  await rm(join(folder, "transfer.json"));
+  await bench.look();
+  expect(bench.told).toEqual([]);
+  expect(await bench.files()).toEqual(["t1~1.wait"]);
+});
+
+test("nothing counts as picked up while the inbox is not mounted", async () => {
+  const bench = await openBench({});
+  const { folder } = await bench.deliver("t1");
+  await rename(folder, `${folder}.away`);
+  const inbox = { root: bench.root, removeDelivered: async () => "removed" as const };
+  await bench.look({ inbox: { ...inbox, isHere: async () => false } });
+  expect(bench.told).toEqual([]);
+  await bench.look();
+  expect(bench.told).toEqual(["t1: taken"]);
+});
+
+test("an order tries given-up steps of all rounds again, and none that are done", async () => {
+  const go = join(await makeFolder(), "go");
+  const bench = await openBench({ command: ["sh", "-c", '[ -e "$0" ]', go] });
+  const first = await bench.deliver("t1");
+  await bench.deliver("t1", { round: 2, folder: "m/t1-2" });
+  const handoffs = await bench.open({
+    patience: { retryMs: 20, giveUpMs: 0, lookMs: 20, killMs: 300 },
+  });
+  await handoffs.finish();
+  expect(handoffs.failing()).toBe(2);
+  await handoffs.finish();
+  expect(bench.told.splice(0)).toEqual(["t1: command failed", "t1: command failed"]);
+  await writeFile(go, "");
+  expect(await handoffs.retry({ ...first.record, round: 2 })).toBe(true);
+  await expect.poll(() => bench.told).toEqual(["t1: command done", "t1: command done"]);
+  expect(await handoffs.retry({ ...first.record, round: 3 })).toBe(true);
+  await handoffs.finish();
+  expect(bench.told).toHaveLength(2);
+  expect(handoffs.failing()).toBe(0);
+});
+
+test("a result that cannot be stored is reported once, however many looks succeed meanwhile, and once when it can", async () => {
   let looks = 0;
   const bench = await openBench({ command: ["true"] });
-  await bench.deliver("t1");
+  const { record } = await bench.deliver("t1");
   const handoffs = await bench.open({
     watch: { ...bench.watch, handoffsSeen: () => void looks++ },
   });
-  // Without it no temporary file can be made, as on a full disk.
-  const temporary = join(folderIn(bench.work), "new");
+  // Without that folder no temporary file can be created, as on a full disk.
+  const temporary = join(outboxIn(bench.work), "new");
   await rm(temporary, { recursive: true });
   handoffs.start();
-  handoffs.begin(KEY);
+  await handoffs.placed(record, record.folder);
   await expect.poll(() => bench.told).toEqual(["stuck: DISK_REFUSED"]);
   const before = looks;
   await expect.poll(() => looks).toBeGreaterThan(before + 3);
@@ -33,15 +296,16 @@ test("that an outcome cannot be written down is told once, however many looks su
   expect(bench.told.toSorted()).toEqual(["going on", "stuck: DISK_REFUSED", "t1: command done"]);
 });
 
-test("everything that is due is tried before it is said to be finished, however much that is", async () => {
+test("everything that is due is tried before `finish` resolves, however much that is", async () => {
   const seen = Promise.withResolvers<void>();
   const receiver = await openReceiver((response) => void seen.promise.then(() => accept(response)));
   const bench = await openBench({ webhook: receiver.url });
-  await mkdir(folderIn(bench.work), { recursive: true });
+  await mkdir(outboxIn(bench.work), { recursive: true });
+  const entry = formatEntry(newEntry(bench.handoff));
   for (let at = 0; at < DUE; at++) {
-    const receipt = makeReceipt({ trackingId: `t${at}`, folder: "m", at: { delivering: "then" } });
-    const entry = formatEntry(makeEntry(receipt, bench.handoff, bench.machine.nowMs));
-    await writeFile(join(folderIn(bench.work), `${bench.receipts.folderName(receipt)}~alone.json`), entry);
+    const record = recordOf(`t${at}`, { folder: "m" });
+    bench.ledger.end(record);
+    await writeFile(join(outboxIn(bench.work), `${keyOf(record)}.json`), entry);
   }
   await mkdir(join(bench.root, "m"));
   const handoffs = await bench.open({ watch: { ...bench.watch, handoffsSeen: () => seen.resolve() } });
@@ -50,7 +314,7 @@ test("everything that is due is tried before it is said to be finished, however 
   expect(receiver.calls).toHaveLength(DUE);
 });
 
-test("what fails is tried once before it is said to be finished, and counted", async () => {
+test("a failing step is tried once before `finish` resolves, and counted", async () => {
   const bench = await openBench({ command: ["false"] });
   for (const trackingId of ["t1", "t2"]) await bench.deliver(trackingId);
   const handoffs = await bench.open();
@@ -59,29 +323,50 @@ test("what fails is tried once before it is said to be finished, and counted", a
   expect(handoffs.failing()).toBe(2);
 });
 
-test("nothing is looked at or written any more once they are closed", async () => {
+test("a step that is no longer configured keeps no entry open", async () => {
+  const bench = await openBench({ command: ["false"] });
+  const { folder } = await bench.deliver("t1");
+  bench.handoff = handoffOf({});
+  await bench.look();
+  expect(await bench.files()).toEqual(["t1~1.wait"]);
+  bench.handoff = handoffOf({ command: ["true"] });
+  await bench.look();
+  expect(bench.told).toEqual(["t1: command done"]);
+  expect(existsSync(folder)).toBe(true);
+});
+
+test("`close` waits for the looks that have begun, and none begins after it", async () => {
   const bench = await openBench({ command: ["true"] });
-  const folder = await bench.deliver("t1");
+  const { folder, record } = await bench.deliver("t1");
   const looking = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<boolean>();
   const handoffs = await bench.open({
-    watch: {
-      ...bench.watch,
-      // The look that follows it finds the folder taken.
-      handedOver: () => looking.resolve(),
+    watch: { ...bench.watch, handedOver: () => looking.resolve() },
+    inbox: {
+      root: bench.root,
+      isHere: () => (isDone ? goOn.promise : Promise.resolve(true)),
+      removeDelivered: async () => "removed",
     },
-    inbox: { ...bench.inbox, isHere: () => goOn.promise.then(() => true) },
+  });
+  let isDone = false;
+  void looking.promise.then(() => {
+    isDone = true;
   });
   await rm(folder, { recursive: true });
-  handoffs.begin(KEY);
+  await handoffs.placed(record, record.folder);
   await looking.promise;
   let isClosed = false;
   const closing = handoffs.close().then(() => {
     isClosed = true;
   });
-  expect(await bench.receipts.find(KEY)).toMatchObject({ state: "delivered" });
+  await new Promise((resolve) => setImmediate(resolve));
   expect(isClosed).toBe(false);
-  goOn.resolve();
+  expect(await bench.finished(record)).toBeUndefined();
+  goOn.resolve(true);
   await closing;
-  expect(await bench.receipts.find(KEY)).toMatchObject({ state: "collected" });
+  expect(await bench.finished(record)).toMatchObject({ how: "taken" });
 });
+
+async function notes(path: string): Promise<string[]> {
+  return (await readFile(path, "utf8")).trim().split("\n");
+}

@@ -1,112 +1,205 @@
-import { writeFile } from "node:fs/promises";
+/** The files of the outbox: what creates, changes and ends them, and what a power cut cannot take away. */
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { Fault } from "../../../src/base/faults.ts";
-import { makeEntry } from "../../../src/handoff/entry.ts";
-import { folderIn, hasOpenSteps, Outbox } from "../../../src/handoff/outbox.ts";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { EMPTY_ENTRY, type Entry, formatEntry, newEntry } from "../../../src/handoff/entry.ts";
+import { Outbox } from "../../../src/handoff/outbox.ts";
+import { hasOpenSteps, outboxIn, peekSteps } from "../../../src/handoff/peek.ts";
 import { handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
 
-/** No receipt. */
-const NONE = async () => undefined;
+const KEY = "t1.ab~1";
+const NEW = newEntry(handoffOf({ command: ["true"] }));
+const DONE: Entry = { ...NEW, command: { state: "done", attempts: 1 } };
 
-describe("hand-offs of one that is gone", () => {
-  test("are taken over by one of several that try at the same time", async () => {
-    const { outboxOf } = await prepare();
-    const gone = await outboxOf("gone");
-    const names = Array.from({ length: 50 }, (_, at) => `t${at}.d`);
-    for (const name of names) await gone.write(name, entryOf("2026-03-01T08:00:00.000Z"));
-    const [one, two] = [await outboxOf("one"), await outboxOf("two")];
-    const taken = await Promise.all(
-      names.map(async (name) =>
-        Promise.all([one.takeOver(name, "gone", NONE), two.takeOver(name, "gone", NONE)]),
-      ),
-    );
-    expect(taken.map((both) => both.filter(Boolean).length)).toEqual(names.map(() => 1));
-    expect(await Array.fromAsync(one.list())).toHaveLength(50);
+describe("a new entry", () => {
+  test("that only serves to notice a pick-up is an empty file, made by one call and never synced", async () => {
+    const { outbox, calls, files } = await prepare();
+    await outbox.create(KEY, EMPTY_ENTRY, false);
+    await outbox.create(KEY, EMPTY_ENTRY, false);
+    expect(calls).toEqual(["create t1.ab~1.wait", "close", "create t1.ab~1.wait"]);
+    expect(await files()).toEqual(["t1.ab~1.wait"]);
+    expect(await outbox.find(KEY)).toEqual({ entry: EMPTY_ENTRY, kind: "wait" });
   });
 
-  test("give way to a later delivery of the same transfer, and take the place of an earlier one", async () => {
-    const { outboxOf } = await prepare();
-    const [gone, self] = [await outboxOf("gone"), await outboxOf("self")];
-    const [early, late] = ["2026-03-01T08:00:00.000Z", "2026-03-02T08:00:00.000Z"].map(entryOf);
-    if (early === undefined || late === undefined) throw new Error("no entries");
-    await gone.write("a", early);
-    await self.write("a", late);
-    await gone.write("b", late);
-    await self.write("b", early);
-    const taken = [await self.takeOver("a", "gone", NONE), await self.takeOver("b", "gone", NONE)];
-    expect(taken).toEqual([false, true]);
-    expect([await self.read("a"), await self.read("b")]).toEqual([late, late]);
-    expect([await self.ownersOf("a"), await self.ownersOf("b")]).toEqual([["self"], ["self"]]);
+  test("with steps is synced before it has its name, and its folder after", async () => {
+    const { outbox, calls, files } = await prepare();
+    await outbox.create(KEY, NEW, true);
+    expect(calls.filter((call) => !call.startsWith("create"))).toEqual([
+      "sync",
+      "close",
+      "link t1.ab~1.json",
+      "unlink",
+      "sync folder",
+    ]);
+    expect(await files()).toEqual(["t1.ab~1.json"]);
   });
-});
 
-describe("of two machines whose clocks differ", () => {
-  test.each(["delivering", "delivered", "collected"] as const)(
-    "the delivery that the receipt names is handed over, where it is %s",
-    async (state) => {
-      const { outboxOf } = await prepare();
-      const [gone, self] = [await outboxOf("gone"), await outboxOf("self")];
-      const [ahead, behind] = ["2026-03-01T08:05:00.000Z", "2026-03-01T08:02:00.000Z"];
-      const find = async () => makeReceipt({ state, at: { delivering: behind } });
-      await self.write("a", entryOf(ahead));
-      await gone.write("a", entryOf(behind));
-      await self.write("b", entryOf(behind));
-      await gone.write("b", entryOf(ahead));
-      expect(await self.takeOver("a", "gone", find)).toBe(true);
-      expect(await self.takeOver("b", "gone", find)).toBe(false);
-      expect([await self.read("a"), await self.read("b")]).toEqual([entryOf(behind), entryOf(behind)]);
-      expect([await self.ownersOf("a"), await self.ownersOf("b")]).toEqual([["self"], ["self"]]);
+  test("without steps that must not be lost is an empty file, synced with its folder", async () => {
+    const { outbox, calls } = await prepare();
+    await outbox.create(KEY, EMPTY_ENTRY, true);
+    expect(calls).toEqual(["create t1.ab~1.wait", "sync", "close", "sync folder"]);
+  });
+
+  test.each(["json", "wait", "kept"] as const)(
+    "does not replace one that exists as %s, but waits until that is durable",
+    async (kind) => {
+      const { work, outbox, calls, files } = await prepare();
+      await writeFile(join(outboxIn(work), `${KEY}.${kind}`), formatEntry(DONE));
+      await outbox.create(KEY, NEW, true);
+      expect(calls).toEqual(["sync folder"]);
+      expect(await files()).toEqual([`${KEY}.${kind}`]);
+      expect(await outbox.find(KEY)).toEqual({ entry: DONE, kind });
     },
   );
 
-  test("none is thrown away while the receipt cannot be read", async () => {
-    const { outboxOf } = await prepare();
-    const [gone, self] = [await outboxOf("gone"), await outboxOf("self")];
-    await self.write("a", entryOf("2026-03-01T08:05:00.000Z"));
-    await gone.write("a", entryOf("2026-03-01T08:02:00.000Z"));
-    const find = () => Promise.reject(new Fault("RECEIPT_UNREADABLE"));
-    await expect(self.takeOver("a", "gone", find)).rejects.toMatchObject({ code: "RECEIPT_UNREADABLE" });
-    expect((await self.ownersOf("a")).toSorted()).toEqual(["gone", "self"]);
+  test("shares the sync of its folder with others", async () => {
+    const { outbox, calls } = await prepare();
+    await Promise.all(Array.from({ length: 20 }, (_, at) => outbox.create(`t${at}.ab~1`, NEW, true)));
+    expect(calls.filter((call) => call === "sync folder").length).toBeLessThan(20);
+  });
+
+  test("gets its name without hard links too", async () => {
+    const link = () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }));
+    const { outbox, files } = await prepare({ link });
+    await outbox.create(KEY, NEW, true);
+    await outbox.create(KEY, DONE, true);
+    expect(await files()).toEqual(["t1.ab~1.json"]);
+    expect(await outbox.find(KEY)).toEqual({ entry: NEW, kind: "json" });
   });
 });
 
-test("a damaged file is reported and left where it is; others are found by their names", async () => {
-  const { work, outboxOf, damaged } = await prepare();
-  const outbox = await outboxOf("self");
-  await writeFile(join(folderIn(work), "bad~self.json"), "{");
-  await writeFile(join(folderIn(work), "notes.txt"), "somebody's");
-  await outbox.write("good", entryOf("2026-03-01T08:00:00.000Z"));
-  expect(await outbox.read("bad")).toBeUndefined();
-  expect(damaged).toEqual([join(folderIn(work), "bad~self.json")]);
+describe("a changed entry", () => {
+  test("is synced, and then gets the name of its kind", async () => {
+    const { outbox, calls, files } = await prepare();
+    await outbox.create(KEY, NEW, true);
+    calls.splice(0);
+    const stored = await change(outbox);
+    await outbox.save(KEY, stored, DONE, "wait");
+    expect(calls.slice(-5)).toEqual([
+      "sync",
+      "close",
+      "rename t1.ab~1.json",
+      "sync folder",
+      "rename t1.ab~1.wait",
+    ]);
+    expect(await files()).toEqual(["t1.ab~1.wait"]);
+    expect(await outbox.find(KEY)).toEqual({ entry: DONE, kind: "wait" });
+  });
+
+  test("is not written again where only its name changes", async () => {
+    const { outbox, calls } = await prepare();
+    await outbox.create(KEY, EMPTY_ENTRY, true);
+    calls.splice(0);
+    await outbox.save(KEY, await change(outbox), EMPTY_ENTRY, "wait");
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("a file of a late worker", () => {
+  test("gives way to an entry whose steps are done", async () => {
+    const { work, outbox, files } = await prepare();
+    await writeFile(join(outboxIn(work), `${KEY}.wait`), formatEntry(DONE));
+    await writeFile(join(outboxIn(work), `${KEY}.json`), formatEntry(NEW));
+    expect(await change(outbox)).toEqual({ entry: DONE, kind: "wait" });
+    expect(await files()).toEqual(["t1.ab~1.wait"]);
+  });
+
+  test("that is empty gives way to an entry with steps", async () => {
+    const { outbox, files } = await prepare();
+    await outbox.create(KEY, NEW, true);
+    await outbox.create(KEY, EMPTY_ENTRY, false);
+    expect(await change(outbox)).toEqual({ entry: NEW, kind: "json" });
+    expect(await files()).toEqual(["t1.ab~1.json"]);
+  });
+
+  test("is dropped where the entry was finished", async () => {
+    const { outbox, files } = await prepare();
+    await outbox.create(KEY, NEW, true);
+    await outbox.finish(KEY, await change(outbox), DONE);
+    expect(await files()).toEqual([]);
+    expect(await outbox.isFinished(KEY)).toBe(true);
+    await outbox.create(KEY, NEW, true);
+    expect(await outbox.change(KEY, () => outbox.take(KEY))).toBeUndefined();
+    expect(await files()).toEqual([]);
+  });
+});
+
+test("a finished entry moves to the ledger without a sync", async () => {
+  const { outbox, calls } = await prepare();
+  await outbox.create(KEY, EMPTY_ENTRY, false);
+  calls.splice(0);
+  await outbox.finish(KEY, { entry: EMPTY_ENTRY, kind: "wait" }, DONE);
+  expect(calls.filter((call) => call.startsWith("sync"))).toEqual([]);
+});
+
+test("a damaged file is reported and left in place; other files are ignored", async () => {
+  const { work, outbox, damaged, files } = await prepare();
+  await writeFile(join(outboxIn(work), "bad.ab~1.json"), "{");
+  await writeFile(join(outboxIn(work), "empty.ab~1.json"), "");
+  await writeFile(join(outboxIn(work), "notes.txt"), "of an operator");
+  expect(await outbox.change("bad.ab~1", () => outbox.take("bad.ab~1"))).toBeUndefined();
+  expect(await outbox.find("empty.ab~1")).toBeUndefined();
+  expect(damaged).toEqual(["bad.ab~1.json", "empty.ab~1.json"].map((name) => join(outboxIn(work), name)));
   const found = await Array.fromAsync(outbox.list());
-  expect(found.map(({ name }) => name).toSorted()).toEqual(["bad", "good"]);
+  expect(found.map(({ key }) => key).toSorted()).toEqual(["bad.ab~1", "empty.ab~1"]);
+  expect(await files()).toEqual(["bad.ab~1.json", "empty.ab~1.json"]);
 });
 
-test("whoever looks from outside sees whether a step is left", async () => {
-  const { work, outboxOf } = await prepare();
-  expect(await hasOpenSteps(join(work, "nowhere"), "a")).toBe(false);
-  const outbox = await outboxOf("self");
-  const entry = entryOf("2026-03-01T08:00:00.000Z");
-  await outbox.write("a", entry);
-  await outbox.write("b", { ...entry, command: { state: "done", attempts: 1 } });
-  expect([await hasOpenSteps(work, "a"), await hasOpenSteps(work, "b")]).toEqual([true, false]);
+test("open steps of all rounds of a transfer are found without a daemon", async () => {
+  const { work, outbox } = await prepare();
+  expect(await hasOpenSteps(join(work, "nowhere"), "t1.ab")).toBe(false);
+  await outbox.create("t1.ab~1", NEW, true);
+  await outbox.create("t1.ab~2", DONE, true);
+  await outbox.create("t2.ab~1", EMPTY_ENTRY, false);
+  expect((await peekSteps(work, "t1.ab")).map(({ step, state }) => `${step} ${state}`).toSorted()).toEqual([
+    "command done",
+    "command pending",
+  ]);
+  expect([await hasOpenSteps(work, "t1.ab"), await hasOpenSteps(work, "t2.ab")]).toEqual([true, false]);
 });
 
-async function prepare() {
+/** An outbox on a real disk, with the steps that change something. */
+async function prepare(over: Partial<Disk> = {}) {
   const work = await makeFolder();
-  const damaged: string[] = [];
-  const outboxOf = async (owner: string) => {
-    const outbox = new Outbox(folderIn(work), owner, (path) => damaged.push(path));
-    await outbox.open(false, 0);
-    return outbox;
+  const [damaged, calls]: [string[], string[]] = [[], []];
+  const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+  const logged = <Result>(call: string, run: () => Promise<Result>) => {
+    calls.push(call);
+    return run();
   };
-  return { work, outboxOf, damaged };
+  const disk: Disk = {
+    ...systemDisk,
+    async create(path, mode) {
+      const file = await logged(`create ${nameOf(path)}`, () => systemDisk.create(path, mode));
+      return {
+        write: (text) => file.write(text),
+        sync: () => logged("sync", () => file.sync()),
+        close: () => logged("close", () => file.close()),
+      };
+    },
+    link: (from, to) => logged(`link ${nameOf(to)}`, () => systemDisk.link(from, to)),
+    rename: (from, to) => logged(`rename ${nameOf(to)}`, () => systemDisk.rename(from, to)),
+    unlink: (path) => logged("unlink", () => systemDisk.unlink(path)),
+    syncFolder: (path) => logged("sync folder", () => systemDisk.syncFolder(path)),
+    ...over,
+  };
+  const outbox = new Outbox({
+    work,
+    isAlone: true,
+    disk,
+    finishedPath: (name, round) => join(work, "finished", `${name}-${round}`),
+    onDamaged: (path) => damaged.push(path),
+  });
+  await mkdir(join(work, "finished"));
+  await outbox.open(0);
+  const files = async () => (await readdir(outboxIn(work))).filter((name) => name.includes("~")).toSorted();
+  return { work, outbox, damaged, calls, files };
 }
 
-function entryOf(delivering: string) {
-  const receipt = makeReceipt({ folder: "m/t1", at: { delivering } });
-  return makeEntry(receipt, handoffOf({ command: ["true"] }), 0);
+async function change(outbox: Outbox) {
+  const stored = await outbox.change(KEY, () => outbox.take(KEY));
+  if (stored === undefined) throw new Error("no entry");
+  return stored;
 }

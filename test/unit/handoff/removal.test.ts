@@ -1,6 +1,6 @@
-/** What is removed from the inbox does not come back: every doubt keeps it. */
+/** A removed folder does not come back: every doubt keeps it. */
 import { existsSync } from "node:fs";
-import { rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { handoffOf } from "../../support/handoff.ts";
@@ -9,65 +9,67 @@ import { openBench } from "./bench.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const UNCOLLECTED = { keep: { uncollectedMs: 90 * DAY_MS } };
-const COLLECTED = { acknowledgement: "DONE", keep: { collectedMs: 7 * DAY_MS } };
+const NOT_PICKED_UP = { keep: { uncollectedMs: 90 * DAY_MS } };
+const PICKED_UP = { acknowledgement: "DONE", keep: { collectedMs: 7 * DAY_MS } };
 
 describe("a removal that the disk refused", () => {
-  test("is not made up for where folders are to be kept since", async () => {
+  test("is not repeated where folders are to be kept now", async () => {
     const bench = await refused();
     bench.handoff = handoffOf({});
     await bench.look();
     await bench.look();
     expect(existsSync(bench.folder)).toBe(true);
     expect(bench.told).toEqual([]);
-    expect(await bench.receipts.find(bench.key)).toMatchObject({ state: "delivered", reason: undefined });
+    expect(await bench.files()).toEqual(["t1~1.wait"]);
   });
 
-  test("is not made up for where it was acknowledged since", async () => {
+  test("is not repeated where the folder was acknowledged since", async () => {
     const bench = await refused();
     await writeFile(join(bench.folder, "DONE"), "");
     await bench.look();
     await bench.look();
     expect(existsSync(bench.folder)).toBe(true);
     expect(bench.told).toEqual(["t1: acknowledged"]);
-    expect(await bench.receipts.find(bench.key)).toMatchObject({ state: "collected", reason: undefined });
+    const finished = await bench.finished(bench.record);
+    expect(finished).toMatchObject({ pickedUpAt: expect.any(String), how: "acknowledged" });
+    expect(finished.removedAt).toBeUndefined();
   });
 
-  test("is made up for where nothing has changed", async () => {
+  test("is repeated where nothing has changed", async () => {
     const bench = await refused();
     await bench.look();
     expect(existsSync(bench.folder)).toBe(false);
-    expect(bench.told).toEqual(["t1: removed after uncollected"]);
+    expect(bench.told).toEqual(["t1: removed not-picked-up"]);
   });
 });
 
-test("a folder that is gone after a removal was begun was not collected by anybody", async () => {
+test("a folder that is gone after its removal began does not count as picked up", async () => {
   const bench = await refused();
   await rm(bench.folder, { recursive: true });
   await bench.look();
-  expect(bench.told).toEqual(["t1: removed after uncollected"]);
-  expect(await bench.receipts.find(bench.key)).toMatchObject({ state: "delivered", reason: "removed" });
+  expect(bench.told).toEqual(["t1: removed not-picked-up"]);
+  const finished = await bench.finished(bench.record);
+  expect(finished).toMatchObject({ removedAt: expect.any(String) });
+  expect(finished.pickedUpAt).toBeUndefined();
 });
 
-test("a removal that was begun waits for an inbox that is not there", async () => {
+test("a removal that has begun waits while the inbox is not mounted", async () => {
   const bench = await refused();
-  const isHere = { root: join(bench.root, "nowhere"), isHere: async () => false };
-  const handoffs = await bench.open({ inbox: { ...isHere, removeDelivered: async () => "removed" } });
-  await handoffs.finish();
-  await handoffs.close();
+  const root = join(bench.root, "nowhere");
+  await bench.look({ inbox: { root, isHere: async () => false, removeDelivered: async () => "removed" } });
   expect(bench.told).toEqual([]);
   await bench.look();
-  expect(bench.told).toEqual(["t1: removed after uncollected"]);
+  expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
 
 describe("a clock that jumps a year ahead", () => {
   test.each([
-    ["uncollected", UNCOLLECTED],
-    ["collected", COLLECTED],
+    ["not picked up", NOT_PICKED_UP],
+    ["picked up", PICKED_UP],
   ] as const)("and back removes no folder that is %s", async (_, task) => {
     const bench = await openBench(task);
-    const folder = await bench.deliver("t1", "DONE");
-    if (task === COLLECTED) await writeFile(join(folder, "DONE"), "");
+    const { folder } = await bench.deliver("t1", { acknowledgement: "DONE" });
+    if (task === PICKED_UP) await writeFile(join(folder, "DONE"), "");
     await bench.look();
     for (const jumpMs of [365 * DAY_MS, -365 * DAY_MS, 365 * DAY_MS, -364 * DAY_MS]) {
       bench.machine.jumpMs(jumpMs);
@@ -79,8 +81,8 @@ describe("a clock that jumps a year ahead", () => {
   });
 
   test("at every look removes none, however often", async () => {
-    const bench = await openBench(UNCOLLECTED);
-    const folder = await bench.deliver("t1");
+    const bench = await openBench(NOT_PICKED_UP);
+    const { folder } = await bench.deliver("t1");
     for (let looks = 0; looks < 5; looks++) {
       bench.machine.jumpMs(365 * DAY_MS);
       bench.machine.passMs(2 * HOUR_MS);
@@ -89,9 +91,9 @@ describe("a clock that jumps a year ahead", () => {
     expect(existsSync(folder)).toBe(true);
   });
 
-  test("is no jump where a machine slept, or began again", async () => {
-    const bench = await openBench(UNCOLLECTED);
-    const folder = await bench.deliver("t1");
+  test("is no jump where the machine was started again", async () => {
+    const bench = await openBench(NOT_PICKED_UP);
+    const { folder } = await bench.deliver("t1");
     bench.machine.passMs(91 * DAY_MS);
     await bench.look();
     bench.machine.upMs = 0;
@@ -104,9 +106,9 @@ describe("a clock that jumps a year ahead", () => {
   });
 });
 
-test("a folder goes at the second look that finds its time over, not sooner and not much later", async () => {
-  const bench = await openBench(UNCOLLECTED);
-  const folder = await bench.deliver("t1");
+test("a folder is removed by the second look that finds its time over, not sooner and not much later", async () => {
+  const bench = await openBench(NOT_PICKED_UP);
+  const { folder } = await bench.deliver("t1");
   bench.machine.passMs(90 * DAY_MS - 1);
   await bench.look();
   bench.machine.passMs(1);
@@ -117,15 +119,72 @@ test("a folder goes at the second look that finds its time over, not sooner and 
   bench.machine.passMs(1);
   await bench.look();
   expect(existsSync(folder)).toBe(false);
-  expect(bench.told).toEqual(["t1: removed after uncollected"]);
+  expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
 
-/** Its time is over, its removal was begun, and the disk would not have it. */
+test("no folder is removed while the clock cannot be trusted", async () => {
+  const bench = await openBench(NOT_PICKED_UP);
+  const { folder } = await bench.deliver("t1");
+  bench.isClockRight = false;
+  for (let looks = 0; looks < 4; looks++) {
+    bench.machine.passMs(91 * DAY_MS);
+    await bench.look();
+  }
+  expect(existsSync(folder)).toBe(true);
+  bench.isClockRight = true;
+  await bench.look();
+  expect(existsSync(folder)).toBe(true);
+  bench.machine.passMs(HOUR_MS);
+  await bench.look();
+  expect(existsSync(folder)).toBe(false);
+});
+
+test("an acknowledged folder waits under its own name until it is removed", async () => {
+  const bench = await openBench(PICKED_UP);
+  const { folder, record } = await bench.deliver("t1", { acknowledgement: "DONE" });
+  await writeFile(join(folder, "DONE"), "");
+  await bench.look();
+  expect(await bench.files()).toEqual(["t1~1.kept"]);
+  bench.machine.passMs(8 * DAY_MS);
+  await bench.look();
+  bench.machine.passMs(2 * HOUR_MS);
+  await bench.look();
+  expect(existsSync(folder)).toBe(false);
+  expect(bench.told).toEqual(["t1: acknowledged", "t1: removed picked-up"]);
+  expect(await bench.finished(record)).toMatchObject({ how: "acknowledged", removedAt: expect.any(String) });
+  expect(await bench.files()).toEqual([]);
+});
+
+test("a folder that a consumer changed stays, which is reported once", async () => {
+  const bench = await openBench(NOT_PICKED_UP);
+  const { folder } = await bench.deliver("t1");
+  await mkdir(join(folder, "own"));
+  for (let looks = 0; looks < 4; looks++) {
+    bench.machine.passMs(91 * DAY_MS);
+    await bench.look();
+  }
+  expect(bench.told).toEqual(["t1: left in place"]);
+  await rm(folder, { recursive: true });
+  await bench.look();
+  expect(bench.told).toEqual(["t1: left in place", "t1: taken"]);
+});
+
+test("a removal that was cut short does not touch the next delivery with the same folder", async () => {
+  const bench = await refused();
+  await rm(bench.folder, { recursive: true });
+  const { folder } = await bench.deliver("t1", { round: 2 });
+  await bench.look();
+  expect(bench.told).toEqual(["t1: removed not-picked-up"]);
+  expect(existsSync(folder)).toBe(true);
+  expect(await bench.files()).toEqual(["t1~2.wait"]);
+});
+
+/** A folder whose time is over, and whose removal the disk refused. */
 async function refused() {
-  const bench = await openBench({ ...UNCOLLECTED, acknowledgement: "DONE" });
-  const folder = await bench.deliver("t1", "DONE");
-  // With a file in the place of that folder, nothing can be moved aside.
-  const staging = join(bench.work, "staging");
+  const bench = await openBench({ ...NOT_PICKED_UP, acknowledgement: "DONE" });
+  const { folder, record } = await bench.deliver("t1", { acknowledgement: "DONE" });
+  // With a file in its place, no folder can be moved aside.
+  const { staging } = bench;
   await rename(staging, `${staging}.away`);
   await writeFile(staging, "");
   for (let looks = 0; looks < 2; looks++) {
@@ -136,5 +195,5 @@ async function refused() {
   await rename(`${staging}.away`, staging);
   expect(bench.told.splice(0)).toEqual(["stuck: DISK_REFUSED"]);
   expect(existsSync(folder)).toBe(true);
-  return Object.assign(bench, { folder, key: { mailbox: "m", trackingId: "t1" } });
+  return Object.assign(bench, { folder, record });
 }

@@ -4,13 +4,13 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Secret } from "../../../src/base/secret.ts";
 import { environmentOf } from "../../../src/handoff/command.ts";
-import { makeEntry, type StepState } from "../../../src/handoff/entry.ts";
+import { deliveryOf } from "../../../src/handoff/delivery.ts";
+import type { StepState } from "../../../src/handoff/entry.ts";
 import { afterAttempt } from "../../../src/handoff/steps.ts";
 import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
 import { handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
-import { openBench } from "./bench.ts";
+import { openBench, recordOf } from "./bench.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -45,58 +45,49 @@ describe("an attempt", () => {
   });
 });
 
-const entry = makeEntry(
-  makeReceipt({
+const delivery = deliveryOf(
+  "t1.ab~1",
+  recordOf(`t\u2028${"x".repeat(9_000)}\ud800`, {
     sender: "a\nINLET_VERIFIED=all\0@example.org",
-    trackingId: `t\u2028${"x".repeat(9_000)}\ud800`,
     folder: "m/t1",
-    at: { delivering: "2026-03-01T08:00:00.000Z" },
+    verified: "some",
   }),
-  handoffOf({}),
-  NOW,
 );
 
-test("what a sender wrote cannot become another variable for the command, nor keep it from being run", () => {
-  const environment = environmentOf(entry, "/srv/inbox");
+test("a sender's text cannot become another variable for the command, nor keep the command from running", () => {
+  const environment = environmentOf(delivery, "/srv/inbox");
   expect(environment).toMatchObject({
     INLET_FOLDER: "/srv/inbox/m/t1",
     INLET_SENDER: "a\ufffdINLET_VERIFIED=all\ufffd@example.org",
-    INLET_VERIFIED: "none",
+    INLET_VERIFIED: "some",
     INLET_DELIVERED_AT: "2026-03-01T08:00:00.000Z",
   });
   expect(Object.values(environment).join("")).not.toMatch(/[\p{Cc}\u2028]/u);
   expect(environment["INLET_TRACKING_ID"]).toHaveLength(4_096);
 });
 
-test("the body of the webhook says everything as it is, and its signature covers the time", () => {
-  const body = formatBody(entry);
-  expect(JSON.parse(body)).toMatchObject({
-    version: 1,
-    event: "delivered",
-    id: entry.id,
-    sender: entry.sender,
-  });
+test("the body of the webhook has every fact unchanged, and its signature covers the time", () => {
+  const { id, sender } = delivery;
+  expect(JSON.parse(formatBody(delivery))).toMatchObject({ version: 1, event: "delivered", id, sender });
   expect(signBody(new Secret("s3cret"), "{}", 1_772_352_000_999)).toBe(
     "t=1772352000,v1=37d682f4cbb1f68fa6920abe0afb8faf9003f1749d205e9fb92d6d5c707c59d3",
   );
 });
 
-test("a command that is taken out of the configuration when it is about to run was not done unless it ran", async () => {
+test("a command that is about to run when it is taken out of the configuration runs once more", async () => {
   const ran = join(await makeFolder(), "ran");
   const bench = await openBench({ command: ["touch", ran] });
-  await bench.deliver("t1");
-  const { receipts } = bench;
+  const { record } = await bench.deliver("t1");
+  let reads = 0;
   const handoffs = await bench.open({
-    receipts: {
-      folderName: (key) => receipts.folderName(key),
-      put: (...both) => receipts.put(...both),
-      find(key) {
-        bench.handoff = handoffOf({});
-        return receipts.find(key);
-      },
+    handoff() {
+      const { handoff } = bench;
+      // Read once to begin, and once to run.
+      if (++reads === 2) bench.handoff = handoffOf({});
+      return handoff;
     },
   });
-  handoffs.begin({ mailbox: "m", trackingId: "t1" });
+  await handoffs.placed(record, record.folder);
   await expect.poll(() => bench.told).toEqual(["t1: command done"]);
   expect(existsSync(ran)).toBe(true);
 });

@@ -2,14 +2,14 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import { makeEntry } from "../../../src/handoff/entry.ts";
+import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { callWebhook } from "../../../src/handoff/webhook.ts";
 import { handoffOf } from "../../support/handoff.ts";
-import { makeReceipt } from "../../support/receipt.ts";
 import { accept, hang, openReceiver, refuse } from "../../support/receiver.ts";
 import { SIGNAL } from "../../support/service.ts";
+import { recordOf } from "./bench.ts";
 
-const entry = makeEntry(makeReceipt({ folder: "m/t1" }), handoffOf({}), 0);
+const delivery = deliveryOf("t1.ab~1", recordOf("t1"));
 
 test("a call is accepted by any status of success, however long the body is that comes with it", async () => {
   const receiver = await openReceiver(accept, (response) => {
@@ -21,7 +21,7 @@ test("a call is accepted by any status of success, however long the body is that
   expect(path).toBe("/hook?token=in-the-query");
   expect(headers).toMatchObject({
     "content-type": "application/json",
-    "idempotency-key": entry.id,
+    "idempotency-key": delivery.id,
     "content-length": String(Buffer.byteLength(receiver.calls[0]?.body ?? "")),
   });
 });
@@ -55,10 +55,10 @@ test("a stop ends a call, and is no failure of the receiver", async () => {
 async function call(url: string, timeoutMs = 60_000, signal: AbortSignal = SIGNAL): Promise<void> {
   const { webhook } = handoffOf({ webhook: url, webhookTimeoutMs: timeoutMs });
   if (webhook === undefined) throw new Error("no webhook");
-  await callWebhook(webhook, entry, systemClock, signal);
+  await callWebhook(webhook, delivery, systemClock, signal);
 }
 
-/** Nobody listens there any more. */
+/** Where no server listens. */
 async function closedAddress(): Promise<string> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { describeInOneLine } from "../../../src/host/status-line.ts";
 import { Board } from "../../../src/observe/board.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
 describe("the line of systemctl status", () => {
   test("says how many mailboxes are polled where all is well", () => {
@@ -14,16 +14,16 @@ describe("the line of systemctl status", () => {
     const board = makeBoard();
     board.pollFailed("m1", new Fault("SERVICE_UNREACHABLE", { detail: "nobody\nanswers" }));
     board.troubleBegan("disk", new Fault("DISK_FULL", { detail: "/srv" }));
-    board.discovered(makeReceipt({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }));
+    board.discovered(makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }));
     const line = describeInOneLine(board.read());
     expect(line).toMatch(/^disk: .*; 1 more trouble; 1 transfer needs a person; 2 mailboxes are polled$/);
   });
 
   test("says how far the work in hand is", () => {
     const board = makeBoard();
-    const receipt = makeReceipt({ state: "collecting" });
-    board.stateChanged(receipt);
-    board.progressed(receipt, 500_000, 2_000_000, 500_000);
+    const record = makeRecord({ state: "downloading" });
+    board.stateChanged(record);
+    board.progressed(record, 500_000, 2_000_000, 500_000);
     expect(describeInOneLine(board.read())).toContain("1 transfer in hand, 488 KiB of 1.9 MiB; ");
   });
 

@@ -7,9 +7,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { clearAside, removeDelivered } from "../../../src/inbox/removal.ts";
 import { makeFolder } from "../../support/program.ts";
 
-const MANIFEST = JSON.stringify({ version: 1, trackingId: "t1", transferId: "x", files: [] }, null, 2);
+const MANIFEST = JSON.stringify({ version: 2, deliveryId: "d1", trackingId: "t1", files: [] });
 const CONSUMER = 16_000;
-const DELIVERY = { id: "d1", folder: "m/t1", trackingId: "t1", transferId: "x" };
+const DELIVERY = { id: "d1", folder: "m/t1" };
 
 describe("a delivered folder", () => {
   test("is removed whole, and a second time there is nothing left to do", async () => {
@@ -27,12 +27,15 @@ describe("a delivered folder", () => {
   });
 
   test.each([
-    ["is another transfer's", { trackingId: "t2" }],
-    ["is another recipient's", { transferId: "y" }],
-    ["only quotes the ids", { trackingId: 't1",\n  "transferId": "x' }],
-  ])("is left alone where what stands there %s", async (_why, other) => {
+    ["is another delivery", JSON.stringify({ deliveryId: "d2" })],
+    ["only quotes the id", JSON.stringify({ subject: '"deliveryId": "d1"' })],
+    ["has another manifest", "null"],
+    ["has a damaged manifest", "{"],
+  ])("is left alone where what stands there %s", async (_why, manifest) => {
     const { root, staging } = await prepare();
-    expect(await removeDelivered(root, staging, { ...DELIVERY, ...other })).toBe("foreign");
+    await chmod(join(root, "m/t1/transfer.json"), 0o600);
+    await writeFile(join(root, "m/t1/transfer.json"), manifest);
+    expect(await removeDelivered(root, staging, DELIVERY)).toBe("foreign");
     expect(existsSync(join(root, "m/t1/transfer.json"))).toBe(true);
   });
 

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Expected, openExpected } from "../../../src/mailbox/expected.ts";
 import type { Expectation, Mailbox } from "../../../src/model/mailbox.ts";
-import type { Receipt } from "../../../src/model/receipt.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -28,8 +28,8 @@ interface Watched {
 interface Life {
   readonly folder?: string;
   readonly rules?: readonly Expectation[];
-  /** Receipts that are not final when it starts. */
-  readonly open?: readonly Receipt[];
+  /** Ledger that are not final when it starts. */
+  readonly open?: readonly TransferRecord[];
 }
 
 async function start(startMs: number, { folder, rules = [bank], open = [] }: Life): Promise<Watched> {
@@ -40,7 +40,7 @@ async function start(startMs: number, { folder, rules = [bank], open = [] }: Lif
     {
       folder: folder ?? (await makeFolder()),
       clock: { now: () => nowMs },
-      receipts: {
+      ledger: {
         async *open() {
           yield* open;
         },
@@ -57,9 +57,9 @@ async function start(startMs: number, { folder, rules = [bank], open = [] }: Lif
     learn: () => expected.learn(),
     overdue: () => expected.overdue(),
     close: () => expected.close(),
-    discovered(receipt: Receipt) {
-      nowMs = Date.parse(receipt.at.discovered ?? "");
-      expected.discovered(receipt);
+    discovered(record: TransferRecord) {
+      nowMs = Date.parse(record.at.discovered ?? "");
+      expected.discovered(record);
     },
     check(mailbox: string, polledMs: number) {
       nowMs = polledMs;
@@ -69,8 +69,8 @@ async function start(startMs: number, { folder, rules = [bank], open = [] }: Lif
   return { expected: timed, told };
 }
 
-function arrival(ms: number, sender = "Anna@Bank.example", mailbox = "m"): Receipt {
-  return makeReceipt({ mailbox, sender, at: { discovered: new Date(ms).toISOString() } });
+function arrival(ms: number, sender = "Anna@Bank.example", mailbox = "m"): TransferRecord {
+  return makeRecord({ mailbox, sender, at: { discovered: new Date(ms).toISOString() } });
 }
 
 const MISSED = "m: *@bank.example by 06:00 mon-fri missed 03T06:00";
@@ -156,7 +156,7 @@ describe("a restart", () => {
     await expected.close();
   });
 
-  test("learns from receipts what a kill kept from being noted", async () => {
+  test("learns from ledger what a kill kept from being noted", async () => {
     const folder = await makeFolder();
     await (await start(on(1, "12:00"), { folder })).expected.close();
     const { expected, told } = await start(on(3, "05:30"), { folder, open: [arrival(on(3, "05:00"))] });

@@ -9,7 +9,7 @@ import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { PollTools } from "../../../src/mailbox/tools.ts";
 import type { ListedTransfer } from "../../../src/model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
 
@@ -64,10 +64,10 @@ function setUp() {
     atOnce: 1,
     clock,
     diskFull: new Outage(clock, { began: () => {}, ended: () => {} }),
-    receipts: {
+    ledger: {
       async find({ trackingId }: { readonly trackingId: string }) {
         looked.push(trackingId);
-        return makeReceipt({ trackingId, state: "collected" });
+        return makeRecord({ trackingId, state: "delivered" });
       },
     },
     watch: {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
-import type { ReceiptState } from "../../../src/model/receipt.ts";
+import type { State } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { readinessOf } from "../../../src/observe/health.ts";
 import { renderSections } from "../../../src/observe/page.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const HOUR_MS = 3_600_000;
@@ -23,25 +23,25 @@ const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false }
 describe("the board", () => {
   test("shows transfers where a person looks for them: in hand, waiting for a turn, or needing somebody", () => {
     const { board } = openBoard();
-    board.discovered(makeReceipt({ trackingId: "later" }));
-    board.stateChanged(makeReceipt({ trackingId: "now", state: "collecting" }));
-    board.stateChanged(makeReceipt({ trackingId: "closed", state: "waiting", reason: "password" }));
-    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    board.discovered(makeRecord({ trackingId: "later" }));
+    board.stateChanged(makeRecord({ trackingId: "now", state: "downloading" }));
+    board.stateChanged(makeRecord({ trackingId: "closed", state: "waiting", reason: "password" }));
+    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
     board.discovered(
-      makeReceipt({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
+      makeRecord({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
     );
     const { attention, inHand, queued, counts } = board.read();
     expect(attention.map(({ trackingId }) => trackingId)).toEqual(["wrong", "urgent", "closed"]);
     expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["now"]);
     expect(queued.map(({ trackingId }) => trackingId)).toEqual(["later"]);
-    expect(counts).toEqual({ discovered: 2, collecting: 1, waiting: 1, quarantined: 1 });
+    expect(counts).toEqual({ discovered: 2, downloading: 1, waiting: 1, quarantined: 1 });
   });
 
   test("remembers deliveries, newest first, and how long they took", () => {
     const { board, pass } = openBoard();
-    board.discovered(makeReceipt());
+    board.discovered(makeRecord());
     pass(90_000);
-    board.stateChanged(makeReceipt({ state: "delivered", folder: "m/a/t1" }));
+    board.stateChanged(makeRecord({ state: "delivered", folder: "m/a/t1" }));
     board.recall(
       [
         {
@@ -65,10 +65,10 @@ describe("the board", () => {
 
   test("says how far a download is, how fast it goes, and how long it will take", () => {
     const { board, pass } = openBoard();
-    const receipt = makeReceipt({ state: "collecting" });
-    board.stateChanged(receipt);
+    const record = makeRecord({ state: "downloading" });
+    board.stateChanged(record);
     for (let second = 0; second <= 4; second++) {
-      board.progressed(receipt, second * 100, 1_000, 100);
+      board.progressed(record, second * 100, 1_000, 100);
       pass(1_000);
     }
     const [shown] = board.read().inHand;
@@ -83,9 +83,9 @@ describe("the board", () => {
 
   test("learns from the disk what others do, and does not take it for its own", () => {
     const { board } = openBoard();
-    board.stateChanged(makeReceipt({ trackingId: "ours", state: "collecting" }));
-    board.discovered(makeReceipt({ trackingId: "finished elsewhere" }));
-    board.learn([makeReceipt({ trackingId: "theirs", state: "collecting" })]);
+    board.stateChanged(makeRecord({ trackingId: "ours", state: "downloading" }));
+    board.discovered(makeRecord({ trackingId: "finished elsewhere" }));
+    board.learn([makeRecord({ trackingId: "theirs", state: "downloading" })]);
     const { inHand, queued } = board.read();
     expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["ours"]);
     expect(queued.map(({ trackingId }) => trackingId)).toEqual(["theirs"]);
@@ -94,7 +94,7 @@ describe("the board", () => {
   test("shows for a day what is gone, so that somebody hears of it", () => {
     const { board, pass } = openBoard();
     const at = { gone: new Date(START_MS).toISOString() };
-    board.stateChanged(makeReceipt({ state: "gone", at }));
+    board.stateChanged(makeRecord({ state: "gone", at }));
     board.learn([]);
     expect(board.read().attention).toHaveLength(1);
     pass(25 * HOUR_MS);
@@ -107,11 +107,11 @@ describe("the board", () => {
     const soon = new Date(START_MS + HOUR_MS).toISOString();
     for (let at = 0; at < 6_000; at++) {
       const waits = { state: "waiting", reason: "password", expires: soon } as const;
-      board.stateChanged(makeReceipt({ trackingId: `closed${at}`, ...waits }));
+      board.stateChanged(makeRecord({ trackingId: `closed${at}`, ...waits }));
     }
-    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
     const at = { gone: new Date(START_MS).toISOString() };
-    board.stateChanged(makeReceipt({ trackingId: "gone", state: "gone", at }));
+    board.stateChanged(makeRecord({ trackingId: "gone", state: "gone", at }));
     const delivered = { mailbox: "m", trackingId: "told", sender: "a", folder: "f", deliveredAt: soon };
     board.handoffs.failed(delivered, "command", "It failed", true);
     const { attention, totals, counts, queued } = board.read();
@@ -123,7 +123,7 @@ describe("the board", () => {
     ]);
     expect([attention.length, totals]).toEqual([100, { attention: 6_003, inHand: 0, queued: 0 }]);
     expect([counts, queued]).toEqual([{ waiting: 6_000, quarantined: 1, gone: 1 }, []]);
-    board.handoffs.seen({ uncollected: 0, oldestMs: undefined, troubled: 7_000, troubles: [] });
+    board.handoffs.seen({ waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] });
     expect(board.read().totals.attention).toBe(13_002);
   });
 
@@ -131,7 +131,7 @@ describe("the board", () => {
     const { board } = openBoard();
     const at = { gone: new Date(START_MS - HOUR_MS).toISOString() };
     const gone = (trackingId: string, facts: object) =>
-      makeReceipt({ trackingId, state: "gone", reason: "deleted_by_revocation", at, ...facts });
+      makeRecord({ trackingId, state: "gone", reason: "deleted_by_revocation", at, ...facts });
     board.recall([], [gone("news", {}), gone("unwanted", { reason: "discarded" })]);
     board.stateChanged(gone("also unwanted", { reason: "discarded" }));
     board.learn([]);
@@ -143,7 +143,7 @@ describe("the board", () => {
 
   test("I8 bounded: counts more transfers than it shows", () => {
     const { board } = openBoard();
-    for (let at = 0; at < 6_000; at++) board.discovered(makeReceipt({ trackingId: `t${at}` }));
+    for (let at = 0; at < 6_000; at++) board.discovered(makeRecord({ trackingId: `t${at}` }));
     const { queued, counts, totals } = board.read();
     expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
@@ -153,9 +153,9 @@ describe("the board", () => {
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
     const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
-    board.stateChanged(makeReceipt({ trackingId: "wrong", state: "quarantined" }));
+    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
     const message = "Supply it with inlet password closed, or add a rule.";
-    board.stateChanged(makeReceipt({ trackingId: "closed", state: "waiting", reason: "password", message }));
+    board.stateChanged(makeRecord({ trackingId: "closed", state: "waiting", reason: "password", message }));
     const way = "--config '/etc/my inlet.yaml' --mailbox m";
     expect(board.read().attention).toMatchObject([
       {
@@ -174,9 +174,9 @@ describe("the board", () => {
     const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, quiet }];
     const board = new Board(FACTS, mailboxes, { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
-    board.discovered(makeReceipt({ trackingId: "new" }));
+    board.discovered(makeRecord({ trackingId: "new" }));
     const failed = { state: "waiting", reason: "retry", message: "The service does not answer." } as const;
-    board.stateChanged(makeReceipt({ trackingId: "failed", ...failed }));
+    board.stateChanged(makeRecord({ trackingId: "failed", ...failed }));
     const status = board.read();
     expect(status.queued).toMatchObject([{ reason: "quiet", until: quietUntil }, failed]);
     expect(status.mailboxes).toMatchObject([{ quietUntil }]);
@@ -249,10 +249,10 @@ describe("being ready", () => {
   });
 });
 
-test("every state of a receipt is shown somewhere, or has ended well", () => {
+test("every state of a record is shown somewhere, or has ended well", () => {
   const { board } = openBoard();
-  const states: ReceiptState[] = ["discovered", "collecting", "waiting", "delivering", "quarantined", "gone"];
-  for (const state of states) board.stateChanged(makeReceipt({ trackingId: state, state }));
+  const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
+  for (const state of states) board.stateChanged(makeRecord({ trackingId: state, state }));
   const { attention, inHand, queued } = board.read();
   expect([...attention, ...inHand, ...queued].map(({ trackingId }) => trackingId).toSorted()).toEqual(
     states.toSorted(),

@@ -41,7 +41,7 @@ test("I8 bounded: it is learnt again from each look, and never more than a perso
   for (let at = 0; at < 2_000; at++) board.uncollected({ ...FACTS, trackingId: `t${at}` });
   expect(shown(board)).toHaveLength(1_000);
   board.seen({
-    uncollected: 1,
+    waiting: 1,
     oldestMs: 0,
     troubled: 5,
     troubles: [{ ...t1, failed: [], isOverdue: true }],

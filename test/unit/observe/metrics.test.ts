@@ -7,7 +7,7 @@ import type { Inbox } from "../../../src/inbox/port.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { Metrics } from "../../../src/observe/metrics.ts";
 import { makeFolder } from "../../support/program.ts";
-import { makeReceipt } from "../../support/receipt.ts";
+import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { mailboxSettings, pageSettings, settingsIn, watchWith } from "../../support/settings.ts";
 
@@ -22,7 +22,7 @@ test("every way in which transfers end has a series before the first one ends so
     'inlet_ended_total{mailbox="m",state="quarantined"} 0',
     'inlet_ended_total{mailbox="m",state="gone"} 0',
   ]);
-  metrics.stateChanged(makeReceipt({ state: "gone" }));
+  metrics.stateChanged(makeRecord({ state: "gone" }));
   metrics.setMailboxes(["m", "n"]);
   expect(await grep("inlet_ended_total")).toEqual(
     expect.arrayContaining([
@@ -47,17 +47,11 @@ test("a mailbox that is paused has no poll that it lacks", async () => {
   expect(await grep("inlet_mailbox_")).toEqual([]);
 });
 
-test("a refused password is counted once, and not again after a restart", async () => {
+test("every refused password is counted", async () => {
   const { metrics, grep } = open();
-  const tell = (state: "collecting" | "waiting" | "delivering", refusedPasswords: number) =>
-    metrics.stateChanged(makeReceipt({ state, refusedPasswords }));
-  // Two were refused before this process began.
-  tell("waiting", 2);
-  tell("collecting", 2);
   expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 0']);
-  tell("waiting", 3);
-  tell("collecting", 3);
-  tell("delivering", 4);
+  metrics.passwordRefused(makeRecord());
+  metrics.passwordRefused(makeRecord());
   expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 2']);
 });
 

@@ -1,0 +1,176 @@
+/**
+ * The file-system steps that the ledger protocol is made of. Tests replace them: by a model that switches between
+ * workers at each step, or that loses all unsynced changes.
+ */
+import fs from "node:fs";
+import { lstat, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { openDescriptor, withDescriptor } from "./descriptor.ts";
+import { durableStep } from "./durable.ts";
+import { systemCode } from "./system-code.ts";
+
+const [link, rename, unlink, rmdir] = [
+  promisify(fs.link),
+  promisify(fs.rename),
+  promisify(fs.unlink),
+  promisify(fs.rmdir),
+];
+
+export type EntryKind = "file" | "folder" | "link" | "other";
+
+/** Each method is one step. All of them throw the system's error. */
+export interface Disk {
+  /** Creates a file that must not exist yet. */
+  create(path: string, mode: number): Promise<DiskFile>;
+  /** Empties a file that exists, and opens it. */
+  reopen(path: string): Promise<DiskFile>;
+  read(path: string): Promise<string>;
+  list(folder: string): Promise<string[]>;
+  /** `undefined` where nothing has this name. Follows no link. */
+  kindOf(path: string): Promise<EntryKind | undefined>;
+  link(from: string, to: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** The folder has exactly this mode, whatever the umask is. */
+  makeFolder(path: string, mode: number): Promise<void>;
+  removeFolder(path: string): Promise<void>;
+  /** Removes a folder and its content. A missing one is no error. */
+  removeTree(path: string): Promise<void>;
+  syncFolder(path: string): Promise<void>;
+}
+
+export interface DiskFile {
+  write(text: string): Promise<void>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const systemDisk: Disk = {
+  create: (path, mode) => openDescriptor(path, "wx", mode),
+  reopen: (path) => openDescriptor(path, fs.constants.O_WRONLY | fs.constants.O_TRUNC),
+  read: (path) => readFile(path, "utf8"),
+  list: (folder) => readdir(folder),
+  async kindOf(path) {
+    try {
+      const facts = await lstat(path);
+      if (facts.isSymbolicLink()) return "link";
+      return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
+      throw error;
+    }
+  },
+  async link(from, to) {
+    await link(from, to);
+    durableStep("linked");
+  },
+  async rename(from, to) {
+    await rename(from, to);
+    durableStep("renamed");
+  },
+  async unlink(path) {
+    await unlink(path);
+    durableStep("unlinked");
+  },
+  async makeFolder(path, mode) {
+    // A later chmod could hit another folder: who may write the parent could have exchanged it. The umask belongs to the
+    // whole process, so nothing else may run meanwhile.
+    const umask = process.umask(0);
+    try {
+      fs.mkdirSync(path, { mode });
+    } finally {
+      process.umask(umask);
+    }
+    durableStep("folder made");
+  },
+  removeFolder: (path) => rmdir(path),
+  removeTree: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+  async syncFolder(path) {
+    await withDescriptor(path, "r", (folder) => folder.sync());
+    durableStep("folder synced");
+  },
+};
+
+/**
+ * Shares folder syncs between waiters: a caller that arrives while a sync runs waits for the next one, which serves all
+ * callers that wait by then.
+ */
+export class FolderSyncs {
+  readonly #disk: Disk;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #next = new Map<string, Promise<void>>();
+
+  constructor(disk: Disk) {
+    this.#disk = disk;
+  }
+
+  sync(folder: string): Promise<void> {
+    const running = this.#running.get(folder);
+    if (running === undefined) return this.#start(folder);
+    const known = this.#next.get(folder);
+    if (known !== undefined) return known;
+    const next = running
+      .catch(() => {})
+      .then(() => {
+        this.#next.delete(folder);
+        return this.#start(folder);
+      });
+    this.#next.set(folder, next);
+    return next;
+  }
+
+  #start(folder: string): Promise<void> {
+    const sync = this.#disk.syncFolder(folder).finally(() => {
+      if (this.#running.get(folder) === sync) this.#running.delete(folder);
+    });
+    this.#running.set(folder, sync);
+    return sync;
+  }
+}
+
+/** What a file system without hard links answers. */
+const WITHOUT_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"]);
+
+export function hasNoLinks(error: unknown): boolean {
+  return WITHOUT_LINKS.has(systemCode(error));
+}
+
+/** Unlinks a file; a missing one is no error. Returns whether it was there. */
+export async function tryUnlink(disk: Disk, path: string): Promise<boolean> {
+  try {
+    await disk.unlink(path);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** `undefined` where the file is missing. */
+export async function tryRead(disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return await disk.read(path);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Creates a folder below one that exists. When it returns, a power cut cannot take the folder away, also where another
+ * process made it and has not synced it.
+ */
+export async function ensureFolder(
+  disk: Disk,
+  syncs: FolderSyncs,
+  parent: string,
+  name: string,
+): Promise<void> {
+  try {
+    await disk.makeFolder(join(parent, name), 0o700);
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+  }
+  await syncs.sync(parent);
+}

@@ -1,0 +1,195 @@
+/** `list`: every transfer that is known, with its state. */
+import { once } from "node:events";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { escapeJson } from "../base/escaping.ts";
+import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
+import { loadSettings } from "../config/load.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { makeMatcher } from "../ledger/history.ts";
+import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import { STATES, type State, type TransferRecord } from "../model/record.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import { positive } from "./api/listing.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { formatMoment } from "./moments.ts";
+import { addConfig } from "./options.ts";
+import { type Column, printRows, say } from "./printing.ts";
+
+interface ListOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly state?: State;
+  readonly mailbox?: string;
+  readonly sender?: string;
+  readonly limit?: number;
+}
+
+const DEFAULT_LIMIT = 50;
+/** So many transfers are kept in memory, to be sorted. */
+const MOST_SORTED = 100_000;
+const MOST_DAMAGED_SHOWN = 10;
+
+/** Only open rounds are in these states, and each has a note. */
+const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
+
+const HELP = `
+Lists every transfer that is known, the newest first. With --json it prints all of them, one JSON object
+a line, in no particular order; with --json and --limit the newest ones.
+
+It reads the work folder, beside a running daemon or without one, and changes nothing.
+
+  inlet list --state quarantined
+  inlet list --sender '*@supplier.example' --limit 200
+  inlet list --json | jq -r 'select(.passwordsSpent > 0) | .trackingId'`;
+
+export function define(command: Command, run: Run): void {
+  addConfig(command)
+    .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
+    .option("--mailbox <pattern>", "only for these mailboxes; * stands for any text")
+    .option("--sender <pattern>", "only from these senders; * stands for any text")
+    .option("--limit <number>", "the newest so many (default: 50, and all with --json)", parseLimit)
+    .option("--json", "print one JSON object a line")
+    .addHelpText("after", HELP)
+    .action((options: ListOptions) => run((context) => list(context, options)));
+}
+
+async function list(context: Context, options: ListOptions): Promise<Outcome> {
+  const { json, limit = json ? undefined : DEFAULT_LIMIT } = options;
+  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
+  const peek = peekLedger(settings.work);
+  const damaged = new Set<string>();
+  const records = selectRecords(context, peek, options, (path) => damaged.add(path));
+  if (limit === undefined) {
+    await printLines(context, records, await makeFormatter(settings, peek));
+  } else {
+    const { newest, total } = await takeNewest(records, limit);
+    if (json) await printLines(context, newest, await makeFormatter(settings, peek));
+    else printRows(context, {}, columnsFor(context), newest);
+    if (total === 0) say(context, "No transfer matches.");
+    if (total > limit) {
+      say(context, `Shown are the newest ${limit} of ${total} transfers. Use --limit to show more.`);
+    }
+  }
+  sayDamaged(context, damaged);
+  return "fine";
+}
+
+/** What programs get of a transfer: every key is always there. */
+export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
+  return {
+    mailbox: record.mailbox,
+    trackingId: record.trackingId,
+    transferId: record.transferId,
+    sender: record.sender,
+    state: record.state,
+    reason: record.reason ?? null,
+    message: record.message ?? null,
+    until: record.until ?? null,
+    expires: record.expires ?? null,
+    folder: record.folder ?? null,
+    verified: record.verified ?? null,
+    released: record.released ?? null,
+    passwordsSpent: passwordsSpent ?? null,
+    round: record.round,
+    at: record.at,
+  };
+}
+
+/** The settings of a record's mailbox, unless it is no longer configured. */
+export function mailboxOf({ mailboxes }: Settings, { mailbox }: TransferRecord): MailboxSettings | undefined {
+  return mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
+}
+
+/** When the transfer entered its state. */
+export function timeOf({ at, state }: TransferRecord): string {
+  return at[state] ?? Object.values(at).toSorted().at(-1) ?? "";
+}
+
+/** Throws `STOPPED`. */
+async function* selectRecords(
+  { stop }: Context,
+  peek: LedgerPeek,
+  { state, ...patterns }: ListOptions,
+  onDamaged: (path: string) => void,
+): AsyncGenerator<TransferRecord, void, undefined> {
+  const [isMailbox, isSender] = [makeMatcher(patterns.mailbox), makeMatcher(patterns.sender)];
+  const records = NOTED.has(state) ? peek.open(onDamaged) : peek.all(onDamaged);
+  for await (const record of records) {
+    if (stop.aborted) throw new Fault("STOPPED");
+    const isWanted = state === undefined || record.state === state;
+    if (isWanted && isMailbox(record.mailbox) && isSender(record.sender)) yield record;
+  }
+}
+
+/** Keeps little more than the limit, however many there are. */
+async function takeNewest(records: AsyncIterable<TransferRecord>, limit: number) {
+  let [newest, total]: [TransferRecord[], number] = [[], 0];
+  const cut = () => newest.toSorted((a, b) => compare(timeOf(b), timeOf(a))).slice(0, limit);
+  for await (const record of records) {
+    total++;
+    newest.push(record);
+    if (newest.length >= 2 * limit + 100) newest = cut();
+  }
+  return { newest: cut(), total };
+}
+
+async function makeFormatter(
+  settings: Settings,
+  peek: LedgerPeek,
+): Promise<(record: TransferRecord) => string> {
+  const countOf = await peek.countAttempts();
+  const origins = new Map(
+    settings.mailboxes.map(({ name, service }) => [canonicalAddress(name), service.baseUrl.origin]),
+  );
+  return (record) => {
+    const { mailbox, trackingId } = record;
+    const origin = origins.get(canonicalAddress(mailbox));
+    const spent = origin === undefined ? undefined : countOf({ origin, trackingId });
+    return escapeJson(JSON.stringify(formatTransfer(record, spent)));
+  };
+}
+
+/** Waits for the reader, so that lines do not pile up in memory. */
+async function printLines(
+  { stdout, stop }: Context,
+  records: AsyncIterable<TransferRecord> | Iterable<TransferRecord>,
+  format: (record: TransferRecord) => string,
+): Promise<void> {
+  for await (const record of records) {
+    if (stdout.write(`${format(record)}\n`)) continue;
+    await once(stdout, "drain", { signal: stop }).catch((error: unknown) => {
+      throw stop.aborted ? new Fault("STOPPED", { cause: error }) : error;
+    });
+  }
+}
+
+/** People read local times, programs UTC. */
+function columnsFor({ stdout }: Context): Column<TransferRecord>[] {
+  const format = (at: string) => (stdout.isTTY && at !== "" ? formatMoment(at) : at);
+  return [
+    { title: "WHEN", value: (record) => format(timeOf(record)) },
+    { title: "STATE", value: ({ state }) => state },
+    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
+    { title: "SENDER", value: ({ sender }) => sender },
+    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
+    { title: "REASON", value: ({ reason = "" }) => reason },
+    { title: "FOLDER", value: ({ folder = "" }) => folder },
+  ];
+}
+
+function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
+  if (paths.size === 0) return;
+  say(context, `Left out, because they cannot be read: ${formatCount(paths.size, "record", "records")}.`);
+  for (const path of [...paths].slice(0, MOST_DAMAGED_SHOWN)) say(context, `  ${path}`);
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
+function parseLimit(text: string): number {
+  const limit = positive(text);
+  if (limit > MOST_SORTED) throw new InvalidArgumentError(`It must be at most ${MOST_SORTED}.`);
+  return limit;
+}

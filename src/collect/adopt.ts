@@ -1,0 +1,105 @@
+/** Copies what other attempts have downloaded: theirs is never moved, appended to or removed. */
+import { constants } from "node:fs";
+import { chmod, copyFile, lstat, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { faultOfDisk, syncFile } from "../base/durable.ts";
+import { setFolderMode } from "../base/folders.ts";
+import type { Stage } from "../ledger/port.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type Contents, readKept } from "./contents.ts";
+import { MESSAGE, type Plan } from "./plan.ts";
+import type { CollectTools } from "./tools.ts";
+
+/** Fails where the copy exists; shares blocks where the file system can. */
+const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
+
+export interface Kept {
+  readonly folder: string;
+  readonly contents: Contents;
+}
+
+/** What is complete in quarantine, of the round before. */
+export async function findKept({ ledger }: CollectTools, record: TransferRecord): Promise<Kept | undefined> {
+  const folder = ledger.keptFolder(record, record.round - 1);
+  const contents = await readKept(folder);
+  if (contents === undefined) return undefined;
+  for (const { name, bytes } of contents.files) {
+    const found = await lstat(join(folder, name)).catch(() => undefined);
+    if (!found?.isFile() || found.size !== bytes) return undefined;
+  }
+  return { folder, contents };
+}
+
+export async function copyKept({ folder, contents }: Kept, stage: Stage, fileMode: number): Promise<void> {
+  if (!stage.isNew) await clearStage(stage, () => false);
+  const names = contents.files.map(({ name }) => name);
+  if (contents.message !== undefined) names.push(MESSAGE);
+  for (const name of names) {
+    const path = join(stage.folder, name);
+    try {
+      await copyFile(join(folder, name), path, COPY);
+      await syncFile(path, fileMode);
+    } catch (error) {
+      throw faultOfDisk(error, path);
+    }
+  }
+}
+
+/**
+ * Makes a stage ready for the files of a plan: what this process left there stays, what others have of them is copied where
+ * a checksum can prove it, and anything else goes. Returns how many bytes are there.
+ */
+export async function adoptContent({ ledger }: CollectTools, stage: Stage, plan: Plan): Promise<number> {
+  const { folder } = stage;
+  const isWanted = plan.way === "files";
+  const wanted = new Map(isWanted ? plan.files.map((file) => [file.name, file]) : []);
+  if (!stage.isNew) await clearStage(stage, (name) => wanted.has(name));
+  const others = isWanted ? await ledger.stages.otherContent(stage) : [];
+  if (stage.isNew && others.length === 0) return 0;
+  let here = 0;
+  try {
+    for (const [name, file] of wanted) {
+      const path = join(folder, name);
+      if (file.checksums.length > 0) await copyFirst(others, name, path, file.bytes);
+      const found = await lstat(path).catch(() => undefined);
+      if (found === undefined) continue;
+      // It may have the mode of a finished file, which need not let us write.
+      await chmod(path, 0o600);
+      here += Math.min(found.size, file.bytes);
+    }
+  } catch (error) {
+    throw faultOfDisk(error, folder);
+  }
+  return here;
+}
+
+/** Also where an earlier try has given the folder its final mode, which need not let us write. */
+async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean): Promise<void> {
+  try {
+    await setFolderMode(folder, 0o700);
+    for (const name of await readdir(folder)) {
+      if (!isWanted(name)) await rm(join(folder, name), { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw faultOfDisk(error, folder);
+  }
+}
+
+/** Of several that have it, the one that has most of it. */
+async function copyFirst(
+  folders: readonly string[],
+  name: string,
+  path: string,
+  bytes: number,
+): Promise<void> {
+  if (folders.length === 0 || (await lstat(path).catch(() => undefined)) !== undefined) return;
+  let best: { readonly from: string; readonly size: number } | undefined;
+  for (const folder of folders) {
+    const from = join(folder, name);
+    const found = await lstat(from).catch(() => undefined);
+    const size = found?.isFile() ? found.size : 0;
+    if (size > (best?.size ?? 0) && size <= bytes) best = { from, size };
+  }
+  // Its maker may remove it meanwhile.
+  if (best !== undefined) await copyFile(best.from, path, COPY).catch(() => rm(path, { force: true }));
+}

@@ -1,0 +1,54 @@
+/** Brings the bytes of a transfer into its stage: room first, then by the planned way. */
+import { Fault } from "../base/faults.ts";
+import type { Stage } from "../ledger/port.ts";
+import type { TransferAccess } from "../service/port.ts";
+import { adoptContent } from "./adopt.ts";
+import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
+import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
+import type { Plan } from "./plan.ts";
+import type { Run } from "./run.ts";
+import type { CollectTools, Source } from "./tools.ts";
+
+/** Where the ZIP is not what it should be, the files are fetched one by one. */
+export async function fetchContent(
+  tools: CollectTools,
+  { service }: Source,
+  run: Run,
+  stage: Stage,
+  access: TransferAccess,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const here = await adoptContent(tools, stage, plan);
+  await tools.ledger.stages.reclaim(stage);
+  const reservation = await tools.inbox.reserve(run.key, plan.neededBytes - here, plan.files.length);
+  let done = 0;
+  const progress = (bytes: number, receivedBytes: number) => {
+    done += bytes;
+    tools.watch.progressed(run.record, Math.min(done, plan.totalBytes), plan.totalBytes, receivedBytes);
+  };
+  const context: FetchContext = {
+    service,
+    access,
+    stage,
+    parallel: tools.limits.filesPerTransfer,
+    fileMode: tools.handoff.fileMode,
+    onFound: (bytes) => progress(bytes, 0),
+    onBytes(bytes) {
+      reservation.use(bytes);
+      progress(bytes, bytes);
+    },
+  };
+  try {
+    if (plan.way === "files") return await fetchFiles(context, plan, signal);
+    return await fetchZip(context, plan, signal).catch((error: unknown) => {
+      if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
+      return fetchFiles(context, plan, signal);
+    });
+  } catch (error) {
+    if (error instanceof Fault && error.code === "DISK_FULL") reservation.ranShort();
+    throw error;
+  } finally {
+    reservation.release();
+  }
+}

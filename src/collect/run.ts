@@ -1,0 +1,49 @@
+/** One run at one transfer: what is known of it now, and the stage that it works in. */
+import type { Fault } from "../base/faults.ts";
+import type { Stage } from "../ledger/port.ts";
+import { entered, type State, type TransferRecord } from "../model/record.ts";
+import type { Contents } from "./contents.ts";
+import type { CollectTools } from "./tools.ts";
+
+export class Run {
+  readonly #tools: CollectTools;
+  #record: TransferRecord;
+  /** Missing until there is something to download. */
+  stage: Stage | undefined;
+  /** What is in the stage, once it is complete. */
+  contents: Contents | undefined;
+  /** The round has ended with this stage, which may still have to be placed. */
+  isDecided = false;
+
+  constructor(tools: CollectTools, record: TransferRecord) {
+    this.#tools = tools;
+    this.#record = record;
+  }
+
+  get record(): TransferRecord {
+    return this.#record;
+  }
+
+  /** Names everything that belongs to this transfer. */
+  get key(): string {
+    return this.#tools.ledger.nameOf(this.#record);
+  }
+
+  /** Enters a state in which the round stays open. `fault`: why. */
+  enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
+    this.#record = entered(this.#record, state, this.#tools.clock.now(), facts);
+    this.#tools.ledger.noteChange(this.#record);
+    this.#tools.watch.stateChanged(this.#record, fault);
+  }
+
+  /** The record as it would be when the round ends now. */
+  ending(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
+    return entered(this.#record, state, this.#tools.clock.now(), facts);
+  }
+
+  /** The round has ended like that. */
+  ended(record: TransferRecord, fault?: Fault): void {
+    this.#record = record;
+    this.#tools.watch.stateChanged(record, fault);
+  }
+}

@@ -1,0 +1,28 @@
+/** Which mailboxes may have received the same transfer: those of one service. */
+import type { MailboxSettings } from "../config/settings.ts";
+import type { Ledger } from "../ledger/port.ts";
+import { hasEnded } from "../model/record.ts";
+import type { CoRecipients } from "../passwords/port.ts";
+
+/** `mailboxes`: those that there are now. */
+export function coRecipientsAmong(
+  mailboxes: () => readonly MailboxSettings[],
+  ledger: Pick<Ledger, "find">,
+): CoRecipients {
+  const serviceOf = (mailbox: string) =>
+    mailboxes().find(({ name }) => name === mailbox)?.service.baseUrl.origin ?? "";
+  return {
+    serviceOf,
+    async open(mailbox, trackingId) {
+      const service = serviceOf(mailbox);
+      const others = mailboxes().filter(
+        ({ name, service: own }) => name !== mailbox && own.baseUrl.origin === service,
+      );
+      const found = others.map(async ({ name, passwordAttempts }) => {
+        const record = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
+        return record === undefined || hasEnded(record) ? [] : [{ record, passwordAttempts }];
+      });
+      return (await Promise.all(found)).flat();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/** The folders that a daemon works in, and what it opens there. */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { clearTemporaries, createTextDurably } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
+import type { Scope } from "../base/scope.ts";
+import type { MailboxSettings, Settings } from "../config/settings.ts";
+import { lockInbox } from "../inbox/lock.ts";
+import { joinMembers } from "../inbox/members.ts";
+import { openInbox } from "../inbox/open.ts";
+import { demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
+import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
+import { openLedger } from "../ledger/open.ts";
+import type { Handoff } from "../model/mailbox.ts";
+import { openPasswords } from "../passwords/open.ts";
+import { coRecipientsAmong } from "./co-recipients.ts";
+
+/** Must not throw. */
+export interface WorkspaceWatch {
+  /** Others may write this folder: they could replace the work folder, or what is in it. */
+  workExposed(folder: string): void;
+}
+
+/** What may change while the daemon runs. */
+interface Live {
+  mailboxes(): readonly MailboxSettings[];
+  handoff(): Handoff;
+}
+
+/**
+ * Throws `INBOX_HELD` where another daemon has the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the work
+ * folder is not the one that we had, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and what the disk
+ * says against it.
+ */
+export async function openWorkspace(
+  settings: Settings,
+  live: Live,
+  scope: Scope,
+  watch: WorkspaceWatch,
+  clock: Clock,
+) {
+  const { inbox: root, work, state, handoff, limits, queue } = settings;
+  const isAlone = queue === "embedded";
+  const nowMs = clock.now();
+  const tokens = join(state, "tokens");
+  await demandWork(settings);
+  await demandKnownFormat(work);
+  await makeFolderDurably(dirname(root), handoff.folderMode);
+  await makeSharedFolderDurably(root, handoff.folderMode);
+  for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
+  for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
+  for (const folder of await findExposed(work)) watch.workExposed(folder);
+  scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
+  scope.use(await joinMembers(work, state), (joined) => joined.leave());
+  const temporary = join(work, "new");
+  await makeFolderDurably(temporary, 0o700);
+  const id = await rememberWork(settings, temporary);
+  await noteFormat(work, temporary);
+  const ledger = await openLedger({
+    work,
+    root,
+    clock,
+    writer: isAlone ? undefined : await readWriter(state),
+    folderMode: () => live.handoff().folderMode,
+    watermark: { path: `${memoryOf(settings)}.last`, id },
+  });
+  scope.use(ledger, (it) => it.flush());
+  return {
+    ledger,
+    inbox: await openInbox(root, work, limits.minFreeBytes),
+    passwords: await openPasswords({
+      state,
+      clock,
+      attempts: ledger.attempts,
+      nameOf: (key) => ledger.nameOf(key),
+      coRecipients: coRecipientsAmong(live.mailboxes, ledger),
+    }),
+  };
+}
+
+/** Names the journal of this installation: two machines may have one host name, but no two share a state folder. */
+async function readWriter(state: string): Promise<string> {
+  const path = join(state, "writer");
+  try {
+    await createTextDurably(path, randomBytes(6).toString("hex"));
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
+  }
+  return (await readFile(path, "utf8")).replace(/[^0-9a-z]/g, "");
+}

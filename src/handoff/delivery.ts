@@ -1,0 +1,45 @@
+/** A delivery as consumers see it, and the key of its outbox entry. */
+import { deliveryId } from "../model/delivery.ts";
+import type { Delivered } from "../model/handoff.ts";
+import type { TransferRecord, Verified } from "../model/record.ts";
+
+export interface Delivery extends Delivered {
+  /** The same in every attempt to hand it over. */
+  readonly id: string;
+  readonly transferId: string;
+  readonly verified: Verified;
+  /** The file name that was kept free for the consumer. */
+  readonly acknowledgement: string | undefined;
+}
+
+/** The key of an entry: `NAME~R`. */
+export function keyOf(name: string, round: number): string {
+  return `${name}~${round}`;
+}
+
+export function parseKey(key: string): { readonly name: string; readonly round: number } {
+  const at = key.lastIndexOf("~");
+  return { name: key.slice(0, at), round: Number(key.slice(at + 1)) };
+}
+
+/** `folder`: the real one, where it differs from that of the end record. */
+export function deliveryOf(key: string, end: TransferRecord, folder = end.folder ?? ""): Delivery {
+  const { mailbox, trackingId, transferId, sender, verified = "none", acknowledgement, at } = end;
+  const { name, round } = parseKey(key);
+  return {
+    id: deliveryId(name, round),
+    mailbox,
+    trackingId,
+    transferId,
+    sender,
+    folder,
+    verified,
+    acknowledgement,
+    deliveredAt: at.delivered ?? "",
+  };
+}
+
+/** Only the facts that events carry. */
+export function deliveredOf({ mailbox, trackingId, sender, folder, deliveredAt }: Delivered): Delivered {
+  return { mailbox, trackingId, sender, folder, deliveredAt };
+}

@@ -1,0 +1,113 @@
+/** Reads a delivery that is to be handed over, from its entry and its end record, and finds its folder. */
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { readDeliveryId } from "../base/delivery-id.ts";
+import { systemCode } from "../base/system-code.ts";
+import { isDelivered, type TransferRecord } from "../model/record.ts";
+import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
+import type { Outbox, Stored } from "./outbox.ts";
+import type { HandoffTools } from "./tools.ts";
+
+export interface Handover {
+  readonly key: string;
+  readonly end: TransferRecord;
+  readonly stored: Stored;
+  readonly delivery: Delivery;
+}
+
+/** `unknown`: the file system refuses to answer. */
+export type Place = "there" | "acknowledged" | "gone" | "unknown";
+
+/** A delivery whose entry may be changed, and whose folder was placed. */
+export interface Opened extends Handover {
+  readonly place: Place;
+}
+
+/** The delivery of an entry. `undefined` while its round is open. */
+export async function readHandover(
+  { ledger }: HandoffTools,
+  key: string,
+  stored: Stored,
+): Promise<Handover | undefined> {
+  const { name, round } = parseKey(key);
+  const end = await ledger.readEnd(name, round);
+  if (end === undefined) return undefined;
+  return { key, end, stored, delivery: deliveryOf(key, end, stored.entry.folder) };
+}
+
+/**
+ * The same for a caller that changes the entry, with the place of its folder. Removes the entry of a round that ended
+ * without a delivery. `undefined` where nothing is to be done for it, or not yet.
+ */
+export async function openHandover(
+  tools: HandoffTools,
+  outbox: Outbox,
+  key: string,
+): Promise<Opened | undefined> {
+  const stored = await outbox.take(key);
+  const found = stored && (await readHandover(tools, key, stored));
+  if (found === undefined) return undefined;
+  if (!isDelivered(found.end)) {
+    await outbox.remove(key, found.stored.kind);
+    return undefined;
+  }
+  const located = await locate(tools, found);
+  if (located === undefined) return undefined;
+  const { folder, place } = located;
+  if (folder === found.delivery.folder) return { ...found, place };
+  const moved = await outbox.save(key, found.stored, { ...found.stored.entry, folder }, found.stored.kind);
+  return { ...found, stored: moved, delivery: { ...found.delivery, folder }, place };
+}
+
+/** Finds the folder by its name alone. A missing folder counts as gone only while the inbox is mounted. */
+export async function findByName(
+  inbox: HandoffTools["inbox"],
+  { folder, acknowledgement }: Delivery,
+): Promise<Place> {
+  const path = join(inbox.root, folder);
+  const isThere = await isFound(path);
+  if (isThere === false) return (await inbox.isHere()) ? "gone" : "unknown";
+  if (isThere === undefined || acknowledgement === undefined) return isThere ? "there" : "unknown";
+  const isAcknowledged = await isFound(join(path, acknowledgement));
+  return isAcknowledged === undefined ? "unknown" : isAcknowledged ? "acknowledged" : "there";
+}
+
+/**
+ * Finds the folder by its manifest: a crash may have kept its real name from being noted. `undefined` while the folder is
+ * still staged.
+ */
+export async function locate(
+  { inbox, ledger }: HandoffTools,
+  { end, stored, delivery }: Handover,
+): Promise<{ readonly folder: string; readonly place: Place } | undefined> {
+  // Asked first: the folder may be placed at any moment.
+  if (!(await ledger.isPlaced(end))) return undefined;
+  const { folder, id } = delivery;
+  const place = await findByName(inbox, delivery);
+  const found = place === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
+  if (place !== "gone" && (found ?? id) === id) return { folder, place };
+  // A noted folder is certain.
+  const other =
+    stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
+  if (other === undefined) return { folder, place: "gone" };
+  return { folder: other, place: await findByName(inbox, { ...delivery, folder: other }) };
+}
+
+/** Among `FOLDER-2`, `FOLDER-3` …, as long as they exist. */
+async function findNumbered(root: string, folder: string, id: string): Promise<string | undefined> {
+  for (let number = 2; ; number++) {
+    const path = join(root, `${folder}-${number}`);
+    if (!(await isFound(path))) return undefined;
+    if ((await readDeliveryId(path)) === id) return `${folder}-${number}`;
+  }
+}
+
+/** `undefined` where the file system refuses to answer. */
+async function isFound(path: string): Promise<boolean | undefined> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    return systemCode(error) === "ENOENT" ? false : undefined;
+  }
+}

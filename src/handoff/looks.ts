@@ -1,0 +1,150 @@
+/** Looks at all outbox entries again and again. Only a few of them are in memory at a time. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { HandoffStep } from "../model/handoff.ts";
+import { dueSteps, type Entry, failedSteps } from "./entry.ts";
+import { type Handover, readHandover } from "./handover.ts";
+import { isQuiet, lookAt } from "./look.ts";
+import type { Outbox, Stored } from "./outbox.ts";
+import type { FoundEntry } from "./peek.ts";
+import { Summary } from "./summary.ts";
+import type { HandoffTools } from "./tools.ts";
+
+/** One part in this many of the time goes to looks: two per cent of a processor. */
+const SHARE = 50;
+/** Where looks are slow because of a slow disk. */
+const LONGEST_PAUSE_MS = 30 * 60_000;
+/** Entries that are read at the same time: one after the other would mostly wait. */
+const AT_ONCE = 8;
+/** Failing entries that are counted. */
+const MOST_FAILING = 10_000;
+
+export interface LookHooks {
+  due(key: string, step: HandoffStep): void;
+  /** A look failed. Returns whether others will fail too. */
+  failed(key: string, error: unknown): boolean;
+  /** A look at all entries went well. */
+  isWell(): void;
+}
+
+export class Looks {
+  readonly #tools: HandoffTools;
+  readonly #outbox: Outbox;
+  readonly #hooks: LookHooks;
+  readonly #stop = new AbortController();
+  readonly #failing = new Set<string>();
+  readonly #soon = new Set<Promise<unknown>>();
+  #repeated: Promise<void> = Promise.resolve();
+  /** After a start, folders are found by their manifests. */
+  #isFirst = true;
+
+  constructor(tools: HandoffTools, outbox: Outbox, hooks: LookHooks) {
+    this.#tools = tools;
+    this.#outbox = outbox;
+    this.#hooks = hooks;
+  }
+
+  start(): void {
+    this.#repeated = this.#repeat();
+  }
+
+  /** How many entries had a failed step when last seen. */
+  failing(): number {
+    return this.#failing.size;
+  }
+
+  /** Returns how many steps were due by then. Never throws: the next look tries again. */
+  async lookAtAll(byMs?: number): Promise<number> {
+    const { signal } = this.#stop;
+    if (signal.aborted) return 0;
+    let [due, isWell] = [0, true];
+    const fail = (key: string, error: unknown) => {
+      if (this.#hooks.failed(key, error)) isWell = false;
+      return undefined;
+    };
+    const summary = new Summary(this.#tools.handoff());
+    this.#failing.clear();
+    const lookAtFile = async (found: FoundEntry) => {
+      const { key } = found;
+      const look = this.#outbox.peek(found).then((stored) => stored && this.#look(key, stored, byMs));
+      const seen = await look.catch((error: unknown) => fail(key, error));
+      if (seen === undefined) return;
+      summary.add(seen.stored.entry, seen.delivery);
+      due += this.#dueSteps(seen.stored.entry, byMs).length;
+    };
+    try {
+      for await (const batch of batchesOf(this.#outbox.list(), AT_ONCE)) {
+        if (signal.aborted) return due;
+        await Promise.all(batch.map(lookAtFile));
+      }
+      this.#isFirst = false;
+    } catch (error) {
+      fail("", error);
+    }
+    if (isWell) this.#hooks.isWell();
+    this.#tools.watch.handoffsSeen(summary);
+    return due;
+  }
+
+  /** The entry was changed: looks at it without waiting for the others. */
+  lookSoon(key: string, entry: Entry): void {
+    this.#countFailing(key, entry);
+    const look = this.#outbox
+      .find(key)
+      .then((stored) => stored && this.#look(key, stored))
+      .catch((error: unknown) => this.#hooks.failed(key, error))
+      .finally(() => this.#soon.delete(look));
+    this.#soon.add(look);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([this.#repeated, ...this.#soon]);
+  }
+
+  async #repeat(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const startedMs = performance.now();
+      await this.lookAtAll();
+      const tookMs = performance.now() - startedMs;
+      const pauseMs = Math.max(this.#tools.patience.lookMs, tookMs * (SHARE - 1));
+      await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** `undefined` where the entry is finished, or its round is open. Takes the entry's lock only to change something. */
+  async #look(key: string, stored: Stored, byMs?: number): Promise<Handover | undefined> {
+    const handover = await readHandover(this.#tools, key, stored);
+    if (handover === undefined) return undefined;
+    const seen = (await isQuiet(this.#tools, handover, this.#isFirst))
+      ? handover
+      : await this.#outbox.change(key, () => lookAt(this.#tools, this.#outbox, key));
+    if (seen === undefined) {
+      this.#failing.delete(key);
+      return undefined;
+    }
+    this.#countFailing(key, seen.stored.entry);
+    for (const step of this.#dueSteps(seen.stored.entry, byMs)) this.#hooks.due(key, step);
+    return seen;
+  }
+
+  #dueSteps(entry: Entry, byMs = this.#tools.clock.now()): HandoffStep[] {
+    return dueSteps(entry, this.#tools.handoff(), byMs);
+  }
+
+  #countFailing(key: string, entry: Entry): void {
+    if (failedSteps(entry, this.#tools.handoff()).length === 0) this.#failing.delete(key);
+    else if (this.#failing.size < MOST_FAILING) this.#failing.add(key);
+  }
+}
+
+async function* batchesOf<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+  let batch: Item[] = [];
+  for await (const item of items) {
+    batch.push(item);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}

@@ -1,0 +1,83 @@
+/**
+ * Commands that outlived the process that started them. A command of a delivery runs only once at a time, also after
+ * kill -9, so an orphan has to end before the command starts again.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { signalGroup } from "../base/process-group.ts";
+
+const PROCESSES = "/proc";
+const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
+
+/** Process ids by the delivery id in their environment. */
+type Found = ReadonlyMap<string, readonly number[]>;
+
+export class Orphans {
+  readonly #lookMs: number;
+  readonly #killMs: number;
+  #scanning: Promise<unknown> = Promise.resolve();
+  #next: Promise<Found> | undefined;
+
+  constructor({ lookMs, killMs }: { readonly lookMs: number; readonly killMs: number }) {
+    this.#lookMs = lookMs;
+    this.#killMs = killMs;
+  }
+
+  /**
+   * Waits until no process of this delivery is left, and ends those that take longer than `timeoutMs`. False where one may
+   * still run, or on the signal.
+   */
+  async clear(id: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    const deadlineMs = performance.now() + timeoutMs;
+    let pids = await this.#find(id);
+    while (pids.length > 0 && performance.now() < deadlineMs && !signal.aborted) {
+      await pause(this.#lookMs, undefined, { signal }).catch(() => {});
+      pids = await this.#find(id);
+    }
+    for (const name of ["SIGTERM", "SIGKILL"] as const) {
+      if (pids.length === 0 || signal.aborted) break;
+      for (const pid of pids) await end(pid, pids, name);
+      await pause(this.#killMs, undefined, { signal }).catch(() => {});
+      pids = await this.#find(id);
+    }
+    return pids.length === 0 && !signal.aborted;
+  }
+
+  /** Callers that arrive while a scan runs share the next one. */
+  async #find(id: string): Promise<readonly number[]> {
+    this.#next ??= this.#scanning.then(() => {
+      this.#next = undefined;
+      const scan = findProcesses();
+      this.#scanning = scan;
+      return scan;
+    });
+    return (await this.#next).get(id) ?? [];
+  }
+}
+
+/** Skips processes whose environment cannot be read; finds none where there is no `/proc`. */
+async function findProcesses(): Promise<Found> {
+  const found = new Map<string, number[]>();
+  for (const name of await readdir(PROCESSES).catch(() => [])) {
+    if (!/^\d+$/.test(name) || name === String(process.pid)) continue;
+    // Empty for one that has ended and is not reaped yet.
+    const environment = await readFile(`${PROCESSES}/${name}/environ`, "latin1").catch(() => "");
+    const id = DELIVERY.exec(environment)?.[1];
+    if (id !== undefined) found.set(id, [...(found.get(id) ?? []), Number(name)]);
+  }
+  return found;
+}
+
+/** Signals the whole group only where its leader belongs to the delivery too. */
+async function end(pid: number, pids: readonly number[], name: NodeJS.Signals): Promise<void> {
+  const stat = await readFile(`${PROCESSES}/${pid}/stat`, "latin1").catch(() => "");
+  if (stat === "") return;
+  // `PID (PROGRAM) STATE PARENT GROUP …`; the program's name may hold anything.
+  const group = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+  if (pids.includes(group)) signalGroup(group, name);
+  else {
+    try {
+      process.kill(pid, name);
+    } catch {}
+  }
+}

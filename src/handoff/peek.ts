@@ -1,0 +1,68 @@
+/** Reads the outbox without changing it, also where no daemon runs. */
+import { opendir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Disk, systemDisk, tryRead } from "../base/disk.ts";
+import { faultOfDisk } from "../base/durable.ts";
+import { type HandoffStep, STEPS } from "../model/handoff.ts";
+import { parseKey } from "./delivery.ts";
+import { EMPTY_ENTRY, type Entry, type Kind, parseEntry, type StepState } from "./entry.ts";
+
+/** File names read at once. */
+const BATCH = 512;
+const FILE = /^(.+~\d+)\.(json|wait|kept)$/;
+
+export interface FoundEntry {
+  readonly key: string;
+  readonly kind: Kind;
+}
+
+export type PeekedStep = StepState & { readonly step: HandoffStep };
+
+export function outboxIn(work: string): string {
+  return join(work, "outbox");
+}
+
+/** Every entry by its name; none is read. */
+export async function* listEntries(work: string): AsyncGenerator<FoundEntry, void, undefined> {
+  const folder = outboxIn(work);
+  try {
+    for await (const { name: file } of await opendir(folder, { bufferSize: BATCH })) {
+      const [, key, kind] = FILE.exec(file) ?? [];
+      if (key !== undefined) yield { key, kind: kind as Kind };
+    }
+  } catch (error) {
+    throw faultOfDisk(error, folder);
+  }
+}
+
+/** `undefined` where the file is missing. */
+export async function readEntry(disk: Disk, path: string): Promise<Entry | "damaged" | undefined> {
+  const text = await tryRead(disk, path).catch((error: unknown) => {
+    throw faultOfDisk(error, path);
+  });
+  if (text === undefined) return undefined;
+  return text === "" && path.endsWith(".wait") ? EMPTY_ENTRY : (parseEntry(text) ?? "damaged");
+}
+
+/** An entry with a step that may be open. */
+export async function peekEntry(work: string, key: string): Promise<Entry | undefined> {
+  const entry = await readEntry(systemDisk, join(outboxIn(work), `${key}.json`));
+  return entry === "damaged" ? undefined : entry;
+}
+
+/** The steps of all deliveries of a transfer; none where they are done. */
+export async function peekSteps(work: string, name: string): Promise<PeekedStep[]> {
+  const found = await Array.fromAsync(listEntries(work)).catch(() => []);
+  const own = found.filter(({ key, kind }) => kind === "json" && parseKey(key).name === name);
+  const entries = await Promise.all(own.map(({ key }) => peekEntry(work, key)));
+  return entries.flatMap((entry) =>
+    STEPS.flatMap((step) => {
+      const state = entry?.[step];
+      return state === undefined ? [] : [{ step, ...state }];
+    }),
+  );
+}
+
+export async function hasOpenSteps(work: string, name: string): Promise<boolean> {
+  return (await peekSteps(work, name)).some(({ state }) => state !== "done");
+}

@@ -1,0 +1,148 @@
+/**
+ * Password attempts of a transfer, as files `attempts/KEY.N.json`. An attempt takes the lowest free slot before it sends,
+ * by creating a file that must not exist yet: so no number of processes can have more slots than the budget.
+ *
+ * Accepted, or answered by the service about something else: its maker removes the slot. Refused: the slot keeps a
+ * fingerprint. Anything else, also a crash: it stays as it is, and counts.
+ */
+import { join } from "node:path";
+import * as v from "valibot";
+import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
+import { faultOfDisk, temporaryName } from "../base/durable.ts";
+import { systemCode } from "../base/system-code.ts";
+import type { AttemptOwner, AttemptSlots, AttemptsOf, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import { parseJson } from "./format.ts";
+import { attemptsKey, type LedgerPaths } from "./paths.ts";
+import type { Rounds } from "./rounds.ts";
+
+const Shape = v.object({
+  /** Of the transfer, for the mailbox that made the attempt. */
+  name: v.string(),
+  round: v.number(),
+  at: v.string(),
+  fingerprint: v.optional(v.string()),
+});
+
+/** A slot whose text a power cut took away counts as an attempt without an answer. */
+type Slot = Partial<v.InferOutput<typeof Shape>>;
+
+export class FileAttempts implements AttemptSlots {
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
+  readonly #rounds: Rounds;
+
+  constructor(disk: Disk, paths: LedgerPaths, rounds: Rounds) {
+    this.#disk = disk;
+    this.#paths = paths;
+    this.#rounds = rounds;
+  }
+
+  async spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts> {
+    return this.#count(of, name, budget, undefined);
+  }
+
+  take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+    return this.#take(of, owner, budget).catch((error: unknown) => {
+      throw faultOfDisk(error, this.#paths.attempts);
+    });
+  }
+
+  async #take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+    let limit = budget;
+    for (let number = 1; number <= limit; number++) {
+      const path = this.#pathOf(of, number);
+      if (await this.#isCreated(path, owner)) {
+        // When the request goes out, no power cut can take the slot away.
+        await this.#rounds.syncs.sync(this.#paths.attempts);
+        return {
+          others: () => this.#count(of, owner.name, budget, number),
+          refused: (fingerprint) =>
+            this.#replace(path, { ...owner, fingerprint }).catch((error: unknown) => {
+              throw faultOfDisk(error, path);
+            }),
+          giveBack: async () => void (await tryUnlink(this.#disk, path)),
+        };
+      }
+      const slot = await this.#read(path);
+      if (slot !== undefined && (await this.#isVoid(slot))) limit++;
+    }
+    return undefined;
+  }
+
+  /** `except`: this slot is not counted. */
+  async #count(
+    of: AttemptsOf,
+    name: string,
+    budget: number,
+    except: number | undefined,
+  ): Promise<SpentAttempts & { readonly pending: number }> {
+    let [limit, pending] = [budget, 0];
+    const fingerprints: string[] = [];
+    const counted: Slot[] = [];
+    for (let number = 1; number <= limit; number++) {
+      const slot = number === except ? undefined : await this.#read(this.#pathOf(of, number));
+      if (slot === undefined) continue;
+      if (slot.fingerprint !== undefined) fingerprints.push(slot.fingerprint);
+      if (await this.#isVoid(slot)) limit++;
+      else {
+        counted.push(slot);
+        if (slot.fingerprint === undefined && number < (except ?? 0)) pending++;
+      }
+    }
+    return {
+      spent: counted.length,
+      unanswered: counted.filter(({ fingerprint }) => fingerprint === undefined).length,
+      fingerprints,
+      isShared: counted.some((slot) => slot.name !== name),
+      pending,
+    };
+  }
+
+  /** The round of the mailbox that made the attempt was delivered: the service knows better by now. */
+  async #isVoid({ name, round }: Slot): Promise<boolean> {
+    if (name === undefined || round === undefined) return false;
+    if ((await this.#rounds.readEnd(name, round))?.state !== "delivered") return false;
+    // Its creator may have stopped before it was synced: after a power cut the slot would count again.
+    await this.#rounds.syncs.sync(this.#paths.ledgerFolder(name));
+    return true;
+  }
+
+  async #isCreated(path: string, owner: Slot): Promise<boolean> {
+    try {
+      const file = await this.#disk.create(path, 0o600);
+      try {
+        await file.write(JSON.stringify(owner));
+      } finally {
+        await file.close();
+      }
+      return true;
+    } catch (error) {
+      if (systemCode(error) === "EEXIST") return false;
+      throw error;
+    }
+  }
+
+  async #replace(path: string, slot: Slot): Promise<void> {
+    const temporary = join(this.#paths.temporary, temporaryName());
+    const file = await this.#disk.create(temporary, 0o600);
+    try {
+      await file.write(JSON.stringify(slot));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await this.#disk.rename(temporary, path);
+    await this.#rounds.syncs.sync(this.#paths.attempts);
+  }
+
+  async #read(path: string): Promise<Slot | undefined> {
+    const text = await tryRead(this.#disk, path);
+    if (text === undefined) return undefined;
+    const result = v.safeParse(Shape, parseJson(text));
+    return result.success ? result.output : {};
+  }
+
+  #pathOf({ origin, trackingId }: AttemptsOf, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.${number}.json`);
+  }
+}

@@ -1,0 +1,75 @@
+/** Records and notes as text: one line of JSON, with the version of its form. */
+import * as v from "valibot";
+import { Fault } from "../base/faults.ts";
+import { RECORD_VERSION, STATES, type TransferRecord } from "../model/record.ts";
+
+const Text = v.optional(v.string());
+
+const Shape = v.object({
+  version: v.literal(RECORD_VERSION),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  transferId: v.string(),
+  sender: v.string(),
+  state: v.picklist(STATES),
+  round: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  reason: Text,
+  message: Text,
+  until: Text,
+  expires: Text,
+  passwordInLink: v.boolean(),
+  folder: Text,
+  verified: v.optional(v.picklist(["all", "some", "none"])),
+  acknowledgement: Text,
+  released: v.optional(v.object({ by: v.string(), at: v.string(), reason: v.string(), message: v.string() })),
+  acknowledged: v.optional(v.boolean()),
+  password: v.optional(v.object({ spent: v.number(), isExhausted: v.boolean(), isUnusable: v.boolean() })),
+  wanted: v.optional(v.boolean()),
+  vanished: v.optional(v.boolean()),
+  attempts: v.number(),
+  at: v.record(v.string(), v.string()),
+  token: Text,
+  begun: v.optional(v.object({ why: v.string(), by: v.string(), at: v.string() })),
+});
+
+/** Who began a round, when and why. */
+export interface Begun {
+  readonly why: "retry" | "release" | "redeliver" | "discard" | "acknowledge" | "listed again";
+  readonly by: string;
+  readonly at: string;
+}
+
+/** How a round ended. `token`: of the staged folder that counts, where there is one. */
+export type EndRecord = TransferRecord & { readonly token?: string | undefined };
+/** That a round began. The record is as it is then. */
+export type BeginRecord = TransferRecord & { readonly begun?: Begun | undefined };
+
+export function formatRecord(record: EndRecord | BeginRecord): string {
+  return `${JSON.stringify(record)}\n`;
+}
+
+/** Throws `RECORD_UNREADABLE` where the text is damaged or of another version. */
+export function parseRecord(text: string, path: string): EndRecord & BeginRecord {
+  const result = v.safeParse(Shape, parseJson(text));
+  if (result.success) return { ...EMPTY, ...result.output } as EndRecord & BeginRecord;
+  const [issue] = result.issues;
+  const place = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
+  throw new Fault("RECORD_UNREADABLE", { detail: `${path}: ${place} should be ${issue?.expected}` });
+}
+
+/** Keys that JSON leaves out because they are undefined. */
+const EMPTY = {
+  reason: undefined,
+  message: undefined,
+  until: undefined,
+  expires: undefined,
+  folder: undefined,
+};
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

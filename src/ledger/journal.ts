@@ -1,0 +1,92 @@
+/**
+ * The journal: one line of JSON per change of state, a file per month and writer, only ever appended to. It serves people,
+ * not decisions: it is not synced, and a power cut may cut its last lines.
+ */
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { withDescriptor } from "../base/descriptor.ts";
+import type { TransferRecord } from "../model/record.ts";
+
+/** Readers take a longer line for damaged. */
+export const MOST_LINE_BYTES = 64 * 1024;
+/** Of each text in a line that would be too long. */
+const MOST_CHARACTERS = 1_000;
+const WRITE_AFTER_MS = 50;
+/** While the disk refuses them; then the oldest go. */
+const MOST_UNWRITTEN = 10_000;
+
+interface Unwritten {
+  readonly month: string;
+  readonly line: string;
+  /** Called when the line is written. */
+  readonly onWritten: () => void;
+}
+
+export class Journal {
+  readonly #folder: string;
+  /** Several processes share the inbox: no file system would keep their lines apart in one file. */
+  readonly #writer: string | undefined;
+  readonly #clock: Clock;
+  #unwritten: Unwritten[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(folder: string, writer: string | undefined, clock: Clock) {
+    this.#folder = folder;
+    this.#writer = writer;
+    this.#clock = clock;
+  }
+
+  /** Written soon, together with others. */
+  add(record: TransferRecord, onWritten: () => void = () => {}): void {
+    const { mailbox, trackingId, sender, state, round, reason, folder } = record;
+    const at = new Date(this.#clock.now()).toISOString();
+    const line = formatLine({ at, mailbox, trackingId, sender, state, round, reason, folder });
+    this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
+    if (this.#unwritten.length > MOST_UNWRITTEN) this.#unwritten.shift()?.onWritten();
+    this.#timer ??= setTimeout(() => this.#flushSoon(), WRITE_AFTER_MS);
+  }
+
+  /** The disk refuses lines now. */
+  get isStuck(): boolean {
+    return this.#unwritten.length > 0;
+  }
+
+  /** Resolves when everything is written, as far as the disk allows. */
+  async flush(): Promise<void> {
+    this.#flushSoon();
+    await this.#writing;
+  }
+
+  #flushSoon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#writeAll());
+  }
+
+  async #writeAll(): Promise<void> {
+    const batch = this.#unwritten;
+    this.#unwritten = [];
+    const months = Map.groupBy(batch, ({ month }) => month);
+    for (const [month, lines] of months) {
+      const path = join(this.#folder, [month, this.#writer, "jsonl"].filter(Boolean).join("."));
+      try {
+        await withDescriptor(path, "a", (file) => file.write(lines.map(({ line }) => `${line}\n`).join("")));
+        for (const { onWritten } of lines) onWritten();
+      } catch {
+        // Tried again with the next line.
+        this.#unwritten.unshift(...lines);
+      }
+    }
+  }
+}
+
+function formatLine(facts: Readonly<Record<string, string | number | undefined>>): string {
+  const line = JSON.stringify(facts);
+  if (Buffer.byteLength(line) <= MOST_LINE_BYTES) return line;
+  return JSON.stringify(facts, (_key, value: unknown) =>
+    typeof value === "string" && value.length > MOST_CHARACTERS
+      ? `${value.slice(0, MOST_CHARACTERS)}…`
+      : value,
+  );
+}

@@ -1,0 +1,204 @@
+/** Reads a file of the journal from its end, with the same memory however long the file is. */
+import * as v from "valibot";
+import { withDescriptor } from "../base/descriptor.ts";
+import { Fault } from "../base/faults.ts";
+import { systemCode } from "../base/system-code.ts";
+import { MOST_LINE_BYTES } from "./journal.ts";
+
+const NEWLINE = 0x0a;
+const BLOCK_BYTES = 64 * 1024;
+
+/** A clock may have been set back by this much between two lines. */
+const MOST_DISORDER_MS = 24 * 60 * 60_000;
+/** Every line begins with this. Texts inside a line cannot contain it: JSON escapes their quotes. */
+const LINE_START = '{"at":';
+
+const Line = v.object({
+  at: v.pipe(v.string(), v.isoTimestamp()),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  state: v.string(),
+  round: v.optional(v.number()),
+  reason: v.optional(v.string()),
+  folder: v.optional(v.string()),
+});
+
+export interface HistoryEntry {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly mailbox: string;
+  readonly trackingId: string;
+  readonly sender: string;
+  readonly state: string;
+  readonly round?: number | undefined;
+  readonly reason?: string | undefined;
+  /** From the inbox's root. */
+  readonly folder?: string | undefined;
+}
+
+/** A file of the journal, from its end up to where it has been read. */
+export class JournalFile {
+  readonly path: string;
+  damaged = 0;
+  /** Nothing is left that the query could be about. */
+  isOver = false;
+  /** The time of the oldest line that was read. */
+  readDownTo = "\uffff";
+  readonly #blocks: AsyncIterator<(string | undefined)[], void, undefined>;
+  readonly #sinceMs: number;
+  readonly #signal: AbortSignal | undefined;
+
+  /** `sinceMs`: nothing older is wanted. */
+  constructor(path: string, sinceMs: number | undefined, signal: AbortSignal | undefined) {
+    this.path = path;
+    this.#blocks = readLinesBackward(path, { mostBytes: MOST_LINE_BYTES, signal });
+    this.#sinceMs = sinceMs ?? Number.NEGATIVE_INFINITY;
+    this.#signal = signal;
+  }
+
+  /** The next older entries, the last written first. Throws `DISK_UNREADABLE` and `STOPPED`. */
+  async readBlock(): Promise<HistoryEntry[]> {
+    const entries: HistoryEntry[] = [];
+    for (const line of await this.#nextLines()) {
+      const { entry, isDamaged } = parseLine(line);
+      if (isDamaged) this.damaged++;
+      if (entry !== undefined) entries.push(entry);
+    }
+    this.readDownTo = entries.at(-1)?.at ?? this.readDownTo;
+    if (Date.parse(this.readDownTo) < this.#sinceMs - MOST_DISORDER_MS) this.isOver = true;
+    return entries;
+  }
+
+  async #nextLines(): Promise<(string | undefined)[]> {
+    try {
+      const { done, value } = await this.#blocks.next();
+      this.isOver ||= done === true;
+      return value ?? [];
+    } catch (error) {
+      if (this.#signal?.aborted) throw new Fault("STOPPED", { cause: error });
+      const code = systemCode(error);
+      if (code === "") throw error;
+      if (code !== "ENOENT") throw unreadable(this.path, error);
+      // Retention removed the month.
+      this.isOver = true;
+      return [];
+    }
+  }
+}
+
+interface ParsedLine {
+  /** `undefined` where the line holds no whole entry. */
+  readonly entry: HistoryEntry | undefined;
+  readonly isDamaged: boolean;
+}
+
+/**
+ * A power cut can leave zeros, or the beginning of a line. The next entry is appended right after them: it is whole, and
+ * counts.
+ */
+function parseLine(line = ""): ParsedLine {
+  const text = line.replace(/^\0+/, "");
+  const entry = parseEntry(text);
+  if (entry !== undefined) return { entry, isDamaged: false };
+  const start = text.lastIndexOf(LINE_START);
+  return { entry: start > 0 ? parseEntry(text.slice(start)) : undefined, isDamaged: true };
+}
+
+function parseEntry(text: string): HistoryEntry | undefined {
+  try {
+    const result = v.safeParse(Line, JSON.parse(text));
+    return result.success ? result.output : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface BackwardOptions {
+  /** A longer line is reported as `undefined`, and never kept. */
+  readonly mostBytes: number;
+  readonly blockBytes?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The lines of a file, the last one first, as many at a time as one block completes. A last line without a newline counts.
+ * The file may grow meanwhile: it is read as long as it was at first. No file stays open between two blocks. Throws the
+ * system's error.
+ */
+export async function* readLinesBackward(
+  path: string,
+  { mostBytes, blockBytes = BLOCK_BYTES, signal }: BackwardOptions,
+): AsyncGenerator<(string | undefined)[], void, undefined> {
+  let end = (await withDescriptor(path, "r", (file) => file.stat())).size;
+  let isLast = true;
+  const tail = new Tail(mostBytes);
+  while (end > 0) {
+    signal?.throwIfAborted();
+    const start = Math.max(0, end - blockBytes);
+    let rest = await readBlock(path, start, end);
+    // The file became shorter, which no writer of ours does.
+    if (rest.length < end - start) return;
+    end = start;
+    const lines: (string | undefined)[] = [];
+    for (let at = rest.lastIndexOf(NEWLINE); at >= 0; at = rest.lastIndexOf(NEWLINE)) {
+      tail.prepend(rest.subarray(at + 1));
+      const line = tail.take();
+      if (!isLast || line !== "") lines.push(line);
+      isLast = false;
+      rest = rest.subarray(0, at);
+    }
+    tail.prepend(rest);
+    if (end === 0) lines.push(tail.take());
+    if (lines.length > 0) yield lines;
+  }
+}
+
+/** The end of a line whose beginning is not read yet. */
+class Tail {
+  readonly #mostBytes: number;
+  /** The last one first. Empty for a line that is too long. */
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  prepend(piece: Buffer): void {
+    this.#bytes += piece.length;
+    if (this.#bytes > this.#mostBytes) this.#pieces = [];
+    else if (piece.length > 0) this.#pieces.push(piece);
+  }
+
+  /** Joins bytes before it decodes them: a block may begin within a character. */
+  take(): string | undefined {
+    const line = this.#bytes > this.#mostBytes ? undefined : joinPieces(this.#pieces);
+    this.#pieces = [];
+    this.#bytes = 0;
+    return line;
+  }
+}
+
+function joinPieces(pieces: readonly Buffer[]): string {
+  const [only] = pieces;
+  if (only !== undefined && pieces.length === 1) return only.toString();
+  return Buffer.concat(pieces.toReversed()).toString();
+}
+
+async function readBlock(path: string, start: number, end: number): Promise<Buffer> {
+  const block = Buffer.allocUnsafe(end - start);
+  return withDescriptor(path, "r", async (file) => {
+    let length = 0;
+    while (length < block.length) {
+      const count = await file.read(block.subarray(length), start + length);
+      if (count === 0) break;
+      length += count;
+    }
+    return block.subarray(0, length);
+  });
+}
+
+export function unreadable(path: string, error: unknown): Fault {
+  return new Fault("DISK_UNREADABLE", { detail: `${path} (${systemCode(error)})`, cause: error });
+}

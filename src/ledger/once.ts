@@ -1,0 +1,61 @@
+/** Creates files that must not exist yet: the one primitive that the ledger rests on. */
+import { dirname, join } from "node:path";
+import { type Disk, type DiskFile, type FolderSyncs, hasNoLinks, tryUnlink } from "../base/disk.ts";
+import { temporaryName } from "../base/durable.ts";
+import { systemCode } from "../base/system-code.ts";
+
+export class OnceFiles {
+  readonly #disk: Disk;
+  readonly #syncs: FolderSyncs;
+  readonly #temporary: string;
+
+  /** `temporary`: a folder on the same file system, for files that have no name yet. */
+  constructor(disk: Disk, syncs: FolderSyncs, temporary: string) {
+    this.#disk = disk;
+    this.#syncs = syncs;
+    this.#temporary = temporary;
+  }
+
+  /** False where the file exists: then its name is synced all the same, because the caller goes by it. */
+  async create(target: string, text: string): Promise<boolean> {
+    const temporary = join(this.#temporary, temporaryName());
+    const file = await this.#disk.create(temporary, 0o600);
+    let isNew = true;
+    try {
+      try {
+        await file.write(text);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await this.#disk.link(temporary, target);
+    } catch (error) {
+      if (hasNoLinks(error)) isNew = await this.writeInPlace(target, text);
+      else if (systemCode(error) === "EEXIST") isNew = false;
+      else throw error;
+    } finally {
+      await tryUnlink(this.#disk, temporary);
+    }
+    await this.#syncs.sync(dirname(target));
+    return isNew;
+  }
+
+  /** Without hard links: one process alone may work, and a start removes a torn record. */
+  async writeInPlace(target: string, text: string): Promise<boolean> {
+    let file: DiskFile;
+    try {
+      file = await this.#disk.create(target, 0o600);
+    } catch (error) {
+      if (systemCode(error) === "EEXIST") return false;
+      throw error;
+    }
+    try {
+      await file.write(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await this.#syncs.sync(dirname(target));
+    return true;
+  }
+}

@@ -1,0 +1,315 @@
+/** Opens the ledger of an inbox. */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { type Disk, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, faultOfDisk, temporaryName } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
+import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { FileAttempts } from "./attempts.ts";
+import type { BeginRecord, EndRecord } from "./format.ts";
+import { Journal } from "./journal.ts";
+import { Notes } from "./notes.ts";
+import { LedgerPaths, nameOf, parseRound } from "./paths.ts";
+import type { Ledger, Occasion, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import { Retention } from "./retention.ts";
+import { Rounds } from "./rounds.ts";
+import { Watermark } from "./watermark.ts";
+
+export interface LedgerOptions {
+  readonly work: string;
+  /** The inbox. */
+  readonly root: string;
+  /** Of delivered folders and those above them, as it is configured now. */
+  folderMode(): number;
+  readonly clock: Clock;
+  /** Names the journal of this process where several share the inbox; missing where it works alone. */
+  readonly writer?: string | undefined;
+  /** Where the last record is remembered, outside the work folder. `id`: names this work folder. */
+  readonly watermark: { readonly path: string; readonly id: string };
+  readonly disk?: Disk;
+}
+
+/** A stage in which nothing has changed for so long belongs to an attempt that is probably over. */
+const IDLE_MS = 10 * 60_000;
+
+/**
+ * Throws `DISK_FULL` or `DISK_REFUSED` where its folders cannot be made, `WORK_RESTORED` where it is older than what is
+ * remembered, and `LINKS_MISSING` where several processes share a file system without hard links.
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const paths = new LedgerPaths(options.work);
+  const isAlone = options.writer === undefined;
+  for (const folder of paths.folders()) await makeFolderDurably(folder, 0o700);
+  // What a crash left; where several processes work, only what is surely not in the making.
+  await clearTemporaries(paths.temporary, isAlone ? Number.POSITIVE_INFINITY : options.clock.now());
+  if (!(await hasHardLinks(paths))) {
+    if (!isAlone) throw new Fault("LINKS_MISSING", { detail: options.work });
+    await removeTorn(paths);
+  }
+  const ledger = new FileLedger(paths, options);
+  await ledger.demandWatermark();
+  return ledger;
+}
+
+async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {
+  const names = [1, 2].map(() => join(temporary, temporaryName()));
+  const [from = "", to = ""] = names;
+  try {
+    await (await systemDisk.create(from, 0o600)).close();
+    await systemDisk.link(from, to);
+    return true;
+  } catch (error) {
+    if (hasNoLinks(error)) return false;
+    throw faultOfDisk(error, work);
+  } finally {
+    for (const name of names) await tryUnlink(systemDisk, name);
+  }
+}
+
+/** Without hard links records are written in place: one whose last line end is missing was never completed. */
+async function removeTorn(paths: LedgerPaths): Promise<void> {
+  const rounds = new Rounds({ disk: systemDisk, paths, root: "", folderMode: () => 0 });
+  for (const note of await systemDisk.list(paths.notes)) {
+    const name = note.slice(0, -".json".length);
+    const isTorn = await rounds.current(name).then(
+      () => false,
+      () => true,
+    );
+    if (!isTorn) continue;
+    for (const record of await systemDisk.list(paths.ledgerFolder(name))) {
+      const path = join(paths.ledgerFolder(name), record);
+      if (!record.startsWith(`${name}.`) || (await systemDisk.read(path)).endsWith("\n")) continue;
+      await systemDisk.unlink(path);
+    }
+  }
+}
+
+class FileLedger implements Ledger {
+  readonly attempts: FileAttempts;
+  readonly stages: Stages;
+  readonly #paths: LedgerPaths;
+  readonly #disk: Disk;
+  readonly #clock: Clock;
+  readonly #isAlone: boolean;
+  readonly #rounds: Rounds;
+  readonly #notes: Notes;
+  readonly #journal: Journal;
+  readonly #watermark: Watermark;
+  readonly #retention: Retention;
+  /** Notes that go as soon as the journal has the end of their round. */
+  readonly #settling = new Set<Promise<void>>();
+
+  constructor(paths: LedgerPaths, options: LedgerOptions) {
+    const { disk = systemDisk, clock, writer, root } = options;
+    this.#paths = paths;
+    this.#disk = disk;
+    this.#clock = clock;
+    const isAlone = writer === undefined;
+    this.#isAlone = isAlone;
+    this.#rounds = new Rounds({ disk, paths, root, folderMode: options.folderMode, isAlone });
+    this.#notes = new Notes(disk, paths, isAlone);
+    this.#journal = new Journal(paths.journal, writer, clock);
+    this.#watermark = new Watermark(options.watermark.path, options.watermark.id);
+    const watermark = this.#watermark;
+    this.#retention = new Retention({ disk, paths, rounds: this.#rounds, watermark });
+    this.attempts = new FileAttempts(disk, paths, this.#rounds);
+    const { targets } = this.#rounds;
+    this.stages = {
+      openStage: (record) => this.#try(this.#rounds.openStage(record)),
+      closeStage: (stage) => this.#try(this.#rounds.closeStage(stage)),
+      endedBy: (stage) => this.#try(this.#rounds.endedBy(stage)),
+      dropStage: (stage) => this.#try(this.#rounds.dropStage(stage)),
+      otherContent: (stage) => this.#try(this.#otherContent(stage)),
+      reclaim: (stage) => this.#try(this.#reclaim(stage)),
+      seal: (stage) => this.#try(this.#rounds.seal(stage)),
+      takeFolder: (folder) => this.#try(targets.takeFolder(folder)),
+      giveBack: (folder) => targets.giveBack(folder),
+      endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
+      place: (record, stage) => this.#try(this.#place(record, stage)),
+    };
+  }
+
+  /** What the disk says against it becomes a fault. */
+  #try<Result>(work: Promise<Result>): Promise<Result> {
+    return work.catch((error: unknown) => {
+      throw faultOfDisk(error, this.#paths.work);
+    });
+  }
+
+  demandWatermark(): Promise<void> {
+    return this.#watermark.demand(this.#rounds);
+  }
+
+  nameOf(key: TransferKey): string {
+    return nameOf(key);
+  }
+
+  find(key: TransferKey): Promise<TransferRecord | undefined> {
+    return this.#try(this.#find(nameOf(key)));
+  }
+
+  async #find(name: string): Promise<TransferRecord | undefined> {
+    const { round, begin, end } = await this.#rounds.current(name);
+    if (end !== undefined) return end;
+    const note = await this.#notes.read(name);
+    return note?.round === round && !hasEnded(note) ? note : begin;
+  }
+
+  discover(record: TransferRecord): Promise<boolean> {
+    return this.#try(this.#discover(record));
+  }
+
+  async #discover(record: TransferRecord): Promise<boolean> {
+    if (await this.#notes.create(record)) this.#journal.add(record);
+    // A power cut may have left a note without its text.
+    else if ((await this.#notes.read(nameOf(record))) === undefined) this.noteChange(record);
+    else return false;
+    return true;
+  }
+
+  async begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean> {
+    const at = new Date(this.#clock.now()).toISOString();
+    const begun: BeginRecord = { ...record, begun: { why, by, at } };
+    if (!(await this.#try(this.#rounds.begin(begun)))) return false;
+    this.noteChange(record);
+    return true;
+  }
+
+  note(record: TransferRecord): void {
+    this.#notes.put(record);
+  }
+
+  noteChange(record: TransferRecord): void {
+    this.#notes.put(record);
+    this.#journal.add(record);
+  }
+
+  async end(record: TransferRecord): Promise<boolean> {
+    if (!(await this.#try(this.#rounds.end(record)))) return false;
+    this.#settle(record);
+    return true;
+  }
+
+  /** The journal has the end of a round at least once: its note goes after that, and a start settles what has one. */
+  #settle(record: TransferRecord): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#journal.add(record, resolve);
+    this.#watermark.put(nameOf(record), record.round);
+    const settled = promise
+      .then(() => this.#notes.remove(nameOf(record)))
+      .catch(() => {})
+      .finally(() => this.#settling.delete(settled));
+    this.#settling.add(settled);
+  }
+
+  async #place(record: EndRecord, stage: Stage | undefined): Promise<TransferRecord | undefined> {
+    const end = stage === undefined ? record : { ...record, token: stage.token };
+    const folder = await this.#rounds.place(end, stage !== undefined);
+    if (folder === undefined && stage === undefined) return undefined;
+    const placed = record.state === "delivered" && folder !== undefined ? { ...record, folder } : record;
+    this.#settle(placed);
+    return placed;
+  }
+
+  readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
+    return this.#try(this.#rounds.readEnd(name, round));
+  }
+
+  isPlaced(end: EndRecord): Promise<boolean> {
+    return this.#try(this.#rounds.isPlaced(end));
+  }
+
+  pickedUp(record: TransferRecord): void {
+    this.#journal.add({ ...record, state: "picked-up" });
+  }
+
+  keptFolder(key: TransferKey, round: number): string {
+    return this.#paths.kept(nameOf(key), round);
+  }
+
+  async *open(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
+    for (const name of await this.#notes.names()) {
+      const record = await this.#find(name).catch((error: unknown) => {
+        onDamaged(this.#paths.note(name), error instanceof Error ? error.message : String(error));
+        return undefined;
+      });
+      if (record !== undefined && !hasEnded(record)) yield record;
+      else if (record !== undefined) this.#settle(record);
+      // A power cut took its text away. Another process may be about to write one.
+      else if (this.#isAlone) await this.#notes.remove(name);
+    }
+  }
+
+  async *quarantined(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
+    for (const entry of await this.#disk.list(this.#paths.quarantine)) {
+      const found = parseRound(entry);
+      if (found === undefined) continue;
+      const record = await this.#find(found.name).catch((error: unknown) => {
+        onDamaged(
+          join(this.#paths.quarantine, entry),
+          error instanceof Error ? error.message : String(error),
+        );
+        return undefined;
+      });
+      if (record?.state === "quarantined" && record.round === found.round) yield record;
+    }
+  }
+
+  async recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]> {
+    const found = await this.#rounds.recover((entry, error) =>
+      onFailed(join(this.#paths.staging, entry), error),
+    );
+    return found.map(({ end, folder }) => {
+      const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
+      this.#settle(placed);
+      return placed;
+    });
+  }
+
+  async clearQuarantine(key: TransferKey, exceptRound?: number): Promise<void> {
+    const name = nameOf(key);
+    for (const entry of await this.#disk.list(this.#paths.quarantine)) {
+      const found = parseRound(entry);
+      if (found?.name !== name || found.round === exceptRound) continue;
+      await this.#disk.removeTree(join(this.#paths.quarantine, entry));
+    }
+  }
+
+  sweep(rules: RetentionRules): Promise<void> {
+    return this.#retention.sweep(rules, this.#clock.now());
+  }
+
+  async flush(): Promise<void> {
+    await this.#notes.flush();
+    await this.#journal.flush();
+    await this.#watermark.flush();
+    await Promise.all([...this.#settling].slice(0, this.#journal.isStuck ? 0 : undefined));
+  }
+
+  async #otherContent(stage: Stage): Promise<string[]> {
+    const others = await this.#rounds.otherStages(stage);
+    const kept = stage.round === 1 ? [] : [this.#paths.kept(stage.name, stage.round - 1)];
+    return [...others.map((id) => this.#paths.staged(id)), ...kept];
+  }
+
+  /** By the file system's own clock: the ticket of this attempt is new. */
+  async #reclaim(stage: Stage): Promise<void> {
+    for (const id of await this.#rounds.otherStages(stage)) {
+      const nowMs = (await stat(this.#paths.ticket(stage))).mtimeMs;
+      if (nowMs - (await this.#lastChange(this.#paths.staged(id))) > IDLE_MS) await this.#rounds.revoke(id);
+    }
+  }
+
+  async #lastChange(folder: string): Promise<number> {
+    const names = await this.#disk.list(folder).catch(() => []);
+    const times = [folder, ...names.map((name) => join(folder, name))].map((path) =>
+      stat(path).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      ),
+    );
+    return Math.max(...(await Promise.all(times)));
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Orders of operators, as files `orders/NAME~RANDOM.json` below the work folder. Giving one needs no running daemon. Every
+ * daemon of the inbox that has the mailbox carries out what it finds, and removes the file: rounds are begun and ended
+ * once, so that doing it twice does the same as once.
+ */
+import { randomBytes } from "node:crypto";
+import { readdir, readFile, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { watch as watchFolder } from "chokidar";
+import * as v from "valibot";
+import { createTextDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
+import { systemCode } from "../base/system-code.ts";
+import { ACTIONS, type Order } from "../model/order.ts";
+import { parseJson } from "./format.ts";
+import { nameOf } from "./paths.ts";
+
+const Shape = v.object({
+  action: v.picklist(ACTIONS),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  round: v.number(),
+  by: v.string(),
+});
+
+const ENTRY = /^.+~[0-9a-f]{16}\.json$/;
+
+export interface GivenOrder {
+  /** Of its file: no other order has it. */
+  readonly id: string;
+  readonly order: Order;
+  /** It is carried out, or cannot be. May be called twice. */
+  remove(): Promise<void>;
+}
+
+/** Returns the path of its file, which is gone when the order was carried out. */
+export async function giveOrder(work: string, order: Order): Promise<string> {
+  const folder = folderOf(work);
+  await makeFolderDurably(folder, 0o700);
+  const path = join(folder, `${nameOf(order)}~${randomBytes(8).toString("hex")}.json`);
+  await createTextDurably(path, `${JSON.stringify(order)}\n`);
+  return path;
+}
+
+/** A file that is not an order is left where it is. */
+export async function listOrders(work: string): Promise<GivenOrder[]> {
+  const folder = folderOf(work);
+  const found: GivenOrder[] = [];
+  for (const id of (await readdir(folder).catch(() => [])).filter((name) => ENTRY.test(name)).toSorted()) {
+    const path = join(folder, id);
+    const parsed = v.safeParse(Shape, parseJson(await readFile(path, "utf8").catch(() => "")));
+    if (parsed.success) found.push({ id, order: parsed.output, remove: () => remove(path) });
+  }
+  return found;
+}
+
+/** `onGiven` is called when there may be an order. */
+export async function watchOrders(work: string, onGiven: () => void): Promise<{ close(): Promise<void> }> {
+  await makeFolderDurably(folderOf(work), 0o700);
+  const watcher = watchFolder(folderOf(work), { depth: 0 });
+  watcher.on("add", onGiven).on("change", onGiven);
+  // Orders are looked for now and then too: without a watcher it only takes longer.
+  watcher.on("error", () => {});
+  return watcher;
+}
+
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (systemCode(error) !== "ENOENT") throw error;
+  });
+}
+
+function folderOf(work: string): string {
+  return join(work, "orders");
+}

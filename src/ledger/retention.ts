@@ -1,0 +1,133 @@
+/**
+ * Removes records that nobody needs any more: those of transfers that expired at the service long enough ago and are no
+ * longer listed, and months of the journal. A little at a time, so that the past costs nothing at any moment.
+ */
+import { join } from "node:path";
+import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { parseJson, parseRecord } from "./format.ts";
+import type { LedgerPaths } from "./paths.ts";
+import type { RetentionRules } from "./port.ts";
+import type { Rounds } from "./rounds.ts";
+import type { Watermark } from "./watermark.ts";
+
+interface RetentionTools {
+  readonly disk: Disk;
+  readonly paths: LedgerPaths;
+  readonly rounds: Rounds;
+  readonly watermark: Watermark;
+}
+
+const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
+const MONTH = /^(\d{4})-(\d{2})(\..+)?\.jsonl$/;
+/** Of an outbox entry, while something is left to do for a delivery. */
+const OUTBOX = ["json", "wait", "kept"];
+const FOLDERS = 256;
+
+export class Retention {
+  readonly #tools: RetentionTools;
+  #next = 0;
+
+  constructor(tools: RetentionTools) {
+    this.#tools = tools;
+  }
+
+  /** Looks at the next of 256 parts of the ledger, at the attempts and at the journal. The clock must be right. */
+  async sweep(rules: RetentionRules, nowMs: number): Promise<void> {
+    const spread = this.#next.toString(16).padStart(2, "0");
+    this.#next = (this.#next + 1) % FOLDERS;
+    if (rules.ledgerMs !== undefined) {
+      await this.#sweepRecords(spread, rules, rules.ledgerMs, nowMs);
+      if (spread === "00") await this.#sweepAttempts(rules.ledgerMs, nowMs);
+    }
+    if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
+  }
+
+  async #sweepRecords(spread: string, rules: RetentionRules, keptMs: number, nowMs: number): Promise<void> {
+    const { disk, paths } = this.#tools;
+    const folder = join(paths.ledger, spread);
+    const names = await disk.list(folder).catch(() => []);
+    const transfers = Map.groupBy(
+      names.filter((name) => RECORD.test(name)),
+      (name) => RECORD.exec(name)?.[1] ?? "",
+    );
+    for (const [name, files] of transfers) {
+      if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
+      if (await this.#tools.watermark.isAt(name)) await this.#tools.watermark.clear();
+      // From the first round on: should that be cut short, later records still say that it has ended.
+      for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
+        await tryUnlink(disk, join(folder, file));
+      }
+    }
+  }
+
+  async #isOver(
+    folder: string,
+    name: string,
+    files: readonly string[],
+    rules: RetentionRules,
+    keptMs: number,
+    nowMs: number,
+  ): Promise<boolean> {
+    const last = Math.max(...files.map(roundOf));
+    const end = files.find((file) => file.endsWith(`.end-${last}.json`));
+    // One that is open, or damaged, stays.
+    const text = end && (await tryRead(this.#tools.disk, join(folder, end)));
+    const record = text === undefined ? undefined : readable(text);
+    if (record === undefined || record.state === "quarantined" || rules.isListed(record)) return false;
+    const since = record.expires ?? record.at[record.state] ?? "";
+    if (!(nowMs - Date.parse(since) > keptMs)) return false;
+    return !(await this.#isInOutbox(name, files));
+  }
+
+  /** Whether something is left to do for one of its deliveries. */
+  async #isInOutbox(name: string, files: readonly string[]): Promise<boolean> {
+    const { disk, paths } = this.#tools;
+    for (const round of new Set(files.map(roundOf))) {
+      for (const kind of OUTBOX) {
+        if ((await disk.kindOf(join(paths.work, "outbox", `${name}~${round}.${kind}`))) !== undefined)
+          return true;
+      }
+    }
+    return false;
+  }
+
+  /** Of transfers that nothing is known of any more. */
+  async #sweepAttempts(keptMs: number, nowMs: number): Promise<void> {
+    const { disk, paths, rounds } = this.#tools;
+    for (const file of await disk.list(paths.attempts)) {
+      const path = join(paths.attempts, file);
+      const slot = parseJson((await tryRead(disk, path)) ?? "") as
+        | { name?: unknown; at?: unknown }
+        | undefined;
+      const { name, at } = slot ?? {};
+      if (typeof name !== "string" || typeof at !== "string") continue;
+      if (!(nowMs - Date.parse(at) > keptMs)) continue;
+      const { end } = await rounds.current(name);
+      const isKnown = end !== undefined || (await disk.kindOf(paths.note(name))) !== undefined;
+      if (!isKnown) await tryUnlink(disk, path);
+    }
+  }
+
+  async #sweepJournal(beforeMs: number): Promise<void> {
+    const { disk, paths } = this.#tools;
+    for (const file of await disk.list(paths.journal)) {
+      const [, year, month] = MONTH.exec(file) ?? [];
+      if (year === undefined) continue;
+      const endMs = Date.UTC(Number(year), Number(month), 1);
+      if (endMs < beforeMs) await tryUnlink(disk, join(paths.journal, file));
+    }
+  }
+}
+
+function roundOf(file: string): number {
+  return Number(RECORD.exec(file)?.[3]);
+}
+
+function readable(text: string): TransferRecord | undefined {
+  try {
+    return parseRecord(text, "");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,365 @@
+/**
+ * The protocol that delivers each transfer once. Its only primitive is creating a file that must not exist yet.
+ *
+ * Round R of a transfer is open until `NAME.end-R.json` exists. The first process to create that record decides how the
+ * round ended. `NAME.begin-R.json` orders the next round. Both are never changed.
+ *
+ * Each attempt at a round has a random token, a ticket (`staging/NAME~R~TOKEN.ticket`) and a staged folder. To deliver:
+ *   1. everything in the staged folder is complete and synced, and so is `staging/`;
+ *   2. the ticket gets the end record's text, is synced, and is linked to the end record's name; its folder is synced;
+ *   3. the staged folder that the end record names is renamed to its target, and the target's parent is synced.
+ * Any process may do step 3, at any time and any number of times. A missing staged folder means that step 3 was done.
+ *
+ * A staged folder may be removed by its maker; by others once its round has ended with another token, or after they took
+ * its ticket away: without its ticket, an attempt cannot end the round.
+ */
+import { randomBytes } from "node:crypto";
+import { dirname } from "node:path";
+import {
+  type Disk,
+  type DiskFile,
+  ensureFolder,
+  FolderSyncs,
+  hasNoLinks,
+  tryRead,
+  tryUnlink,
+} from "../base/disk.ts";
+import { systemCode } from "../base/system-code.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
+import { OnceFiles } from "./once.ts";
+import { type LedgerPaths, nameOf, parseStaged, type StageId, spreadOf } from "./paths.ts";
+import type { Stage } from "./port.ts";
+import { Targets } from "./targets.ts";
+
+/** The last round of a transfer, as far as records say. */
+export interface Current {
+  readonly round: number;
+  /** Missing for round 1, which needs no order. */
+  readonly begin: BeginRecord | undefined;
+  /** Missing while the round is open. */
+  readonly end: EndRecord | undefined;
+}
+
+/** What `recover` found a delivery or quarantine to be placed, or already placed. */
+export interface Recovered {
+  readonly end: EndRecord;
+  /** Where this call moved it to, from the inbox's root; missing for the quarantine. */
+  readonly folder: string | undefined;
+}
+
+interface OwnStage extends Stage {
+  isNew: boolean;
+  /** Open while the attempt runs. */
+  ticket: DiskFile | undefined;
+  /** The ticket may hold a text already, and may be linked. */
+  isWritten: boolean;
+  isInUse: boolean;
+}
+
+export interface RoundsOptions {
+  readonly disk: Disk;
+  readonly paths: LedgerPaths;
+  /** The inbox. */
+  readonly root: string;
+  /** Of delivered folders and those above them. */
+  folderMode(): number;
+  /** No other process works here: what it does not know of need not be looked for. Safety does not rest on it. */
+  readonly isAlone?: boolean;
+}
+
+export class Rounds {
+  readonly syncs: FolderSyncs;
+  readonly targets: Targets;
+  readonly #once: OnceFiles;
+  readonly #disk: Disk;
+  readonly #paths: LedgerPaths;
+  readonly #options: RoundsOptions;
+  /** The stages that this process made for rounds that may be open, by `NAME~R`. */
+  readonly #stages = new Map<string, OwnStage>();
+  /** Folders below `ledger/` that are known to be durable. */
+  readonly #ready = new Set<string>();
+  /** Stages of open rounds that `recover` found, by `NAME~R`; `undefined` until it ran. */
+  #leftOver: Set<string> | undefined;
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+    this.#disk = options.disk;
+    this.#paths = options.paths;
+    this.syncs = new FolderSyncs(options.disk);
+    this.targets = new Targets({ ...options, syncs: this.syncs });
+    this.#once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
+  }
+
+  /** Throws `RECORD_UNREADABLE`. */
+  async current(name: string): Promise<Current> {
+    let begin: BeginRecord | undefined;
+    for (let round = 1; ; round++) {
+      const end = await this.readEnd(name, round);
+      const next = end && (await this.#read(this.#paths.begin(name, round + 1)));
+      if (next === undefined) return { round, begin, end };
+      begin = next;
+    }
+  }
+
+  async readEnd(name: string, round: number): Promise<EndRecord | undefined> {
+    return this.#read(this.#paths.end(name, round));
+  }
+
+  /** Orders a round, after the one before it has ended. False where it was ordered before. */
+  async begin(record: BeginRecord): Promise<boolean> {
+    const name = nameOf(record);
+    await this.#prepare(name);
+    // Who ended the round before may have stopped before its record was synced.
+    await this.syncs.sync(this.#paths.ledgerFolder(name));
+    return this.#once.create(this.#paths.begin(name, record.round), formatRecord(record));
+  }
+
+  /** Ends a round without content. False where it has ended before. */
+  async end(record: TransferRecord): Promise<boolean> {
+    const name = nameOf(record);
+    await this.#prepare(name);
+    return this.#once.create(this.#paths.end(name, record.round), formatRecord(record));
+  }
+
+  /** The stage of this process for a round: the one it had before, unless that is in use. */
+  async openStage(key: TransferRecord): Promise<Stage> {
+    const [name, { round }] = [nameOf(key), key];
+    const known = this.#stages.get(`${name}~${round}`);
+    if (known?.isInUse === false) {
+      known.isInUse = true;
+      // Another process may have revoked it.
+      if ((await this.#disk.kindOf(this.#paths.ticket(known))) !== undefined) return known;
+      await this.dropStage(known);
+    }
+    const id: StageId = { name, round, token: randomBytes(8).toString("hex") };
+    const ticket = await this.#disk.create(this.#paths.ticket(id), 0o600);
+    const folder = this.#paths.staged(id);
+    const stage: OwnStage = {
+      ...id,
+      folder,
+      zip: this.#paths.zip(id),
+      isNew: true,
+      ticket,
+      isWritten: false,
+      isInUse: true,
+    };
+    try {
+      await this.#disk.makeFolder(folder, this.#options.folderMode() | 0o700);
+    } catch (error) {
+      await this.#forget(stage);
+      throw error;
+    }
+    if (!this.#stages.has(`${name}~${round}`)) this.#stages.set(`${name}~${round}`, stage);
+    return stage;
+  }
+
+  /** The attempt is over for now; its content stays for the next one of this process. */
+  async closeStage({ name, round, token }: Stage): Promise<void> {
+    const own = this.#stages.get(`${name}~${round}`);
+    if (own?.token !== token) return;
+    own.isInUse = false;
+    own.isNew = false;
+    await own.ticket?.close();
+    own.ticket = undefined;
+  }
+
+  /** The maker gives up its content, unless the round has ended with it: a disk may fail after that was decided. */
+  async dropStage(stage: Stage): Promise<void> {
+    const own = stage as OwnStage;
+    await this.#forget(own);
+    if ((await this.endedBy(own)) === "this") return;
+    await this.#disk.removeTree(own.folder);
+    await tryUnlink(this.#disk, own.zip);
+  }
+
+  /** Which attempt has ended the round of a stage; `undefined` while it is open. */
+  async endedBy({ name, round, token }: StageId): Promise<"this" | "another" | undefined> {
+    const end = await this.readEnd(name, round);
+    if (end === undefined) return undefined;
+    return end.token === token ? "this" : "another";
+  }
+
+  /** The other stages of a round, by their folders: their files may be copied, and nothing else. */
+  async otherStages(id: StageId): Promise<StageId[]> {
+    const isKnown = this.#options.isAlone && this.#leftOver?.has(`${id.name}~${id.round}`) === false;
+    return isKnown ? [] : this.#listStages(id);
+  }
+
+  async #listStages({ name, round, token }: StageId): Promise<StageId[]> {
+    const found = (await this.#disk.list(this.#paths.staging)).map(parseStaged);
+    return found.filter(
+      (it) =>
+        it !== undefined && it.part === "" && it.name === name && it.round === round && it.token !== token,
+    ) as StageId[];
+  }
+
+  /**
+   * Takes another attempt's ticket away, then removes its content. Safe while its maker lives: where the round ended with
+   * that attempt meanwhile, its folder is placed.
+   */
+  async revoke(id: StageId): Promise<void> {
+    await tryUnlink(this.#disk, this.#paths.ticket(id));
+    await this.syncs.sync(this.#paths.staging);
+    const end = await this.readEnd(id.name, id.round);
+    if (end?.token === id.token) await this.place(end);
+    else await this.#remove(id);
+  }
+
+  /** Step 1: what was written in the stage has been synced file by file; here its folder is, and that above it. */
+  async seal({ folder }: Stage): Promise<void> {
+    await this.syncs.sync(folder);
+    await this.syncs.sync(this.#paths.staging);
+  }
+
+  /**
+   * Step 2. False where the round has ended before, or where this attempt's ticket was taken away: then the stage is of no
+   * use any more.
+   */
+  async endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
+    const own = stage as OwnStage;
+    const { name, round, token } = stage;
+    const target = this.#paths.end(name, round);
+    await this.#prepare(name);
+    // An earlier try may have linked the ticket, and failed later.
+    if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
+    own.isWritten = true;
+    const text = formatRecord({ ...record, token });
+    try {
+      own.ticket ??= await this.#disk.reopen(this.#paths.ticket(own));
+      const { ticket } = own;
+      await ticket.write(text);
+      await ticket.sync();
+      await ticket.close();
+      own.ticket = undefined;
+      await this.#disk.link(this.#paths.ticket(own), target);
+    } catch (error) {
+      await own.ticket?.close();
+      own.ticket = undefined;
+      if (hasNoLinks(error)) return this.#once.writeInPlace(target, text);
+      const code = systemCode(error);
+      const isRevoked = code === "ENOENT" && (await this.#disk.kindOf(this.#paths.ticket(own))) === undefined;
+      if (code !== "EEXIST" && !isRevoked) throw error;
+      // A file server may have linked it, and lost its answer.
+      return this.#isOurs(own);
+    }
+    await this.syncs.sync(dirname(target));
+    return true;
+  }
+
+  async #isOurs({ name, round, token }: StageId): Promise<boolean> {
+    const end = await this.readEnd(name, round);
+    if (end?.token !== token) return false;
+    await this.syncs.sync(this.#paths.ledgerFolder(name));
+    return true;
+  }
+
+  /**
+   * Step 3: moves the staged folder that an end record names to where it belongs. Returns the folder, from the inbox's root
+   * or from the quarantine; `undefined` where it was moved before. `isDurable`: the caller has seen the record synced.
+   */
+  async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
+    if (end.token === undefined) return undefined;
+    const id: StageId = { name: nameOf(end), round: end.round, token: end.token };
+    const staged = this.#paths.staged(id);
+    // Its creator may have stopped before the record was synced: after a power cut the round would be open again.
+    if (!isDurable) {
+      if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
+      await this.syncs.sync(this.#paths.ledgerFolder(id.name));
+    }
+    const placed =
+      end.state === "delivered"
+        ? await this.targets.move(staged, end.folder ?? "")
+        : await this.#moveToQuarantine(staged, id);
+    await tryUnlink(this.#disk, this.#paths.ticket(id));
+    this.#stages.delete(`${id.name}~${id.round}`);
+    // The round has ended: what other attempts left of it is of no use.
+    if (this.#leftOver?.delete(`${id.name}~${id.round}`)) {
+      for (const other of await this.#listStages(id)) await this.#remove(other);
+    }
+    return placed;
+  }
+
+  /** Whether step 3 was done. */
+  async isPlaced(end: EndRecord): Promise<boolean> {
+    if (end.token === undefined) return true;
+    const id = { name: nameOf(end), round: end.round, token: end.token };
+    return (await this.#disk.kindOf(this.#paths.staged(id))) === undefined;
+  }
+
+  /**
+   * Finishes what others have begun: places what end records name, and removes what they do not. Leaves open rounds alone.
+   * May run beside workers, and twice at the same time.
+   */
+  async recover(onFailed: (entry: string, error: unknown) => void): Promise<Recovered[]> {
+    const ids = new Map<string, StageId>();
+    for (const entry of await this.#disk.list(this.#paths.staging)) {
+      const found = parseStaged(entry);
+      if (found !== undefined) ids.set(`${found.name}~${found.round}~${found.token}`, found);
+    }
+    const recovered: Recovered[] = [];
+    const leftOver = new Set<string>();
+    for (const [entry, id] of ids) {
+      // A worker of this process is at it.
+      const own = this.#stages.get(`${id.name}~${id.round}`);
+      if (own?.token === id.token && own.isInUse) continue;
+      try {
+        const end = await this.readEnd(id.name, id.round);
+        if (end === undefined) {
+          leftOver.add(`${id.name}~${id.round}`);
+          continue;
+        }
+        if (end.token !== id.token) await this.#remove(id);
+        else {
+          const folder = await this.place(end);
+          await tryUnlink(this.#disk, this.#paths.ticket(id));
+          if (folder !== undefined) recovered.push({ end, folder });
+        }
+      } catch (error) {
+        onFailed(entry, error);
+      }
+    }
+    this.#leftOver = leftOver;
+    return recovered;
+  }
+
+  async #remove(id: StageId): Promise<void> {
+    await tryUnlink(this.#disk, this.#paths.ticket(id));
+    await this.#disk.removeTree(this.#paths.staged(id));
+    await tryUnlink(this.#disk, this.#paths.zip(id));
+    const own = this.#stages.get(`${id.name}~${id.round}`);
+    if (own?.token === id.token && !own.isInUse) this.#stages.delete(`${id.name}~${id.round}`);
+  }
+
+  async #forget(own: OwnStage): Promise<void> {
+    if (this.#stages.get(`${own.name}~${own.round}`) === own) this.#stages.delete(`${own.name}~${own.round}`);
+    await own.ticket?.close();
+    own.ticket = undefined;
+    await tryUnlink(this.#disk, this.#paths.ticket(own));
+  }
+
+  async #moveToQuarantine(staged: string, { name, round }: StageId): Promise<string | undefined> {
+    const target = this.#paths.kept(name, round);
+    try {
+      await this.#disk.rename(staged, target);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      return undefined;
+    }
+    await this.syncs.sync(this.#paths.quarantine);
+    return `${name}~${round}`;
+  }
+
+  /** The folder of a transfer's records exists and survives a power cut. */
+  async #prepare(name: string): Promise<void> {
+    const spread = spreadOf(name);
+    if (this.#ready.has(spread)) return;
+    await ensureFolder(this.#disk, this.syncs, this.#paths.ledger, spread);
+    this.#ready.add(spread);
+  }
+
+  async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {
+    const text = await tryRead(this.#disk, path);
+    return text === undefined ? undefined : parseRecord(text, path);
+  }
+}

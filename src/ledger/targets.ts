@@ -1,0 +1,120 @@
+/** Where deliveries go in the inbox: free names, folders above them, and the one rename. */
+import { dirname, join } from "node:path";
+import type { Disk, EntryKind, FolderSyncs } from "../base/disk.ts";
+import { Fault } from "../base/faults.ts";
+import { systemCode } from "../base/system-code.ts";
+
+export interface TargetsOptions {
+  readonly disk: Disk;
+  readonly syncs: FolderSyncs;
+  /** The inbox. */
+  readonly root: string;
+  /** Of the folders above deliveries. */
+  folderMode(): number;
+}
+
+/** More are forgotten, and synced again. */
+const MOST_DURABLE = 10_000;
+
+export class Targets {
+  readonly #options: TargetsOptions;
+  readonly #disk: Disk;
+  /** Folders that deliveries of this process are about to take. */
+  readonly #taken = new Set<string>();
+  /** Folders above deliveries that this process has seen synced. */
+  readonly #durable = new Set<string>();
+
+  constructor(options: TargetsOptions) {
+    this.#options = options;
+    this.#disk = options.disk;
+  }
+
+  /**
+   * Creates the folders above a target. Returns the target itself, or the first of `FOLDER-2`, `FOLDER-3` … that is free,
+   * which no other delivery of this process gets until `giveBack`. Throws `TARGET_UNSAFE` where a folder on the way is a
+   * link.
+   */
+  async takeFolder(folder: string): Promise<string> {
+    await this.#prepareParents(folder);
+    for (let number = 1; ; number++) {
+      const candidate = numbered(folder, number);
+      if (this.#taken.has(candidate)) continue;
+      this.#taken.add(candidate);
+      const kind = await this.#kindInInbox(candidate);
+      if (kind === undefined) return candidate;
+      this.#taken.delete(candidate);
+    }
+  }
+
+  giveBack(folder: string): void {
+    this.#taken.delete(folder);
+  }
+
+  /** Moves a staged folder to the wanted name, or the first free one. `undefined` where the staged folder is gone. */
+  async move(staged: string, wanted: string): Promise<string | undefined> {
+    const { root } = this.#options;
+    for (let number = 1; ; ) {
+      const folder = numbered(wanted, number);
+      await this.#prepareParents(folder);
+      if ((await this.#kindInInbox(folder)) !== undefined) {
+        number++;
+        continue;
+      }
+      try {
+        await this.#disk.rename(staged, join(root, folder));
+      } catch (error) {
+        const code = systemCode(error);
+        // Another delivery may have taken this name, or a consumer the folder above it.
+        if (["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes(code)) continue;
+        if (code !== "ENOENT") throw error;
+        if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
+        continue;
+      }
+      await this.#options.syncs.sync(dirname(join(root, folder)));
+      return folder;
+    }
+  }
+
+  /** Each folder above the target, from the inbox's root on, is made where it is missing. */
+  async #prepareParents(folder: string): Promise<void> {
+    const segments = folder.split("/").slice(0, -1);
+    for (let depth = 1; depth <= segments.length; depth++) {
+      const above = segments.slice(0, depth).join("/");
+      const kind = await this.#kindInInbox(above);
+      if (kind === "folder" && this.#durable.has(above)) continue;
+      const path = join(this.#options.root, above);
+      if (kind !== undefined && kind !== "folder") {
+        throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${kind}` });
+      }
+      if (kind === undefined) {
+        const isMade = await this.#isMade(path);
+        // Somebody made it, or something else of that name, since.
+        if (!isMade) depth--;
+        if (!isMade) continue;
+      }
+      // Whoever made it may not have synced it: with it, a power cut would take the delivery away.
+      await this.#options.syncs.sync(dirname(path));
+      if (this.#durable.size >= MOST_DURABLE) this.#durable.clear();
+      this.#durable.add(above);
+    }
+  }
+
+  async #isMade(path: string): Promise<boolean> {
+    try {
+      await this.#disk.makeFolder(path, this.#options.folderMode());
+      return true;
+    } catch (error) {
+      if (systemCode(error) !== "EEXIST") throw error;
+      return false;
+    }
+  }
+
+  #kindInInbox(folder: string): Promise<EntryKind | undefined> {
+    return this.#disk.kindOf(join(this.#options.root, folder));
+  }
+}
+
+/** `FOLDER`, then `FOLDER-2`, `FOLDER-3` … */
+function numbered(folder: string, number: number): string {
+  return number === 1 ? folder : `${folder}-${number}`;
+}

@@ -1,0 +1,63 @@
+/**
+ * Remembers, outside the work folder, the last record that this installation has seen made. A ledger without it was
+ * restored from an older copy: everything since would be delivered again.
+ */
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { Fault } from "../base/faults.ts";
+import { systemCode } from "../base/system-code.ts";
+import type { Rounds } from "./rounds.ts";
+
+export class Watermark {
+  readonly #path: string;
+  readonly #id: string;
+  #writing: Promise<void> = Promise.resolve();
+  #wanted: string | undefined;
+
+  /** `path`: in the state folder. `id`: of the work folder; what is remembered of another one says nothing. */
+  constructor(path: string, id: string) {
+    this.#path = path;
+    this.#id = id;
+  }
+
+  /** Throws `WORK_RESTORED`. A file that cannot be understood says nothing. */
+  async demand(rounds: Rounds): Promise<void> {
+    const [, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await this.#read()) ?? [];
+    if (id !== this.#id || name === undefined || (await rounds.readEnd(name, Number(round))) !== undefined)
+      return;
+    throw new Fault("WORK_RESTORED", { detail: `it lacks the end of ${name}, which ${this.#path} names` });
+  }
+
+  /** Written soon, and not synced: the record itself is on the disk before. */
+  put(name: string, round: number): void {
+    const isWaiting = this.#wanted !== undefined;
+    this.#wanted = `${this.#id} ${name} ${round}\n`;
+    if (!isWaiting) this.#writing = this.#writing.then(() => this.#write());
+  }
+
+  /** Whether it names this record. */
+  async isAt(name: string): Promise<boolean> {
+    return (await this.#read()).split(" ")[1] === name;
+  }
+
+  async clear(): Promise<void> {
+    await rm(this.#path, { force: true });
+  }
+
+  /** Resolves when it is written, as far as the disk allows. */
+  flush(): Promise<void> {
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const text = this.#wanted ?? "";
+    this.#wanted = undefined;
+    await writeFile(this.#path, text, { mode: 0o600 }).catch(() => {});
+  }
+
+  async #read(): Promise<string> {
+    return readFile(this.#path, "utf8").catch((error: unknown) => {
+      if (systemCode(error) === "ENOENT") return "";
+      throw new Fault("DISK_UNREADABLE", { detail: this.#path, cause: error });
+    });
+  }
+}

@@ -1,0 +1,45 @@
+/** Password attempts of a transfer: they are counted before they are sent, over all mailboxes and processes. */
+
+/** Whose attempts: a service counts wrong passwords over all recipients of a transfer. */
+export interface AttemptsOf {
+  /** Of the service. */
+  readonly origin: string;
+  readonly trackingId: string;
+}
+
+export interface SpentAttempts {
+  /** Refused, or of an unknown answer. */
+  readonly spent: number;
+  /** How many of them had an unknown answer. */
+  readonly unanswered: number;
+  /** Of refused passwords. */
+  readonly fingerprints: readonly string[];
+  /** Other mailboxes made some of them. */
+  readonly isShared: boolean;
+}
+
+/** Who makes an attempt. */
+export interface AttemptOwner {
+  /** The ledger's name of the transfer. */
+  readonly name: string;
+  readonly round: number;
+  /** ISO 8601. */
+  readonly at: string;
+}
+
+/** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
+export interface TakenSlot {
+  /** What was spent beside this one. `pending`: how many of the slots before it have no answer, yet or for ever. */
+  others(): Promise<SpentAttempts & { readonly pending: number }>;
+  /** The password was refused: the slot stays, with its fingerprint. */
+  refused(fingerprint: string): Promise<void>;
+  /** The attempt cost nothing. */
+  giveBack(): Promise<void>;
+}
+
+export interface AttemptSlots {
+  /** `name`: of the transfer for the mailbox that asks. */
+  spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts>;
+  /** When it returns, a power cut cannot take the slot away. `undefined` where the budget is spent. */
+  take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
+}

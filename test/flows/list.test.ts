@@ -1,0 +1,227 @@
+/** `inlet list` and `inlet show` as people and programs read them, on a work folder that a real run has written. */
+import type { ChildProcess } from "node:child_process";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
+import { callCommand } from "../support/command.ts";
+import { type Installation, install, mailboxKeys } from "../support/installation.ts";
+import { runOnTerminal, runProgram, startProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const SENDER = "anna@supplier.example";
+const KEYS = [
+  ...["mailbox", "trackingId", "transferId", "sender", "state", "reason", "message", "until", "expires"],
+  ...["folder", "verified", "released", "passwordsSpent", "round", "at"],
+];
+
+describe("inlet list", () => {
+  test("shows every transfer with its state, to people and to programs", async () => {
+    const { config } = await received();
+    const piped = await runProgram(["list", "--config", config]);
+    expect([piped.exitCode, piped.stderr]).toEqual([0, ""]);
+    const cells = piped.stdout.trim().split("\n");
+    expect(cells.map((line) => line.split("\t").slice(1, 6).join(" ")).toSorted()).toEqual([
+      `delivered ${MAILBOX} ${SENDER} t1 `,
+      `quarantined ${MAILBOX} ${SENDER} t2 CHECKSUM_MISMATCH`,
+      `waiting ${MAILBOX} ${SENDER} t3 password`,
+    ]);
+    const table = await runOnTerminal(["list", "--config", config]);
+    expect(table.stdout).toMatch(/WHEN +STATE +MAILBOX +SENDER +TRACKING ID +REASON +FOLDER/);
+    expect(table.stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*\/t1/);
+  });
+
+  test("prints one JSON object a line, each with every key", async () => {
+    const { config } = await received();
+    const listed = await listJson(config);
+    expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(["t1", "t2", "t3"]);
+    for (const transfer of listed) expect(Object.keys(transfer)).toEqual(KEYS);
+    expect(listed).toContainEqual(
+      expect.objectContaining({
+        trackingId: "t1",
+        state: "delivered",
+        folder: `${MAILBOX}/${SENDER}/t1`,
+        verified: "all",
+        round: 1,
+        at: expect.objectContaining({ discovered: expect.any(String), delivered: expect.any(String) }),
+      }),
+    );
+    expect(listed).toContainEqual(
+      expect.objectContaining({ trackingId: "t3", reason: "password", passwordsSpent: 1, folder: null }),
+    );
+  });
+
+  test.each([
+    [["--state", "waiting"], ["t3"]],
+    [["--state", "quarantined"], ["t2"]],
+    [
+      ["--sender", "ANNA@*", "--mailbox", "orders@*"],
+      ["t1", "t2", "t3"],
+    ],
+    [["--sender", "bob@*"], []],
+    [["--mailbox", "other"], []],
+  ] as const)("selects by %j", async (options, ids) => {
+    const { config } = await received();
+    const listed = await listJson(config, ...options);
+    expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(ids);
+  });
+
+  test("shows the newest ones, and says that there are more", async () => {
+    const { config } = await received();
+    const [newest] = (await listJson(config)).toSorted((a, b) => compareTimes(b, a));
+    const { stdout, stderr } = await callCommand(["list", "--config", config, "--limit", "1"]);
+    expect(stdout.trim().split("\n")).toHaveLength(1);
+    expect(stdout).toContain(`\t${newest?.trackingId}\t`);
+    expect(stderr).toContain("newest 1 of 3 transfers");
+    expect(await listJson(config, "--limit", "1")).toEqual([newest]);
+  });
+
+  test("says so where no transfer matches, and before the first run", async () => {
+    const { config, inbox } = await install();
+    const { outcome, stdout, stderr } = await callCommand(["list", "--config", config]);
+    expect([outcome, stdout, stderr]).toEqual(["fine", "", "No transfer matches.\n"]);
+    expect(await listJson(config)).toEqual([]);
+    await expect(readdir(inbox)).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  test("leaves out a damaged record, and names it", async () => {
+    const { config, inbox } = await received();
+    const paths = new LedgerPaths(join(inbox, ".inlet"));
+    const path = paths.end(nameOf({ mailbox: MAILBOX, trackingId: "damaged" }), 1);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, '{"version":');
+    const { stdout, stderr } = await callCommand(["list", "--config", config]);
+    expect(stdout.trim().split("\n")).toHaveLength(3);
+    expect(stderr).toContain("1 record.");
+    expect(stderr).toContain(path);
+  });
+
+  test("works beside a daemon that runs, and changes nothing", async () => {
+    const { config, inbox } = await received();
+    const daemon = run(config);
+    await expect.poll(async () => (await listJson(config, "--state", "delivered")).length).toBe(1);
+    const before = await readdir(join(inbox, ".inlet/ledger"), { recursive: true });
+    await callCommand(["show", "t1", "--config", config]);
+    expect(await readdir(join(inbox, ".inlet/ledger"), { recursive: true })).toEqual(before);
+    expect(daemon.exitCode).toBeNull();
+  });
+
+  test.each([
+    ["--state", "lost", "Allowed choices are discovered, downloading"],
+    ["--limit", "1000000", "at most 100000"],
+  ])("refuses %s %s, and says what is possible", async (option, value, why) => {
+    const { exitCode, stderr } = await runProgram(["list", option, value]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
+  });
+});
+
+describe("inlet show", () => {
+  test("shows the rounds, the reason, and the commands that apply", async () => {
+    const { config, inbox } = await received();
+    const { exitCode, stdout } = await runProgram(["show", "t2", "--config", config]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/State +quarantined, since \d{4}-/);
+    expect(stdout).toMatch(/Reason +CHECKSUM_MISMATCH/);
+    expect(stdout).toContain(
+      join(inbox, ".inlet/quarantine", `${nameOf({ mailbox: MAILBOX, trackingId: "t2" })}~1`),
+    );
+    expect(stdout).toMatch(/Rounds:\n {2}1\n {5}quarantined \(CHECKSUM_MISMATCH\), /);
+    for (const action of ["retry", "release", "discard"]) {
+      expect(stdout.split("\n")).toContain(`  inlet ${action} --config ${config} t2`);
+    }
+    expect(stdout).not.toContain("inlet redeliver");
+    expect(stdout).not.toContain("inlet password");
+  });
+
+  test("prints the same as JSON", async () => {
+    const { config } = await received();
+    const delivered = await showJson(config, "t1");
+    expect(Object.keys(delivered)).toEqual(expect.arrayContaining(KEYS));
+    expect(delivered).toMatchObject({
+      state: "delivered",
+      rounds: [{ round: 1, ended: { outcome: "delivered", isPlaced: true } }],
+      commands: [`inlet redeliver --config ${config} t1`],
+      staged: [],
+      kept: null,
+    });
+    const waiting = await showJson(config, "t3");
+    expect(waiting).toMatchObject({
+      state: "waiting",
+      reason: "password",
+      passwordsSpent: 1,
+      passwordAttempts: 4,
+    });
+    expect(waiting.commands).toContain(`inlet password --config ${config} t3`);
+    expect(waiting.commands).toContain(`inlet discard --config ${config} t3`);
+  });
+
+  test("shows each round after an operator's order", async () => {
+    const { config } = await received();
+    await callCommand(["release", "t2", "--config", config, "--yes"]);
+    await callCommand(["once", "--config", config]);
+    expect(await showJson(config, "t2")).toMatchObject({
+      state: "delivered",
+      round: 2,
+      released: { reason: "CHECKSUM_MISMATCH" },
+      rounds: [
+        { round: 1, ended: { outcome: "quarantined" } },
+        { round: 2, begun: { why: "release" }, ended: { outcome: "delivered" } },
+      ],
+    });
+  });
+
+  test("says that it knows no such transfer", async () => {
+    const { config } = await received();
+    const { exitCode, stderr } = await runProgram(["show", "nothing", "--config", config]);
+    expect([exitCode, stderr]).toEqual([
+      2,
+      expect.stringContaining('No such transfer is known here: "nothing"'),
+    ]);
+    const elsewhere = await runProgram(["show", "t1", "--mailbox", "other", "--config", config]);
+    expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([2, expect.stringContaining("mailbox other")]);
+  });
+});
+
+interface Listed {
+  readonly trackingId: string;
+  readonly state: string;
+  readonly at: Readonly<Record<string, string>>;
+  readonly commands?: readonly string[];
+}
+
+function compareTimes(one: Listed, other: Listed): number {
+  return Date.parse(one.at[one.state] ?? "") - Date.parse(other.at[other.state] ?? "");
+}
+
+async function listJson(config: string, ...options: readonly string[]): Promise<Listed[]> {
+  const { stdout } = await callCommand(["list", "--json", "--config", config, ...options]);
+  return stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+async function showJson(config: string, trackingId: string): Promise<Listed> {
+  return JSON.parse((await callCommand(["show", trackingId, "--json", "--config", config])).stdout);
+}
+
+function run(config: string): ChildProcess {
+  const daemon = startProgram(["run", "--config", config]);
+  daemon.stdout?.resume();
+  return daemon;
+}
+
+/** Three transfers: one delivered, one in quarantine, one that waits because its password was refused. */
+async function received(): Promise<Installation> {
+  const mailboxes = [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
+  const files = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
+  const transfers = [
+    transferPlan({ trackingId: "t1" }),
+    transferPlan({ trackingId: "t2", files }),
+    transferPlan({ trackingId: "t3", password: "another-Password:1" }),
+  ];
+  const installation = await install({ transfers }, { mailboxes });
+  expect((await callCommand(["once", "--config", installation.config])).outcome).toBe("attention");
+  return installation;
+}

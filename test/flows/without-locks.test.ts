@@ -1,0 +1,181 @@
+/**
+ * I1 whole or nothing, I2 once: two daemons work on one inbox at the same time, because the locks of its file system do
+ * not reach other hosts. Each has its own state folder, as on a host of its own.
+ *
+ * The locks are taken away by a preloaded C library, and not by a mocked module: then the real program runs, unchanged.
+ */
+import type { ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { FilePlan } from "../../src/simulator/scenario.ts";
+import { openConsumersEye } from "../support/consumers-eye.ts";
+import { type Installation, install } from "../support/installation.ts";
+import { readRecords } from "../support/ledger.ts";
+import { compilePreload } from "../support/preload.ts";
+import { runProgram, startProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const SENDER = "anna@supplier.example";
+const NAMES = Array.from({ length: 48 }, (_, at) => `t${String(at).padStart(2, "0")}`);
+const LARGE_BYTES = 300_000;
+/** A large file takes a fifth of a second. */
+const SLOWLY = { kind: "drip", bytes: 32_768, pauseMs: 20 } as const;
+/** Of so many transfers both daemons must have had content at the same time. */
+const LEAST_CONTESTED = 12;
+const OURS = ["SHA256SUMS", "transfer.json"];
+
+/** The files of one transfer, by name. */
+type Files = Readonly<Record<string, Buffer>>;
+
+test("without locks, two daemons deliver each transfer once and whole", async () => {
+  const { sent, inbox, installation, env } = await setUp();
+  const eye = openConsumersEye(inbox, 5);
+  const contested = await runBoth(installation, env, () => listNames(join(inbox, MAILBOX, SENDER)).length);
+  await eye.close();
+
+  expect(eye.complaints).toEqual([]);
+  expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);
+  expect(readDeliveries(join(inbox, MAILBOX, SENDER))).toEqual(sent);
+  expect(contested).toBeGreaterThanOrEqual(LEAST_CONTESTED);
+  await expectNothingLeft(installation);
+  expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);
+}, 180_000);
+
+test("without locks, a consumer that takes folders away at once gets each transfer once and whole", async () => {
+  const { sent, inbox, installation, env } = await setUp();
+  const taken = join(installation.folder, "taken");
+  const consumer = startConsumer(join(inbox, MAILBOX, SENDER), taken);
+  const contested = await runBoth(installation, env, () => listNames(taken).length);
+  await expectNothingLeft(installation);
+  await consumer.stop();
+
+  expect(readDeliveries(taken)).toEqual(sent);
+  expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual([]);
+  expect(contested).toBeGreaterThanOrEqual(LEAST_CONTESTED);
+}, 180_000);
+
+async function setUp() {
+  const sent = Object.fromEntries(NAMES.map((name) => [name, makeFiles(name)]));
+  const installation = await install({
+    transfers: NAMES.map((trackingId) => transferPlan({ trackingId, files: planOf(sent[trackingId]) })),
+    faults: [{ on: "file", times: "always", does: SLOWLY }],
+  });
+  const env = await compilePreload("grant-locks");
+  return { sent, inbox: installation.inbox, installation, env };
+}
+
+function makeFiles(trackingId: string): Files {
+  return {
+    "scan.bin": randomBytes(LARGE_BYTES),
+    "table.csv": Buffer.from(`${trackingId};1;2\n`),
+    "thumbnail.bin": randomBytes(20_000),
+  };
+}
+
+function planOf(files: Files = {}): FilePlan[] {
+  return Object.entries(files).map(([name, bytes]) => ({ name, base64: bytes.toString("base64") }));
+}
+
+/** Runs two daemons until everything is delivered. Returns of how many transfers both had content at the same time. */
+async function runBoth(
+  { folder, inbox, config, text }: Installation,
+  env: Record<string, string>,
+  countDelivered: () => number,
+): Promise<number> {
+  const other = join(folder, "other.yaml");
+  await writeFile(other, text({ state: join(folder, "other-state") }), { mode: 0o600 });
+  const staging = join(inbox, ".inlet/staging");
+  const first = startDaemon(config, env);
+  // The other one starts while content is on its way, so that it finds some when it looks for what a crash has left.
+  await expect.poll(() => listNames(staging).length, { interval: 5 }).toBeGreaterThan(0);
+  const daemons = [first, startDaemon(other, env)];
+  const contested = new Set<string>();
+  const look = () => {
+    const rounds = listNames(staging)
+      .filter((name) => /~[0-9a-f]{16}$/.test(name))
+      .map((name) => name.replace(/~[0-9a-f]+$/, ""));
+    for (const round of rounds) if (rounds.indexOf(round) !== rounds.lastIndexOf(round)) contested.add(round);
+    return countDelivered();
+  };
+  await expect.poll(look, { timeout: 90_000, interval: 5 }).toBeGreaterThanOrEqual(NAMES.length);
+  for (const daemon of daemons) expect(await end(daemon)).toBe(0);
+  return contested.size;
+}
+
+/** After one more run, every round has ended with a delivery, and no attempt has left anything. */
+async function expectNothingLeft({ inbox, config }: Installation): Promise<void> {
+  const { exitCode, stdout, stderr } = await runProgram(["once", "--json", "--config", config]);
+  expect([exitCode, JSON.parse(stdout), stderr]).toEqual([0, [], ""]);
+  const work = join(inbox, ".inlet");
+  for (const place of ["staging", "notes", "new", "attempts", "quarantine"]) {
+    expect([place, listNames(join(work, place))]).toEqual([place, []]);
+  }
+  const ends = readRecords(work).map(({ trackingId, state, round }) => `${trackingId} ${state} ${round}`);
+  expect(ends.toSorted()).toEqual(NAMES.map((name) => `${name} delivered 1`));
+}
+
+/** All delivered folders, by tracking-id: what is in them beside our own files, once that agrees with those. */
+function readDeliveries(parent: string): Record<string, Files> {
+  const found: Record<string, Files> = {};
+  for (const name of listNames(parent)) {
+    const folder = join(parent, name);
+    const { trackingId, files } = JSON.parse(readFileSync(join(folder, "transfer.json"), "utf8"));
+    expect(found, `${trackingId} is delivered once`).not.toHaveProperty(trackingId);
+    const names = listNames(folder).filter((it) => !OURS.includes(it));
+    found[trackingId] = Object.fromEntries(names.map((it) => [it, readFileSync(join(folder, it))]));
+    const sums = (files as { name: string; sha256: string }[]).map((it) => `${it.sha256}  ${it.name}\n`);
+    expect(readFileSync(join(folder, "SHA256SUMS"), "utf8")).toBe(sums.join(""));
+  }
+  return found;
+}
+
+/** Moves every folder that appears to `taken`, under a new name each. */
+function startConsumer(parent: string, taken: string): { stop(): Promise<void> } {
+  mkdirSync(taken);
+  let isOpen = true;
+  let count = 0;
+  const take = () => {
+    for (const name of listNames(parent)) renameSync(join(parent, name), join(taken, String(count++)));
+  };
+  const work = (async () => {
+    while (isOpen) {
+      take();
+      await setTimeout(1);
+    }
+    take();
+  })();
+  return {
+    async stop() {
+      isOpen = false;
+      await work;
+    },
+  };
+}
+
+function startDaemon(config: string, env: Record<string, string>): ChildProcess {
+  const daemon = startProgram(["run", "--config", config], { env });
+  // A log that nobody reads keeps a process from ending.
+  daemon.stdout?.resume();
+  daemon.stderr?.resume();
+  return daemon;
+}
+
+async function end(daemon: ChildProcess): Promise<number | null> {
+  if (daemon.exitCode !== null || daemon.signalCode !== null) return daemon.exitCode;
+  const gone = new Promise<number | null>((resolve) => daemon.once("exit", (code) => resolve(code)));
+  daemon.kill("SIGTERM");
+  return gone;
+}
+
+function listNames(folder: string): string[] {
+  try {
+    return readdirSync(folder).toSorted();
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,446 @@
+/**
+ * A folder tree in memory that answers like the system's disk, and loses unsynced changes in a power cut.
+ *
+ * It assumes of a real disk: a file's text is durable once the file is synced, a name once its folder is synced. A rename
+ * is one change, durable once the folder that it moved into is synced; it never leaves both names or neither. Each change
+ * that is not durable may survive a power cut or not, on its own and in no order.
+ */
+import { hash } from "node:crypto";
+import { join } from "node:path";
+import type { Disk, DiskFile, EntryKind } from "../../src/base/disk.ts";
+
+class ModelFile {
+  readonly kind = "file";
+  /** The path where it was created: identifies it. */
+  readonly origin: string;
+  text = "";
+  syncedText = "";
+
+  constructor(origin: string) {
+    this.origin = origin;
+  }
+}
+
+class ModelFolder {
+  readonly kind = "folder";
+  readonly origin: string;
+  entries = new Map<string, Node>();
+  /** The entries that a power cut leaves. */
+  syncedEntries = new Map<string, Node>();
+
+  constructor(origin: string) {
+    this.origin = origin;
+  }
+}
+
+class ModelLink {
+  readonly kind = "link";
+  readonly origin: string;
+
+  constructor(origin: string) {
+    this.origin = origin;
+  }
+}
+
+type Node = ModelFile | ModelFolder | ModelLink;
+
+interface Place {
+  readonly folder: ModelFolder;
+  readonly name: string;
+}
+
+/** A name that was given, moved or taken away. */
+interface NameChange extends Place {
+  /** Counts all changes of the disk. */
+  readonly number: number;
+  /** Missing where the name was taken away. */
+  readonly node: Node | undefined;
+  /** Earlier names of a node that was renamed. All but the first were never durable. */
+  readonly from: readonly Place[];
+}
+
+/** A change that a power cut may take back: of a name, or of a file's text. */
+export type Change = NameChange | ModelFile;
+
+type Entries = (folder: ModelFolder) => Map<string, Node>;
+
+interface ModelDiskOptions {
+  /** Without hard links, as on some file servers. */
+  readonly hasLinks?: boolean;
+}
+
+export class ModelDisk implements Disk {
+  readonly #root: ModelFolder;
+  /** In the order in which they were made. */
+  #nameChanges: NameChange[] = [];
+  #lastNumber = 0;
+  #version = 0;
+  #digest: { readonly version: number; readonly text: string } | undefined;
+  readonly #unsyncedFiles = new Set<ModelFile>();
+  readonly #options: ModelDiskOptions;
+
+  constructor(options: ModelDiskOptions = {}, root = new ModelFolder("/")) {
+    this.#options = options;
+    this.#root = root;
+  }
+
+  /** Everything that is not durable yet. */
+  unsynced(): Change[] {
+    return [...this.#nameChanges, ...this.#unsyncedFiles];
+  }
+
+  /** The number of the last change of a name. */
+  get lastNumber(): number {
+    return this.#lastNumber;
+  }
+
+  /** A new disk with everything that is durable, and with those unsynced changes that survive. */
+  powerCut(survivors: ReadonlySet<Change> = new Set()): ModelDisk {
+    const left = new Map<ModelFolder, Map<string, Node>>();
+    const entriesOf: Entries = (folder) => {
+      const known = left.get(folder) ?? new Map(folder.syncedEntries);
+      left.set(folder, known);
+      return known;
+    };
+    for (const change of this.#nameChanges) {
+      // Nothing can move into a folder that is lost itself.
+      const isLost = change.from.length > 0 && !isBelow(this.#root, change.folder, entriesOf);
+      if (survivors.has(change) && !isLost) applyTo(entriesOf, change);
+    }
+    const root = copyOf(this.#root, entriesOf, survivors, new Map()) as ModelFolder;
+    return new ModelDisk(this.#options, root);
+  }
+
+  /** The same disk after every process has stopped: nothing is lost. */
+  copy(): ModelDisk {
+    return this.powerCut(new Set(this.unsynced()));
+  }
+
+  /** Equal for disks that answer alike from now on, also after a power cut. */
+  digest(): string {
+    if (this.#digest?.version === this.#version) return this.#digest.text;
+    const facts: number[] = [];
+    const nodes = new Set<Node>([this.#root]);
+    for (const node of nodes) {
+      if (node.kind === "file") facts.push(pack(0, node.origin, node.text, node.syncedText));
+      if (node.kind === "folder") addEntries(node, nodes, facts);
+    }
+    for (const { folder, name, node, from } of this.#nameChanges) {
+      facts.push(pack(3, folder.origin, name, node?.origin ?? ""));
+      for (const place of from) facts.push(pack(4, place.folder.origin, place.name, node?.origin ?? ""));
+    }
+    const text = hash("sha1", new Uint8Array(Float64Array.from(facts).sort().buffer), "base64");
+    this.#digest = { version: this.#version, text };
+    return text;
+  }
+
+  /** Differs after each change of anything. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Whether a power cut would leave everything below this path as it is. */
+  isDurable(path: string): boolean {
+    const node = this.#find(path);
+    return node !== undefined && isSynced(node);
+  }
+
+  /** Every file below a folder, by its path from there. */
+  filesBelow(path: string): Map<string, string> {
+    const files = new Map<string, string>();
+    const walk = (folder: ModelFolder, prefix: string) => {
+      for (const [name, node] of folder.entries) {
+        if (node.kind === "file") files.set(`${prefix}${name}`, node.text);
+        if (node.kind === "folder") walk(node, `${prefix}${name}/`);
+      }
+    };
+    const folder = this.#find(path);
+    if (folder?.kind === "folder") walk(folder, "");
+    return files;
+  }
+
+  textOf(path: string): string | undefined {
+    const file = this.#find(path);
+    return file?.kind === "file" ? file.text : undefined;
+  }
+
+  namesIn(path: string): string[] {
+    const folder = this.#find(path);
+    return folder?.kind === "folder" ? [...folder.entries.keys()].sort() : [];
+  }
+
+  makeLink(path: string): void {
+    const place = this.#placeOf(path, "symlink");
+    this.#set(place, new ModelLink(path), []);
+  }
+
+  async create(path: string, _mode: number): Promise<DiskFile> {
+    const place = this.#placeOf(path, "open");
+    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "open", path);
+    const file = new ModelFile(path);
+    this.#set(place, file, []);
+    return this.#open(file);
+  }
+
+  async reopen(path: string): Promise<DiskFile> {
+    const file = this.#need(path, "open");
+    if (file.kind !== "file") throw systemError("EISDIR", "open", path);
+    this.#write(file, "");
+    return this.#open(file);
+  }
+
+  async read(path: string): Promise<string> {
+    const file = this.#need(path, "open");
+    if (file.kind !== "file") throw systemError("EISDIR", "read", path);
+    return file.text;
+  }
+
+  async list(path: string): Promise<string[]> {
+    return [...this.#needFolder(path, "scandir").entries.keys()].sort();
+  }
+
+  async kindOf(path: string): Promise<EntryKind | undefined> {
+    return this.#find(path)?.kind;
+  }
+
+  async link(from: string, to: string): Promise<void> {
+    const file = this.#need(from, "link");
+    const place = this.#placeOf(to, "link");
+    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "link", to);
+    if (file.kind !== "file" || this.#options.hasLinks === false) throw systemError("EPERM", "link", from);
+    this.#set(place, file, []);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    const source = this.#placeOf(from, "rename");
+    const target = this.#placeOf(to, "rename");
+    const node = this.#need(from, "rename");
+    const replaced = target.folder.entries.get(target.name);
+    if (replaced === node) return;
+    if (to.startsWith(`${from}/`)) throw systemError("EINVAL", "rename", from);
+    if (from.startsWith(`${to}/`)) throw systemError("ENOTEMPTY", "rename", from);
+    if (replaced !== undefined) refuseToReplace(node, replaced, from);
+    source.folder.entries.delete(source.name);
+    const earlier = this.#nameChanges.findLast(
+      (it) => it.node === node && it.name === source.name && it.folder === source.folder,
+    );
+    this.#set(target, node, [...(earlier?.from ?? []), source]);
+  }
+
+  async unlink(path: string): Promise<void> {
+    const node = this.#need(path, "unlink");
+    if (node.kind === "folder") throw systemError("EISDIR", "unlink", path);
+    this.#remove(this.#placeOf(path, "unlink"));
+  }
+
+  async makeFolder(path: string, _mode: number): Promise<void> {
+    const place = this.#placeOf(path, "mkdir");
+    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "mkdir", path);
+    this.#set(place, new ModelFolder(path), []);
+  }
+
+  async removeFolder(path: string): Promise<void> {
+    const folder = this.#needFolder(path, "rmdir");
+    if (folder.entries.size > 0) throw systemError("ENOTEMPTY", "rmdir", path);
+    this.#remove(this.#placeOf(path, "rmdir"));
+  }
+
+  async removeTree(path: string): Promise<void> {
+    const kind = await this.kindOf(path);
+    if (kind === undefined && this.#whyMissing(path) === "ENOENT") return;
+    if (kind !== "folder") return this.unlink(path);
+    for (const name of await this.list(path)) await this.removeTree(join(path, name));
+    await this.removeFolder(path);
+  }
+
+  /** `later`: the numbers of changes that were made after this sync began, which it need not cover. */
+  async syncFolder(path: string, later?: ReadonlySet<number>): Promise<void> {
+    const folder = this.#needFolder(path, "open");
+    this.#version++;
+    const done = this.#nameChanges.filter((it) => it.folder === folder && later?.has(it.number) !== true);
+    this.#nameChanges = this.#nameChanges.filter((it) => !done.includes(it));
+    for (const change of done) {
+      applyTo((it) => it.syncedEntries, change);
+      this.#nameChanges = this.#nameChanges.flatMap((it) => afterRename(it, change));
+    }
+  }
+
+  #open(file: ModelFile): DiskFile {
+    let position = 0;
+    return {
+      write: async (text) => {
+        this.#write(file, file.text.slice(0, position) + text + file.text.slice(position + text.length));
+        position += text.length;
+      },
+      sync: async () => {
+        this.#version++;
+        file.syncedText = file.text;
+        this.#unsyncedFiles.delete(file);
+      },
+      close: async () => {},
+    };
+  }
+
+  #write(file: ModelFile, text: string): void {
+    this.#version++;
+    file.text = text;
+    this.#unsyncedFiles.add(file);
+  }
+
+  #set(place: Place, node: Node, from: readonly Place[]): void {
+    place.folder.entries.set(place.name, node);
+    this.#change({ ...place, node, from });
+  }
+
+  #remove(place: Place): void {
+    place.folder.entries.delete(place.name);
+    this.#change({ ...place, node: undefined, from: [] });
+  }
+
+  #change(change: Omit<NameChange, "number">): void {
+    this.#version++;
+    this.#lastNumber++;
+    this.#nameChanges.push({ ...change, number: this.#lastNumber });
+  }
+
+  #find(path: string): Node | undefined {
+    let node: Node | undefined = this.#root;
+    for (const name of segmentsOf(path)) {
+      if (node?.kind !== "folder") return undefined;
+      node = node.entries.get(name);
+    }
+    return node;
+  }
+
+  #need(path: string, call: string): Node {
+    const node = this.#find(path);
+    if (node === undefined) throw systemError(this.#whyMissing(path), call, path);
+    return node;
+  }
+
+  #needFolder(path: string, call: string): ModelFolder {
+    const node = this.#need(path, call);
+    if (node.kind !== "folder") throw systemError("ENOTDIR", call, path);
+    return node;
+  }
+
+  #placeOf(path: string, call: string): Place {
+    const end = path.lastIndexOf("/");
+    const folder = this.#find(path.slice(0, end));
+    if (folder?.kind !== "folder") throw systemError(this.#whyMissing(path), call, path);
+    return { folder, name: path.slice(end + 1) };
+  }
+
+  /** A file on the way is no folder; anything else is missing. */
+  #whyMissing(path: string): "ENOENT" | "ENOTDIR" {
+    const segments = segmentsOf(path);
+    const isFile = (_: string, index: number) =>
+      this.#find(`/${segments.slice(0, index + 1).join("/")}`)?.kind === "file";
+    return segments.slice(0, -1).some(isFile) ? "ENOTDIR" : "ENOENT";
+  }
+}
+
+function addEntries(
+  { origin, entries, syncedEntries }: ModelFolder,
+  nodes: Set<Node>,
+  facts: number[],
+): void {
+  for (const [name, child] of entries) {
+    facts.push(pack(1, origin, name, child.origin));
+    nodes.add(child);
+  }
+  for (const [name, child] of syncedEntries) {
+    facts.push(pack(2, origin, name, child.origin));
+    nodes.add(child);
+  }
+}
+
+/** Each text that occurs on a disk has a small number. */
+const numbers = new Map<string, number>();
+
+function numberOf(text: string): number {
+  const known = numbers.get(text);
+  if (known !== undefined) return known;
+  numbers.set(text, numbers.size);
+  return numbers.size - 1;
+}
+
+/** A fact about a disk as one number: there are eight kinds of facts, and less than 65,536 texts. */
+function pack(kind: number, ...texts: readonly [string, string, string]): number {
+  return texts.reduce((packed, text) => packed * 65_536 + numberOf(text), kind);
+}
+
+function refuseToReplace(node: Node, replaced: Node, path: string): void {
+  if (node.kind !== "folder" && replaced.kind === "folder") throw systemError("EISDIR", "rename", path);
+  if (node.kind === "folder" && replaced.kind !== "folder") throw systemError("ENOTDIR", "rename", path);
+  const isFull = replaced.kind === "folder" && replaced.entries.size > 0;
+  if (isFull) throw systemError("ENOTEMPTY", "rename", path);
+}
+
+function isBelow(above: ModelFolder, folder: ModelFolder, entriesOf: Entries): boolean {
+  if (above === folder) return true;
+  const below = entriesOf(above).values();
+  return below.some((child) => child.kind === "folder" && isBelow(child, folder, entriesOf));
+}
+
+function applyTo(entriesOf: Entries, { folder, name, node, from }: NameChange): void {
+  for (const place of from) {
+    if (entriesOf(place.folder).get(place.name) === node) entriesOf(place.folder).delete(place.name);
+  }
+  if (node === undefined) entriesOf(folder).delete(name);
+  else entriesOf(folder).set(name, node);
+}
+
+/** The rest of a change once a rename of its node is durable: earlier names of the node are over. */
+function afterRename(change: NameChange, { node, from }: NameChange): NameChange[] {
+  if (from.length === 0 || change.node !== node) return [change];
+  const isOver = from.some((place) => place.folder === change.folder && place.name === change.name);
+  return isOver ? [] : [{ ...change, from: change.from.filter((place) => !from.includes(place)) }];
+}
+
+function copyOf(
+  node: Node,
+  entriesOf: Entries,
+  survivors: ReadonlySet<Change>,
+  copies: Map<Node, Node>,
+): Node {
+  const known = copies.get(node);
+  if (known !== undefined) return known;
+  if (node.kind === "link") return node;
+  if (node.kind === "file") {
+    const copy = new ModelFile(node.origin);
+    copy.text = copy.syncedText = survivors.has(node) ? node.text : node.syncedText;
+    copies.set(node, copy);
+    return copy;
+  }
+  const copy = new ModelFolder(node.origin);
+  copies.set(node, copy);
+  for (const [name, child] of entriesOf(node)) {
+    copy.entries.set(name, copyOf(child, entriesOf, survivors, copies));
+  }
+  copy.syncedEntries = new Map(copy.entries);
+  return copy;
+}
+
+function isSynced(node: Node): boolean {
+  if (node.kind === "file") return node.text === node.syncedText;
+  if (node.kind === "link") return true;
+  if (node.entries.size !== node.syncedEntries.size) return false;
+  return node.entries
+    .entries()
+    .every(([name, child]) => node.syncedEntries.get(name) === child && isSynced(child));
+}
+
+const segments = new Map<string, readonly string[]>();
+
+function segmentsOf(path: string): readonly string[] {
+  const known = segments.get(path);
+  if (known !== undefined) return known;
+  const split = path.split("/").filter((it) => it !== "");
+  segments.set(path, split);
+  return split;
+}
+
+function systemError(code: string, syscall: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${syscall} '${path}'`), { code, syscall, path });
+}

@@ -1,0 +1,23 @@
+/** A record for tests, with nothing in it but what is given. */
+import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
+
+export function makeRecord(facts: Partial<TransferRecord> = {}): TransferRecord {
+  return {
+    version: RECORD_VERSION,
+    mailbox: "m",
+    trackingId: "t1",
+    transferId: "x",
+    sender: "a@example.org",
+    state: "discovered",
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: undefined,
+    passwordInLink: false,
+    folder: undefined,
+    round: 1,
+    attempts: 0,
+    at: { discovered: "2026-03-01T08:00:00.000Z" },
+    ...facts,
+  };
+}

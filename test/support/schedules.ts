@@ -1,0 +1,495 @@
+/**
+ * Walks the schedules of a few workers over one disk: each call on the disk is a step, and before each step another worker
+ * may continue, a process may crash, or the power may be cut.
+ *
+ * A run is repeated from its start for each schedule, and is the same for the same schedule. A *preemption* is a switch
+ * away from a worker that could continue; other switches are free. A run stops where it reaches a state that an earlier
+ * run has reached with as many preemptions left: from there on, both could only do the same.
+ */
+import { join } from "node:path";
+import { type Disk, type DiskFile, tryUnlink } from "../../src/base/disk.ts";
+import { systemCode } from "../../src/base/system-code.ts";
+import type { Change, ModelDisk } from "./model-disk.ts";
+import { outsider, type RandomSource, worker } from "./predictable-bytes.ts";
+
+/** Takes one step, when the schedule says so. */
+export type Gate = <Value>(label: string, step: () => Promise<Value>) => Promise<Value>;
+
+interface Worker {
+  readonly name: string;
+  /** Workers of one process crash together. */
+  readonly process: number;
+  run(): Promise<void>;
+}
+
+/** One run of a scenario, from its start. Checks return the first problem. */
+export interface Run {
+  readonly disk: ModelDisk;
+  readonly workers: readonly Worker[];
+  /** The state of everything but the disk and the processes. */
+  outside(): string;
+  /** Called after each step, but for those that were checked in an earlier run. */
+  check(): string | undefined;
+  /** Called after each step, for everything that is no worker: a consumer. */
+  react(): void;
+  /** Every worker has ended, and none has crashed. */
+  checkEnd(): string | undefined;
+  /** Every process has stopped, and this disk is left: a new process finishes everything, and checks it. */
+  restart(left: ModelDisk, afterStep: () => void): Promise<string | undefined>;
+}
+
+export interface Scenario {
+  readonly name: string;
+  start(gate: Gate): Promise<Run>;
+}
+
+export interface Limits {
+  /** Of one schedule. */
+  readonly preemptions: number;
+  readonly crashes: number;
+  /** Cuts the power once more, at each step of a restart. */
+  readonly cutsRestarts?: boolean;
+  /** Stops no run early. The same states are reached, much later. */
+  readonly isExhaustive?: boolean;
+}
+
+export interface Violation {
+  readonly problem: string;
+  /** Each step that led there, in order. */
+  readonly steps: readonly string[];
+}
+
+export interface Explored {
+  readonly schedules: number;
+  /** Different states in which a worker was about to take a step. */
+  readonly states: number;
+  /** Different disks that crashes and power cuts have left. A new process has started on each. */
+  readonly restarts: number;
+  readonly violation: Violation | undefined;
+}
+
+const PREEMPTIONS: Readonly<Record<string, number>> = { long: 3, all: Number.POSITIVE_INFINITY };
+
+const preemptions = PREEMPTIONS[process.env["INLET_EXPLORE"] ?? ""];
+
+/**
+ * `INLET_EXPLORE=long` allows one preemption more, `INLET_EXPLORE=all` any number. Both cut the power during restarts too.
+ */
+export const LIMITS: Limits = {
+  preemptions: preemptions ?? 2,
+  crashes: 1,
+  cutsRestarts: preemptions !== undefined,
+};
+
+/** Stops at the first violation. Schedules with fewer preemptions and crashes come first. */
+export async function explore(scenario: Scenario, limits: Limits = LIMITS): Promise<Explored> {
+  const { stackTraceLimit } = Error;
+  // Most errors are about missing files, and a stack trace costs more than a step.
+  Error.stackTraceLimit = 0;
+  const startedMs = performance.now();
+  try {
+    const explored = await new Exploration(scenario, limits).walk();
+    const { schedules, states, restarts } = explored;
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+    process.stdout.write(
+      `${scenario.name}: ${schedules} schedules, ${states} states, ${restarts} restarts, ${seconds} s\n`,
+    );
+    return explored;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** For the message of a failed test. */
+export function formatViolation(violation: Violation | undefined): string | undefined {
+  const text = violation && [violation.problem, ...violation.steps].join("\n  ");
+  // Digests and tokens are longer than they need to be for people.
+  return text?.replaceAll(/\.[0-9a-f]{32}/g, "").replaceAll(/([0-9a-f])\1{7,}/g, "$1");
+}
+
+/** A worker in a run. */
+interface Thread extends RandomSource {
+  readonly name: string;
+  readonly process: number;
+  /** Steps that wait. */
+  readonly calls: Call[];
+}
+
+interface Call {
+  readonly label: string;
+  go(): void;
+}
+
+interface Choice {
+  readonly thread: number;
+  readonly isCrash: boolean;
+}
+
+/** All choices but the last are those of an earlier run. */
+interface Beginning {
+  readonly choices: readonly Choice[];
+  /** Of the processes, before the last choice. */
+  readonly pasts: readonly number[];
+}
+
+/** Far more steps than a run takes. */
+const MAX_STEPS = 2000;
+
+class Exploration {
+  readonly #scenario: Scenario;
+  readonly #limits: Limits;
+  /** Beginnings of schedules that are still to be walked, by the number of preemptions and crashes in them. */
+  readonly #beginnings: Beginning[][] = [[{ choices: [], pasts: [] }]];
+  /** States, with the number of preemptions that were left. */
+  readonly #reached = new Map<string, number>();
+  readonly #cut = new Set<string>();
+  readonly #restarted = new Set<string>();
+  /** A process is a function of the answers that it got: each sequence of answers has a number. */
+  readonly #pasts = new Map<string, number>();
+  #schedules = 0;
+
+  constructor(scenario: Scenario, limits: Limits) {
+    this.#scenario = scenario;
+    this.#limits = limits;
+  }
+
+  async walk(): Promise<Explored> {
+    let violation: Violation | undefined;
+    for (let next = this.#next(); next !== undefined && violation === undefined; next = this.#next()) {
+      this.#schedules++;
+      violation = await this.#walkOne(next);
+    }
+    const [schedules, states, restarts] = [this.#schedules, this.#reached.size, this.#restarted.size];
+    return { schedules, states, restarts, violation };
+  }
+
+  #next(): Beginning | undefined {
+    return this.#beginnings.find((list) => list.length > 0)?.pop();
+  }
+
+  async #walkOne({ choices, pasts }: Beginning): Promise<Violation | undefined> {
+    outsider.randoms = 0;
+    const execution = new Execution(this.#pasts);
+    const run = await this.#scenario.start(execution.gate);
+    await execution.start(run.workers);
+    const walked = choices.slice(0, -1);
+    if (walked.length > 0) await replay(execution, run, walked, pasts);
+    const { steps } = execution;
+    while (true) {
+      const problem = execution.findProblem() ?? run.check();
+      if (problem !== undefined) return { problem, steps };
+      run.react();
+      if (execution.next() === -1) break;
+      const known = choices[walked.length];
+      if (known === undefined) {
+        if (this.#isReached(execution, run)) return undefined;
+        const violation = await this.#cutPower(run);
+        if (violation !== undefined) return { ...violation, steps: [...steps, ...violation.steps] };
+        this.#fork(execution, walked);
+      }
+      const choice = known ?? { thread: execution.next(), isCrash: false };
+      walked.push(choice);
+      await execution.take(choice);
+    }
+    const problem = execution.hasCrashed() ? undefined : run.checkEnd();
+    if (problem !== undefined) return { problem, steps };
+    return this.#restart(run, run.disk.copy(), steps);
+  }
+
+  #isReached(execution: Execution, run: Run): boolean {
+    const state = `${run.disk.digest()} ${execution.state()} ${run.outside()}`;
+    const left = this.#limits.preemptions - execution.preemptions;
+    if (this.#limits.isExhaustive !== true && (this.#reached.get(state) ?? -1) >= left) return true;
+    this.#reached.set(state, left);
+    return false;
+  }
+
+  /** Adds the other schedules that begin like this run. */
+  #fork(execution: Execution, walked: readonly Choice[]): void {
+    const { current, preemptions, crashes } = execution;
+    const pasts = execution.pasts();
+    const canContinue = execution.isReady(current);
+    const add = (choice: Choice, cost: number) => {
+      const index = preemptions + crashes + cost;
+      this.#beginnings[index] ??= [];
+      this.#beginnings[index].push({ choices: [...walked, choice], pasts });
+    };
+    // A process that crashes while another one runs might as well have crashed after its own last step.
+    if (canContinue && crashes < this.#limits.crashes) add({ thread: current, isCrash: true }, 1);
+    if (canContinue && preemptions >= this.#limits.preemptions) return;
+    for (const thread of execution.ready()) {
+      if (thread !== execution.next()) add({ thread, isCrash: false }, canContinue ? 1 : 0);
+    }
+  }
+
+  async #cutPower(run: Run): Promise<Violation | undefined> {
+    const state = `${run.disk.digest()} ${run.outside()}`;
+    if (this.#cut.has(state)) return undefined;
+    this.#cut.add(state);
+    for (const survivors of selectSurvivors(run.disk.unsynced())) {
+      const steps = [formatPowerCut(survivors)];
+      const violation = await this.#restart(run, run.disk.powerCut(survivors), steps);
+      if (violation !== undefined) return violation;
+    }
+    return undefined;
+  }
+
+  /** `isSecond`: the power was cut during a restart. */
+  async #restart(
+    run: Run,
+    left: ModelDisk,
+    steps: readonly string[],
+    isSecond = false,
+  ): Promise<Violation | undefined> {
+    const state = `${left.digest()} ${run.outside()}`;
+    if (this.#restarted.has(state)) return undefined;
+    this.#restarted.add(state);
+    outsider.randoms = isSecond ? 0x200 : 0x100;
+    const cuts: ModelDisk[] = [];
+    let { version } = left;
+    const problem = await run.restart(left, () => {
+      if (this.#limits.cutsRestarts === true && !isSecond && version !== left.version)
+        cuts.push(left.powerCut());
+      version = left.version;
+    });
+    if (problem !== undefined) return { problem: `after a restart: ${problem}`, steps };
+    for (const cut of cuts) {
+      const more = [...steps, "restart", "power cut, nothing unsynced survives"];
+      const violation = await this.#restart(run, cut, more, true);
+      if (violation !== undefined) return violation;
+    }
+    return undefined;
+  }
+}
+
+async function replay(
+  execution: Execution,
+  run: Run,
+  choices: readonly Choice[],
+  pasts: readonly number[],
+): Promise<void> {
+  execution.isReplaying = true;
+  for (const choice of choices) {
+    await execution.take(choice);
+    run.react();
+  }
+  execution.continueFrom(pasts);
+}
+
+/** The workers of one run, and how far they have come. */
+class Execution {
+  readonly steps: string[] = [];
+  preemptions = 0;
+  crashes = 0;
+  /** The worker that took the last step; -1 where there is none, or where it crashed. */
+  current = -1;
+  #failure: string | undefined;
+  readonly #threads: Thread[] = [];
+  readonly #ended = new Set<Thread>();
+  readonly #crashed = new Set<number>();
+  readonly #knownPasts: Map<string, number>;
+  /** By process. */
+  #pasts: number[] = [];
+  /** Pasts need not be found out: an earlier run has. */
+  isReplaying = false;
+
+  constructor(knownPasts: Map<string, number>) {
+    this.#knownPasts = knownPasts;
+  }
+
+  readonly gate: Gate = async (label, step) => {
+    const thread = worker.getStore() as Thread | undefined;
+    if (thread === undefined) return step();
+    await new Promise<void>((go) => thread.calls.push({ label, go }));
+    try {
+      const value = await step();
+      this.#note(thread, label, formatAnswer(value));
+      return value;
+    } catch (error) {
+      this.#note(thread, label, systemCode(error));
+      throw error;
+    }
+  };
+
+  /** Runs each worker until its first step. */
+  async start(workers: readonly Worker[]): Promise<void> {
+    for (const [index, { name, process, run }] of workers.entries()) {
+      const thread: Thread = { name, letter: "abcdef"[index] ?? "f", process, calls: [], randoms: 0 };
+      this.#threads.push(thread);
+      this.#pasts[process] = 0;
+      worker.run(thread, run).then(
+        () => this.#ended.add(thread),
+        (error: unknown) => {
+          this.#failure ??= `${name} failed: ${error}`;
+        },
+      );
+    }
+    await microtasksDone();
+  }
+
+  ready(): number[] {
+    return [...this.#threads.keys()].filter((index) => this.isReady(index));
+  }
+
+  isReady(index: number): boolean {
+    const thread = this.#threads[index];
+    return thread !== undefined && thread.calls.length > 0 && !this.#crashed.has(thread.process);
+  }
+
+  /** The worker that continues where nothing else is chosen; -1 where none can. */
+  next(): number {
+    return this.isReady(this.current) ? this.current : (this.ready()[0] ?? -1);
+  }
+
+  /** A worker has failed, waits for ever, or does not end. */
+  findProblem(): string | undefined {
+    if (this.#failure !== undefined) return this.#failure;
+    if (this.steps.length > MAX_STEPS) return "does not end";
+    if (this.next() !== -1) return undefined;
+    const left = this.#threads.find((it) => !this.#ended.has(it) && !this.#crashed.has(it.process));
+    return left && `${left.name} waits for ever`;
+  }
+
+  hasCrashed(): boolean {
+    return this.#crashed.size > 0;
+  }
+
+  async take({ thread: index, isCrash }: Choice): Promise<void> {
+    const thread = this.#threads[index];
+    if (thread === undefined) return;
+    if (isCrash) {
+      this.steps.push(`${thread.name}: crash`);
+      this.#crashed.add(thread.process);
+      this.crashes++;
+      this.current = -1;
+      return;
+    }
+    if (this.current !== index && this.isReady(this.current)) this.preemptions++;
+    this.current = index;
+    const call = thread.calls.shift();
+    this.steps.push(`${thread.name}: ${call?.label}`);
+    call?.go();
+    await microtasksDone();
+  }
+
+  pasts(): readonly number[] {
+    return [...this.#pasts];
+  }
+
+  continueFrom(pasts: readonly number[]): void {
+    this.#pasts = [...pasts];
+    this.isReplaying = false;
+  }
+
+  state(): string {
+    const pasts = this.#pasts.map((past, process) => (this.#crashed.has(process) ? "crashed" : past));
+    return `${this.current} ${pasts}`;
+  }
+
+  #note({ process, letter }: Thread, label: string, answer: string): void {
+    if (answer !== "" && answer.length < 80) this.steps[this.steps.length - 1] += ` → ${answer}`;
+    if (this.isReplaying) return;
+    const past = `${this.#pasts[process]} ${letter} ${label} ${answer}`;
+    const number = this.#knownPasts.get(past) ?? this.#knownPasts.size + 1;
+    this.#knownPasts.set(past, number);
+    this.#pasts[process] = number;
+  }
+}
+
+function formatAnswer(value: unknown): string {
+  if (Array.isArray(value)) return value.join(", ");
+  return value === undefined || typeof value === "object" ? "" : String(value);
+}
+
+/** Resolves when each worker has reached its next step, or waits for another worker. */
+function microtasksDone(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
+
+/** Of the unsynced changes, a power cut leaves none, all, one alone, or all but one. */
+function selectSurvivors(changes: readonly Change[]): ReadonlySet<Change>[] {
+  const alone = changes.map((change) => new Set([change]));
+  const others = changes.map((change) => new Set(changes.filter((it) => it !== change)));
+  return [new Set(), new Set(changes), ...alone, ...others];
+}
+
+function formatPowerCut(survivors: ReadonlySet<Change>): string {
+  const names = [...survivors].map((it) =>
+    "origin" in it
+      ? `text of ${it.origin}`
+      : `${it.node === undefined ? "no " : ""}${it.folder.origin}/${it.name}`,
+  );
+  return `power cut, unsynced changes that survive: ${names.join(", ") || "none"}`;
+}
+
+/** The disk as one process sees it: each call is a step. */
+export class GatedDisk implements Disk {
+  readonly #disk: ModelDisk;
+  readonly #gate: Gate;
+  /** The numbers of the changes that this process has made. */
+  readonly #changes: number[] = [];
+
+  constructor(disk: ModelDisk, gate: Gate) {
+    this.#disk = disk;
+    this.#gate = gate;
+  }
+
+  async create(path: string, mode: number): Promise<DiskFile> {
+    return this.#gateFile(path, await this.#change(`create ${path}`, () => this.#disk.create(path, mode)));
+  }
+
+  async reopen(path: string): Promise<DiskFile> {
+    return this.#gateFile(path, await this.#gate(`reopen ${path}`, () => this.#disk.reopen(path)));
+  }
+
+  read = (path: string) => this.#gate(`read ${path}`, () => this.#disk.read(path));
+  list = (path: string) => this.#gate(`list ${path}`, () => this.#disk.list(path));
+  kindOf = (path: string) => this.#gate(`kind of ${path}`, () => this.#disk.kindOf(path));
+  link = (from: string, to: string) => this.#change(`link ${from} ${to}`, () => this.#disk.link(from, to));
+  rename = (from: string, to: string) =>
+    this.#change(`rename ${from} ${to}`, () => this.#disk.rename(from, to));
+  unlink = (path: string) => this.#change(`unlink ${path}`, () => this.#disk.unlink(path));
+  makeFolder = (path: string, mode: number) =>
+    this.#change(`make folder ${path}`, () => this.#disk.makeFolder(path, mode));
+  removeFolder = (path: string) => this.#change(`remove folder ${path}`, () => this.#disk.removeFolder(path));
+
+  /** Covers no changes that this process makes while the sync runs. */
+  syncFolder(path: string): Promise<void> {
+    const before = this.#changes.length;
+    return this.#gate(`sync folder ${path}`, () =>
+      this.#disk.syncFolder(path, new Set(this.#changes.slice(before))),
+    );
+  }
+
+  /** As Node does it: one entry after the other, and again where one was added meanwhile. */
+  async removeTree(path: string): Promise<void> {
+    for (let retries = 3; ; retries--) {
+      try {
+        for (const name of await this.list(path)) await tryUnlink(this, join(path, name));
+        return await this.removeFolder(path);
+      } catch (error) {
+        const code = systemCode(error);
+        if (code === "ENOENT") return;
+        if (code !== "ENOTEMPTY" || retries === 0) throw error;
+      }
+    }
+  }
+
+  #gateFile(path: string, file: DiskFile): DiskFile {
+    return {
+      write: (text) => this.#gate(`write ${path}`, () => file.write(text)),
+      sync: () => this.#gate(`sync ${path}`, () => file.sync()),
+      // Changes nothing that another worker could see.
+      close: () => file.close(),
+    };
+  }
+
+  #change<Value>(label: string, step: () => Promise<Value>): Promise<Value> {
+    return this.#gate(label, () => {
+      const before = this.#disk.lastNumber;
+      const done = step();
+      if (this.#disk.lastNumber > before) this.#changes.push(this.#disk.lastNumber);
+      return done;
+    });
+  }
+}

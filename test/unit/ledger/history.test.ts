@@ -1,0 +1,342 @@
+import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { Descriptor } from "../../../src/base/descriptor.ts";
+import { type HistoryQuery, readHistory } from "../../../src/ledger/history.ts";
+import { Journal } from "../../../src/ledger/journal.ts";
+import { readLinesBackward } from "../../../src/ledger/lines.ts";
+import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
+import { makeFolder } from "../../support/program.ts";
+
+const STATES = ["discovered", "downloading", "delivering", "delivered"] as const;
+
+describe("history", () => {
+  test("shows each transfer once, by its last change of state, the newest first over all months", async () => {
+    const work = await makeWork();
+    await deliver(work, "march", "2026-03-31T23:59:50");
+    await deliver(work, "april", "2026-04-01T00:00:00");
+    await deliver(work, "may", "2026-05-09T10:00:00");
+    expect(await ids(work)).toEqual(["may", "april", "march"]);
+    expect(await ids(work, { limit: 2 })).toEqual(["may", "april"]);
+    const [newest] = (await read(work)).entries;
+    expect(newest).toMatchObject({ state: "delivered", folder: "m/may", mailbox: "m", round: 1 });
+  });
+
+  test("merges the journals of several writers", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00", { writer: "host-a" });
+    await deliver(work, "t2", "2026-03-01T09:00:00", { writer: "host-b" });
+    await deliver(work, "t3", "2026-03-01T10:00:00", { writer: "host-a" });
+    await deliver(work, "t4", "2026-03-01T08:30:00");
+    expect(await ids(work)).toEqual(["t3", "t2", "t4", "t1"]);
+    expect(await ids(work, { limit: 3 })).toEqual(["t3", "t2", "t4"]);
+  });
+
+  test("finds the newest of several long files, and the newest entry of a transfer that moved between them", async () => {
+    const work = await makeWork();
+    for (const [at, writer] of ["a", "b", "c"].entries()) {
+      await writeJournal(
+        work,
+        `2026-03.${writer}`,
+        Array.from({ length: 5_000 }, (_, line) => lineOf(`${writer}${line}`, 3 * line + at)),
+      );
+    }
+    await appendFile(join(work, "journal/2026-03.a.jsonl"), `${lineOf("moved", 15_001)}\n`);
+    await appendFile(join(work, "journal/2026-03.b.jsonl"), `${lineOf("moved", 15_002)}\n`);
+    const newest = ["moved", ...Array.from({ length: 999 }, (_, at) => nth(14_999 - at))];
+    const { entries } = await read(work, { limit: 1_000 });
+    expect(entries.map(({ trackingId }) => trackingId)).toEqual(newest);
+    expect(entries[0]?.at).toBe(momentOf(15_002));
+  });
+
+  test("shows transfers whose record holds more than a line can", async () => {
+    const work = await makeWork();
+    for (const [at, text] of ["x", "\u0001", "👍"].entries()) {
+      await note(work, `t${at}`, "discovered", `2026-03-01T08:00:0${at}`, { sender: text.repeat(70_000) });
+    }
+    const { entries, damaged } = await read(work);
+    expect([entries.map(({ trackingId }) => trackingId), damaged]).toEqual([["t2", "t1", "t0"], []]);
+    expect(entries.map(({ sender }) => sender.length)).toEqual([1_001, 1_001, 1_001]);
+  });
+
+  test("shows the end of a round once, though a crash made the journal repeat it", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00");
+    await deliver(work, "t2", "2026-03-01T09:00:00");
+    await note(work, "t1", "delivered", "2026-03-01T08:59:00");
+    await note(work, "t1", "delivered", "2026-03-01T10:00:00", { round: 2 });
+    expect(await ids(work)).toEqual(["t1", "t2"]);
+    const changes = (await read(work, { changes: true })).entries;
+    expect(changes.map(({ trackingId, state, round }) => `${trackingId} ${state} ${round}`)).toEqual([
+      "t1 delivered 2",
+      ...STATES.toReversed().map((state) => `t2 ${state} 1`),
+      ...STATES.toReversed().map((state) => `t1 ${state} 1`),
+    ]);
+  });
+
+  test("selects transfers that entered a state, whatever followed, also in another month", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-31T08:00:00");
+    await note(work, "t1", "picked-up", "2026-04-02T08:00:00");
+    expect((await read(work)).entries).toMatchObject([{ state: "picked-up" }]);
+    expect((await read(work, { state: "delivered" })).entries).toMatchObject([
+      { trackingId: "t1", state: "delivered" },
+    ]);
+    expect(await ids(work, { state: "quarantined" })).toEqual([]);
+  });
+
+  test("selects by time, sender, mailbox and text", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00", { sender: "Anna@Supplier.example" });
+    await deliver(work, "t2", "2026-03-02T08:00:00", { sender: "lab@clinic.example", mailbox: "lab" });
+    await deliver(work, "t3", "2026-03-03T08:00:00");
+    expect(await ids(work, { sinceMs: Date.parse("2026-03-02") })).toEqual(["t3", "t2"]);
+    expect(await ids(work, { untilMs: Date.parse("2026-03-02") })).toEqual(["t1"]);
+    expect(await ids(work, { sinceMs: Date.parse("2026-04-01") })).toEqual([]);
+    expect(await ids(work, { sender: "*@supplier.EXAMPLE" })).toEqual(["t1"]);
+    expect(await ids(work, { sender: "lab" })).toEqual([]);
+    expect(await ids(work, { mailbox: "lab" })).toEqual(["t2"]);
+    expect(await ids(work, { search: "CLINIC" })).toEqual(["t2"]);
+    expect(await ids(work, { search: "m/t3" })).toEqual(["t3"]);
+    expect(await ids(work, { search: "t1", sender: "lab*" })).toEqual([]);
+  });
+
+  test("counts damaged lines, and shows the rest", async () => {
+    const work = await makeWork();
+    const file = join(work, "journal/2026-03.jsonl");
+    await deliver(work, "t1", "2026-03-01T08:00:00");
+    await appendFile(file, `{"at":"2026-03-01T09:00\n\n"text"\n${JSON.stringify({ at: "soon" })}\n`);
+    await appendFile(file, `${"x".repeat(300_000)}\n`);
+    // A power cut can leave zeros; the next start appends a whole line to them.
+    await appendFile(file, Buffer.alloc(5_000));
+    await deliver(work, "t2", "2026-03-01T10:00:00");
+    await appendFile(file, '{"at":"2026-03-01T11:00:00.000Z","mail');
+    const { entries, damaged } = await read(work);
+    expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
+    expect(damaged).toEqual([[file, 6]]);
+  });
+
+  test("shows an entry that was appended to a torn line", async () => {
+    const work = await makeWork();
+    const file = join(work, "journal/2026-03.jsonl");
+    await note(work, "t1", "discovered", "2026-03-01T08:00:00");
+    await appendFile(file, '{"at":"2026-03-01T11:00:00.000Z","mail');
+    await note(work, "t2", "discovered", "2026-03-01T12:00:00");
+    const { entries, damaged } = await read(work);
+    expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
+    expect(damaged).toEqual([[file, 1]]);
+  });
+
+  test("reads no month that the query is not about", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-04-01T08:00:00");
+    await writeFile(join(work, "journal/2026-03.jsonl"), "damaged\n");
+    await writeFile(join(work, "journal/notes.txt"), "not ours\n");
+    expect((await read(work, { limit: 1 })).damaged).toEqual([]);
+    expect((await read(work, { sinceMs: Date.parse("2026-04-01") })).damaged).toEqual([]);
+    expect((await read(work)).damaged).toHaveLength(1);
+  });
+
+  test("reads a few blocks from the end of a month with 200,000 lines", async () => {
+    const work = await makeWork();
+    const lines = Array.from({ length: 200_000 }, (_, at) => lineOf(`t${at}`, at));
+    await writeJournal(work, "2026-03", ["damaged", ...lines]);
+    const { entries, damaged } = await read(work, { limit: 50 });
+    expect(entries.map(({ trackingId }) => trackingId)).toEqual(
+      Array.from({ length: 50 }, (_, at) => `t${199_999 - at}`),
+    );
+    expect(damaged).toEqual([]);
+    expect(await countReads(work, { limit: 50 })).toBeLessThanOrEqual(2);
+  });
+
+  test("stops a day before the time that is asked for, so that a clock set back by less loses nothing", async () => {
+    const work = await makeWork();
+    const hour = 3_600;
+    const old = Array.from({ length: 100_000 }, (_, at) => lineOf(`old${at}`, 0));
+    const newer = [lineOf("t1", 100 * hour), lineOf("set-back", 80 * hour), lineOf("t2", 101 * hour)];
+    await writeJournal(work, "2026-03", [...old, ...newer]);
+    const sinceMs = Date.parse(momentOf(99 * hour));
+    expect(await ids(work, { sinceMs })).toEqual(["t2", "t1"]);
+    expect(await countReads(work, { sinceMs })).toBeLessThanOrEqual(2);
+    expect(await ids(work, { sinceMs: Date.parse(momentOf(70 * hour)) })).toEqual(["t2", "t1", "set-back"]);
+  });
+
+  test("sorts lines that a clock, set back by a little, put out of order", async () => {
+    const work = await makeWork();
+    // Each line may be up to 20 seconds off.
+    const lines = Array.from({ length: 20_000 }, (_, at) => lineOf(`t${at}`, at + ((at * 7919) % 21)));
+    await writeJournal(work, "2026-03", lines);
+    const { entries } = await read(work, { limit: 100 });
+    const times = entries.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted().reverse());
+    const newest = Array.from({ length: 20_000 }, (_, at) => momentOf(at + ((at * 7919) % 21)))
+      .toSorted()
+      .reverse();
+    expect(times).toEqual(newest.slice(0, 100));
+  });
+
+  test("passes over a month that retention removes meanwhile", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00");
+    await deliver(work, "t2", "2026-04-01T08:00:00");
+    const history = readHistory(work, { limit: 50 }, () => {});
+    expect((await history.next()).value).toMatchObject({ trackingId: "t2" });
+    await rm(join(work, "journal/2026-03.jsonl"));
+    expect(await history.next()).toMatchObject({ done: true });
+  });
+
+  test("is empty without a journal, and says what it may not read", async () => {
+    expect(await ids(await makeFolder())).toEqual([]);
+    const work = await makeFolder();
+    await writeFile(join(work, "journal"), "not a folder");
+    await expect(read(work)).rejects.toMatchObject({ code: "DISK_UNREADABLE" });
+  });
+
+  test("stops when it is told to", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00");
+    const history = readHistory(work, { limit: 50 }, () => {}, AbortSignal.abort());
+    await expect(Array.fromAsync(history)).rejects.toMatchObject({ code: "STOPPED" });
+  });
+});
+
+describe("lines from the end of a file", () => {
+  test("are those from its beginning, reversed, wherever blocks begin", async () => {
+    const path = join(await makeFolder(), "lines");
+    const piece = fc.oneof(
+      { weight: 3, arbitrary: fc.constantFrom("\n", "ä", "👍", "\0", "x") },
+      fc.string({ unit: "binary", maxLength: 12 }),
+    );
+    const content = fc.oneof(
+      fc.array(piece, { maxLength: 40 }).map((pieces) => Buffer.from(pieces.join(""))),
+      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        content,
+        fc.integer({ min: 1, max: 16 }),
+        fc.integer({ min: 0, max: 20 }),
+        async (bytes, blockBytes, mostBytes) => {
+          await writeFile(path, bytes);
+          const batches = await Array.fromAsync(readLinesBackward(path, { mostBytes, blockBytes }));
+          expect(batches.flat()).toEqual(splitForward(bytes, mostBytes).reverse());
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("are kept one block at a time, however long a line is", async () => {
+    const path = join(await makeFolder(), "lines");
+    await writeFile(path, `first\n${"x".repeat(5_000_000)}\nlast`);
+    const batches = await Array.fromAsync(readLinesBackward(path, { mostBytes: 64 * 1024 }));
+    expect(batches.flat()).toEqual(["last", undefined, "first"]);
+  });
+
+  test("leave out what was appended after the first block", async () => {
+    const path = join(await makeFolder(), "lines");
+    await writeFile(path, "one\ntwo\n");
+    const lines = readLinesBackward(path, { mostBytes: 100, blockBytes: 5 });
+    expect((await lines.next()).value).toEqual(["two"]);
+    await appendFile(path, "three\n");
+    expect((await lines.next()).value).toEqual(["one"]);
+  });
+});
+
+function splitForward(bytes: Buffer, mostBytes: number): (string | undefined)[] {
+  const lines: (string | undefined)[] = [];
+  for (let rest = bytes; rest.length > 0; ) {
+    const end = rest.indexOf("\n");
+    const line = end < 0 ? rest : rest.subarray(0, end);
+    lines.push(line.length > mostBytes ? undefined : line.toString());
+    rest = end < 0 ? Buffer.alloc(0) : rest.subarray(end + 1);
+  }
+  return lines;
+}
+
+async function makeWork(): Promise<string> {
+  const work = await makeFolder();
+  await mkdir(join(work, "journal"));
+  return work;
+}
+
+interface Facts {
+  readonly sender?: string;
+  readonly mailbox?: string;
+  readonly round?: number;
+  readonly writer?: string;
+}
+
+/** The four lines of a transfer that goes well, a second apart. */
+async function deliver(work: string, trackingId: string, at: string, facts: Facts = {}): Promise<void> {
+  for (const [second, state] of STATES.entries()) {
+    const moment = new Date(Date.parse(`${at}Z`) + second * 1000).toISOString();
+    await note(work, trackingId, state, moment.slice(0, 19), facts);
+  }
+}
+
+async function note(
+  work: string,
+  trackingId: string,
+  state: State,
+  at: string,
+  { writer, ...facts }: Facts = {},
+): Promise<void> {
+  const journal = new Journal(join(work, "journal"), writer, { now: () => Date.parse(`${at}Z`) });
+  const isPlaced = state === "delivering" || state === "delivered";
+  journal.add({
+    version: RECORD_VERSION,
+    mailbox: "m",
+    trackingId,
+    transferId: "x",
+    sender: "a@example.org",
+    state,
+    round: 1,
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: undefined,
+    passwordInLink: false,
+    folder: isPlaced ? `m/${trackingId}` : undefined,
+    attempts: 1,
+    at: {},
+    ...facts,
+  });
+  await journal.flush();
+}
+
+async function writeJournal(work: string, name: string, lines: readonly string[]): Promise<void> {
+  await writeFile(join(work, `journal/${name}.jsonl`), `${lines.join("\n")}\n`);
+}
+
+function lineOf(trackingId: string, second: number): string {
+  const at = momentOf(second);
+  return JSON.stringify({ at, mailbox: "m", trackingId, sender: "s", state: "delivered", round: 1 });
+}
+
+function momentOf(second: number): string {
+  return new Date(Date.UTC(2026, 2, 1) + second * 1000).toISOString();
+}
+
+/** Of three files whose lines alternate. */
+function nth(second: number): string {
+  return `${"abc"[second % 3]}${Math.floor(second / 3)}`;
+}
+
+async function read(work: string, query: Partial<HistoryQuery> = {}) {
+  const damaged: [string, number][] = [];
+  const history = readHistory(work, { limit: 50, ...query }, (...facts) => void damaged.push(facts));
+  return { entries: await Array.fromAsync(history), damaged };
+}
+
+async function ids(work: string, query: Partial<HistoryQuery> = {}): Promise<string[]> {
+  return (await read(work, query)).entries.map(({ trackingId }) => trackingId);
+}
+
+async function countReads(work: string, query: Partial<HistoryQuery>): Promise<number> {
+  const reading = vi.spyOn(Descriptor.prototype, "read");
+  onTestFinished(() => reading.mockRestore());
+  await read(work, query);
+  return reading.mock.calls.length;
+}

@@ -1,0 +1,180 @@
+/** The ledger over restarts: what a power cut, an older copy, a wrong clock or a changed name leave of it. */
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { systemDisk } from "../../../src/base/disk.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import type { Ledger } from "../../../src/ledger/port.ts";
+import { isWaitOver, type TransferRecord } from "../../../src/model/record.ts";
+import { ledgerIn } from "../../support/ledger.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+test("I2 once: another spelling of the mailbox's address is the same mailbox", async () => {
+  const ledger = await ledgerIn(await makeFolder());
+  const record = makeRecord({ mailbox: "Orders@Example.com" });
+  await ledger.end({ ...record, state: "gone" });
+  expect(await ledger.find({ mailbox: "orders@example.COM", trackingId: "t1" })).toMatchObject({
+    state: "gone",
+  });
+});
+
+describe("I2 once: a work folder that was restored from an older copy", () => {
+  test("is refused, with what to do", async () => {
+    const folder = await makeFolder();
+    const watermark = { path: join(folder, "state"), id: "w" };
+    const first = await ledgerIn(folder, { watermark });
+    await first.end(makeRecord({ trackingId: "t1", state: "gone" }));
+    await first.flush();
+    await cp(join(folder, ".inlet"), join(folder, "copy"), { recursive: true });
+    await first.end(makeRecord({ trackingId: "t2", state: "gone" }));
+    await first.flush();
+    await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
+    await rm(join(folder, ".inlet"), { recursive: true });
+    await cp(join(folder, "copy"), join(folder, ".inlet"), { recursive: true });
+    await expect(ledgerIn(folder, { watermark })).rejects.toMatchObject({ code: "WORK_RESTORED" });
+    await rm(watermark.path);
+    await expect(ledgerIn(folder, { watermark })).resolves.toBeDefined();
+  });
+
+  test("is not mistaken for a new work folder", async () => {
+    const folder = await makeFolder();
+    const path = join(folder, "state");
+    const first = await ledgerIn(folder, { watermark: { path, id: "w" } });
+    await first.end(makeRecord({ state: "gone" }));
+    await first.flush();
+    await rm(join(folder, ".inlet"), { recursive: true });
+    await expect(ledgerIn(folder, { watermark: { path, id: "x" } })).resolves.toBeDefined();
+  });
+});
+
+describe("a note", () => {
+  test("without its text is taken for none: the transfer is discovered again", async () => {
+    const folder = await makeFolder();
+    const ledger = await ledgerIn(folder);
+    await writeFile(new LedgerPaths(join(folder, ".inlet")).note(ledger.nameOf(makeRecord())), "");
+    expect(await ledger.find(makeRecord())).toBeUndefined();
+    expect(await ledger.discover(makeRecord())).toBe(true);
+    expect(await ledger.discover(makeRecord())).toBe(false);
+  });
+
+  test("of a round that has ended is removed at the next start, after the journal has the end", async () => {
+    const folder = await makeFolder();
+    const first = await ledgerIn(folder);
+    await first.discover(makeRecord());
+    const ended = makeRecord({ state: "gone" });
+    const paths = new LedgerPaths(join(folder, ".inlet"));
+    const name = first.nameOf(ended);
+    await mkdir(paths.ledgerFolder(name), { recursive: true });
+    await writeFile(paths.end(name, 1), `${JSON.stringify(ended)}\n`);
+    const second = await ledgerIn(folder);
+    expect(await Array.fromAsync(second.open(() => {}))).toEqual([]);
+    await second.flush();
+    expect(await readdir(paths.notes)).toEqual([]);
+    const [month = ""] = await readdir(paths.journal);
+    expect(await readFile(join(paths.journal, month), "utf8")).toContain('"state":"gone"');
+  });
+});
+
+describe("clocks", () => {
+  test("a wait that a clock of 2036 has noted is over", () => {
+    const nowMs = Date.parse("2026-03-01T00:00:00Z");
+    expect(isWaitOver("2036-03-01T00:00:00Z", nowMs)).toBe(true);
+    expect(isWaitOver("2026-03-01T12:00:00Z", nowMs)).toBe(false);
+    expect(isWaitOver("2026-02-28T00:00:00Z", nowMs)).toBe(true);
+    expect(isWaitOver("no time at all", nowMs)).toBe(true);
+  });
+});
+
+describe("retention", () => {
+  const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
+
+  test("removes the records of a transfer that expired long enough ago, and no other", async () => {
+    const { ledger, files } = await openWith([
+      makeRecord({ trackingId: "old", state: "gone", expires: ago(91) }),
+      makeRecord({ trackingId: "young", state: "gone", expires: ago(89) }),
+      makeRecord({ trackingId: "kept", state: "quarantined", expires: ago(500) }),
+    ]);
+    await sweepAll(ledger, rules);
+    expect((await files()).map((name) => name.split(".")[0])).toEqual(["kept", "young"]);
+  });
+
+  test("leaves what the service lists, and what waits to be picked up", async () => {
+    const { ledger, files, work } = await openWith([
+      makeRecord({ trackingId: "listed", state: "gone", expires: ago(91) }),
+      makeRecord({ trackingId: "waiting", state: "gone", expires: ago(91) }),
+    ]);
+    await mkdir(join(work, "outbox"), { recursive: true });
+    await writeFile(
+      join(work, "outbox", `${ledger.nameOf(makeRecord({ trackingId: "waiting" }))}~1.wait`),
+      "",
+    );
+    await sweepAll(ledger, { ...rules, isListed: ({ trackingId }) => trackingId === "listed" });
+    expect(await files()).toHaveLength(2);
+  });
+
+  test("of the last record that was made does not make the work folder look restored", async () => {
+    const { ledger, folder } = await openWith([makeRecord({ state: "gone", expires: ago(91) })]);
+    await ledger.flush();
+    await sweepAll(ledger, rules);
+    await expect(ledgerIn(folder)).resolves.toBeDefined();
+  });
+
+  test("removes months of the journal", async () => {
+    const { ledger, work } = await openWith([]);
+    await writeFile(join(work, "journal", "2020-01.jsonl"), "");
+    await writeFile(join(work, "journal", "2020-01.abc.jsonl"), "");
+    await ledger.sweep(rules);
+    await ledger.discover(makeRecord());
+    await ledger.flush();
+    expect(await readdir(join(work, "journal"))).toEqual([`${new Date().toISOString().slice(0, 7)}.jsonl`]);
+  });
+
+  async function openWith(records: readonly TransferRecord[]) {
+    const folder = await makeFolder();
+    const work = join(folder, ".inlet");
+    const ledger = await ledgerIn(folder);
+    for (const record of records) await ledger.end(record);
+    const files = async () =>
+      (await readdir(join(work, "ledger"), { recursive: true }))
+        .filter((name) => name.endsWith(".json"))
+        .map((name) => name.slice(3))
+        .toSorted();
+    return { folder, work, ledger, files };
+  }
+
+  async function sweepAll(ledger: Ledger, wanted: Parameters<Ledger["sweep"]>[0]): Promise<void> {
+    for (let part = 0; part < 256; part++) await ledger.sweep(wanted);
+  }
+
+  function ago(days: number): string {
+    return new Date(Date.now() - days * DAY_MS).toISOString();
+  }
+});
+
+test("without hard links a record is written in place, and one that a crash cut short goes at the next start", async () => {
+  const folder = await makeFolder();
+  const link = systemDisk.link;
+  systemDisk.link = async () => {
+    throw Object.assign(new Error("EPERM"), { code: "EPERM", syscall: "link" });
+  };
+  try {
+    const ledger = await ledgerIn(folder);
+    const record = makeRecord();
+    await ledger.discover(record);
+    const paths = new LedgerPaths(join(folder, ".inlet"));
+    const path = paths.end(ledger.nameOf(record), 1);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, '{"version":2,"mail');
+    await expect(ledger.find(record)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+    const next = await ledgerIn(folder);
+    expect((await next.find(record))?.state).toBe("discovered");
+    expect(await next.end({ ...record, state: "gone" })).toBe(true);
+    expect(await next.end({ ...record, state: "gone" })).toBe(false);
+    await expect(ledgerIn(folder, { writer: "w" })).rejects.toMatchObject({ code: "LINKS_MISSING" });
+  } finally {
+    systemDisk.link = link;
+  }
+});

@@ -1,0 +1,286 @@
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
+import { attemptsKey, LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
+import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
+import { makeFolder } from "../../support/program.ts";
+
+const AT = "2026-03-01T08:00:00.000Z";
+const LATER = "2026-03-02T09:00:00.000Z";
+const TOKEN = "0123456789abcdef";
+const KEY = { mailbox: "m", trackingId: "t1" };
+const DELIVERED = { state: "delivered", folder: "m/t1", token: TOKEN } as const;
+
+describe("a look at the ledger", () => {
+  test("finds nothing, and creates nothing, where there is no work folder yet", async () => {
+    const work = join(await makeFolder(), "work");
+    const peek = peekLedger(work);
+    expect([await peek.find(KEY), await peek.describe(KEY)]).toEqual([undefined, undefined]);
+    expect(await listAll(peek)).toEqual([]);
+    expect(await states(peek.quarantined())).toEqual([]);
+    expect((await peek.countAttempts())({ origin: "https://s.example", trackingId: "t1" })).toBe(0);
+    expect(await readdir(dirname(work))).toEqual([]);
+  });
+
+  test("shows an open transfer by its note", async () => {
+    const { peek, note } = await setUp();
+    await note({ state: "waiting", reason: "password" });
+    expect(await peek.find(KEY)).toMatchObject({ state: "waiting", reason: "password", round: 1 });
+    expect(await states(peek.open())).toEqual(["t1 waiting 1"]);
+    expect(await listAll(peek)).toEqual(["t1 waiting 1"]);
+  });
+
+  test("goes by the end record where a crash left the note of a round that has ended", async () => {
+    const { peek, note, end } = await setUp();
+    await note({ state: "downloading" });
+    await end({ state: "gone", reason: "expired" });
+    expect(await peek.find(KEY)).toMatchObject({ state: "gone", reason: "expired" });
+    expect(await states(peek.open())).toEqual([]);
+    expect(await listAll(peek)).toEqual(["t1 gone 1"]);
+  });
+
+  test("goes by the begin record where a round has begun and its note is lost or of an earlier round", async () => {
+    const { peek, note, begin, end } = await setUp();
+    await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH" });
+    await begin({ round: 2 }, { why: "retry", by: "root", at: LATER });
+    expect(await peek.find(KEY)).toMatchObject({ state: "discovered", round: 2 });
+    expect(await listAll(peek)).toEqual(["t1 discovered 2"]);
+    await note({ state: "waiting", round: 1 });
+    expect(await listAll(peek)).toEqual(["t1 discovered 2"]);
+    await note({ state: "waiting", round: 2 });
+    expect(await listAll(peek)).toEqual(["t1 waiting 2"]);
+  });
+
+  test("shows each transfer once, in its last round, whatever the number of rounds", async () => {
+    const { peek, begin, end, note } = await setUp();
+    const begun = { why: "redeliver", by: "root", at: LATER } as const;
+    await end(DELIVERED);
+    for (let round = 2; round <= 11; round++) {
+      await begin({ round }, begun);
+      await end({ ...DELIVERED, round, folder: `m/t1-${round}` });
+    }
+    for (let at = 0; at < 100; at++) {
+      if (at % 2 === 0) await end({ trackingId: `other${at}`, state: "gone" });
+      else await note({ trackingId: `other${at}` });
+    }
+    const listed = await listAll(peek);
+    expect(listed).toHaveLength(101);
+    expect(new Set(listed).size).toBe(101);
+    expect(listed).toContain("t1 delivered 11");
+    expect(listed.slice(0, 50).every((it) => it.includes("discovered"))).toBe(true);
+  });
+
+  test("shows a delivery as delivering until its staged folder is moved", async () => {
+    const { peek, end, paths } = await setUp();
+    await end(DELIVERED);
+    const staged = paths.staged({ name: nameOf(KEY), round: 1, token: TOKEN });
+    await mkdir(staged, { recursive: true });
+    expect(await peek.find(KEY)).toMatchObject({ state: "delivering", folder: "m/t1" });
+    expect(await listAll(peek)).toEqual(["t1 delivering 1"]);
+    expect(await peek.describe(KEY)).toMatchObject({
+      record: { state: "delivering" },
+      rounds: [{ round: 1, ended: { outcome: "delivered", isPlaced: false } }],
+      staged: [staged],
+    });
+    await rm(staged, { recursive: true });
+    // Another attempt's folder says nothing about this delivery.
+    await mkdir(paths.staged({ name: nameOf(KEY), round: 1, token: "f".repeat(16) }));
+    expect(await peek.find(KEY)).toMatchObject({ state: "delivered" });
+    expect(await listAll(peek)).toEqual(["t1 delivered 1"]);
+  });
+
+  test("shows a delivery as picked up once its hand-off says so, and in the folder that it got", async () => {
+    const { work, peek, end, paths } = await setUp();
+    await end(DELIVERED);
+    const outbox = join(work, "outbox");
+    const entry = join(outbox, `${nameOf(KEY)}~1`);
+    const see = async () => {
+      const [listed] = await Array.fromAsync(peek.all());
+      expect(listed).toEqual(await peek.find(KEY));
+      const handoff = (await peek.describe(KEY))?.rounds[0]?.ended?.handoff;
+      return { state: listed?.state, folder: listed?.folder, progress: handoff?.progress };
+    };
+    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: undefined });
+    await put(`${entry}.json`, JSON.stringify({ command: { state: "done" }, webhook: { state: "failed" } }));
+    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "open" });
+    await put(`${entry}.json`, JSON.stringify({ command: { state: "done" }, reported: true }));
+    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
+    await rm(`${entry}.json`);
+    await put(`${entry}.wait`, "");
+    expect(await see()).toEqual({ state: "delivered", folder: "m/t1", progress: "waiting" });
+    await put(`${entry}.kept`, JSON.stringify({ folder: "m/t1-2", pickedUpAt: LATER }));
+    expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "kept" });
+    await rm(`${entry}.kept`);
+    // A late worker left the empty entry, though the hand-off is finished.
+    await put(paths.handoff(nameOf(KEY), 1), JSON.stringify({ folder: "m/t1-2" }));
+    expect(await see()).toEqual({ state: "delivered", folder: "m/t1-2", progress: "finished" });
+    await rm(`${entry}.wait`);
+    await put(paths.handoff(nameOf(KEY), 1), JSON.stringify({ folder: "m/t1-2", pickedUpAt: LATER }));
+    expect(await see()).toEqual({ state: "picked-up", folder: "m/t1-2", progress: "finished" });
+    expect((await peek.find(KEY))?.at).toEqual({ delivered: AT, "picked-up": LATER });
+  });
+
+  test("finds content in quarantine, unless a later round has begun", async () => {
+    const { peek, begin, end, paths } = await setUp();
+    await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH", token: TOKEN });
+    const kept = paths.kept(nameOf(KEY), 1);
+    await mkdir(kept, { recursive: true });
+    await mkdir(join(paths.quarantine, "not ours"));
+    expect(await states(peek.quarantined())).toEqual(["t1 quarantined 1"]);
+    expect((await peek.describe(KEY))?.kept).toBe(kept);
+    await begin({ round: 2 }, { why: "release", by: "root", at: LATER });
+    expect(await states(peek.quarantined())).toEqual([]);
+    expect((await peek.describe(KEY))?.kept).toBeUndefined();
+  });
+
+  test("describes all rounds of a transfer", async () => {
+    const { peek, begin, end, note } = await setUp();
+    const released = { by: "root", at: LATER, reason: "CHECKSUM_MISMATCH", message: "It differs." };
+    await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH", message: "It differs." });
+    await begin({ round: 2, released }, { why: "release", by: "root", at: LATER });
+    await end({ ...DELIVERED, round: 2, verified: "none", released });
+    await begin({ round: 3 }, { why: "redeliver", by: "anna", at: LATER });
+    await note({ round: 3, state: "downloading", attempts: 2 });
+    const described = await peek.describe(KEY);
+    expect(described?.record).toMatchObject({ state: "downloading", round: 3, attempts: 2 });
+    expect(described?.rounds).toMatchObject([
+      {
+        round: 1,
+        ended: { outcome: "quarantined", at: AT, reason: "CHECKSUM_MISMATCH", message: "It differs." },
+      },
+      {
+        round: 2,
+        begun: { why: "release" },
+        ended: { folder: "m/t1", verified: "none", released, isPlaced: true },
+      },
+      { round: 3, begun: { why: "redeliver", by: "anna", at: LATER }, ended: undefined },
+    ]);
+    expect(described?.rounds[0]?.begun).toBeUndefined();
+  });
+
+  test("counts password attempts over gaps, beyond the budget, and of this service alone", async () => {
+    const { peek, note, paths } = await setUp();
+    await note({ state: "waiting", reason: "password" });
+    const origin = "https://service.example";
+    for (const number of [2, 3, 7]) {
+      await put(join(paths.attempts, `${attemptsKey(origin, "t1")}.${number}.json`), "");
+    }
+    await put(join(paths.attempts, `${attemptsKey("https://other.example", "t1")}.1.json`), "");
+    const spent = async (service: string) =>
+      (await peek.describe(KEY, { origin: service, passwordAttempts: 2 }))?.passwordsSpent;
+    expect([await spent(origin), await spent("https://other.example"), await spent("https://x")]).toEqual([
+      3, 1, 0,
+    ]);
+    expect((await peek.describe(KEY))?.passwordsSpent).toBeUndefined();
+    const countOf = await peek.countAttempts();
+    expect(countOf({ origin, trackingId: "t1" })).toBe(3);
+    expect(countOf({ origin, trackingId: "t2" })).toBe(0);
+  });
+
+  test("passes over damaged records in lists and reports them, but never guesses over one", async () => {
+    const { peek, note, end, paths } = await setUp();
+    const [bad, later] = [
+      { mailbox: "m", trackingId: "bad" },
+      { mailbox: "m", trackingId: "later" },
+    ];
+    await end({ trackingId: "t2", state: "gone" });
+    await put(paths.end(nameOf(bad), 1), '{"version":2');
+    await end({ ...later, ...DELIVERED });
+    await put(paths.handoff(nameOf(later), 1), "\0\0");
+    await note({});
+    const damaged: string[] = [];
+    expect(await states(peek.all((path) => damaged.push(path)))).toEqual(["t1 discovered 1", "t2 gone 1"]);
+    expect(damaged.toSorted()).toEqual([paths.end(nameOf(bad), 1), paths.end(nameOf(later), 1)]);
+    for (const key of [bad, later]) {
+      await expect(peek.find(key)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+      await expect(peek.describe(key)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+    }
+  });
+
+  test("does without a damaged note, as the daemon does, and reports it in lists", async () => {
+    const { peek, paths } = await setUp();
+    await put(paths.note(nameOf(KEY)), "");
+    const damaged: string[] = [];
+    expect(await states(peek.open((path) => damaged.push(path)))).toEqual([]);
+    expect(damaged).toEqual([paths.note(nameOf(KEY))]);
+    expect(await peek.find(KEY)).toBeUndefined();
+  });
+
+  test("says which folder it cannot read", async () => {
+    const { work, peek } = await setUp();
+    await writeFile(join(work, "notes"), "not a folder");
+    await expect(listAll(peek)).rejects.toMatchObject({
+      code: "DISK_UNREADABLE",
+      message: expect.stringContaining(join(work, "notes")),
+    });
+  });
+
+  test("changes nothing", async () => {
+    const { work, peek, note, end } = await setUp();
+    await note({});
+    await end({ ...DELIVERED, trackingId: "t2" });
+    const before = await readdir(work, { recursive: true });
+    expect(await listAll(peek)).toEqual(["t1 discovered 1", "t2 delivered 1"]);
+    await peek.describe(KEY, { origin: "https://s.example", passwordAttempts: 2 });
+    expect(await readdir(work, { recursive: true })).toEqual(before);
+  });
+});
+
+async function setUp() {
+  const work = await makeFolder();
+  const paths = new LedgerPaths(work);
+  return {
+    work,
+    paths,
+    peek: peekLedger(work),
+    async note(facts: Partial<TransferRecord>): Promise<void> {
+      const record = recordOf(facts);
+      await put(paths.note(nameOf(record)), formatRecord(record));
+    },
+    async end(facts: Partial<EndRecord>): Promise<void> {
+      const record = recordOf(facts);
+      await put(paths.end(nameOf(record), record.round), formatRecord(record));
+    },
+    async begin(facts: Partial<TransferRecord>, begun: Begun): Promise<void> {
+      const record = recordOf(facts);
+      await put(paths.begin(nameOf(record), record.round), formatRecord({ ...record, begun }));
+    },
+  };
+}
+
+function recordOf(facts: Partial<EndRecord>): EndRecord {
+  const state = facts.state ?? "discovered";
+  return {
+    version: RECORD_VERSION,
+    ...KEY,
+    transferId: "x",
+    sender: "a@example.org",
+    state,
+    round: 1,
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: undefined,
+    passwordInLink: false,
+    folder: undefined,
+    attempts: 0,
+    at: { [state]: AT },
+    ...facts,
+  };
+}
+
+async function put(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
+}
+
+async function listAll(peek: LedgerPeek): Promise<string[]> {
+  return states(peek.all());
+}
+
+async function states(records: AsyncIterable<TransferRecord>): Promise<string[]> {
+  const found = await Array.fromAsync(records);
+  return found.map(({ trackingId, state, round }) => `${trackingId} ${state} ${round}`);
+}

@@ -1,0 +1,219 @@
+/** Each step of a round by itself, on the system's disk and on the model that the interleavings are walked on. */
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
+import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import type { Stage } from "../../../src/ledger/port.ts";
+import { Rounds } from "../../../src/ledger/rounds.ts";
+import { nextRound } from "../../../src/model/record.ts";
+import { T1 } from "../../support/ledger-run.ts";
+import { ModelDisk } from "../../support/model-disk.ts";
+
+const NAME = nameOf(T1);
+const GONE: EndRecord = { ...T1, state: "gone", reason: "expired" };
+const DELIVERED: EndRecord = { ...T1, state: "delivered", folder: "m/F" };
+
+interface Bench {
+  readonly disk: Disk;
+  readonly paths: LedgerPaths;
+  readonly root: string;
+  makeLink(path: string): Promise<void>;
+}
+
+async function openSystemBench(): Promise<Bench> {
+  const folder = await mkdtemp(join(tmpdir(), "inlet-rounds-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const [paths, root] = [new LedgerPaths(join(folder, "work")), join(folder, "inbox")];
+  for (const path of [root, ...paths.folders()]) await mkdir(path, { recursive: true });
+  return { disk: systemDisk, paths, root, makeLink: (path) => symlink("/", path) };
+}
+
+async function openModelBench(hasLinks = true): Promise<Bench> {
+  const disk = new ModelDisk({ hasLinks });
+  const paths = new LedgerPaths("/work");
+  for (const path of ["/inbox", "/work", ...paths.folders()]) await disk.makeFolder(path, 0o700);
+  return { disk, paths, root: "/inbox", makeLink: async (path) => disk.makeLink(path) };
+}
+
+describe.each([
+  ["the system's disk", openSystemBench],
+  ["the model disk", openModelBench],
+  ["a disk without hard links", () => openModelBench(false)],
+])("on %s", (_, open) => {
+  test("a sealed stage becomes the delivered folder, and nothing is left of the attempt", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    expect(await rounds.endWith(stage, DELIVERED)).toBe(true);
+    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe("m/F");
+    expect(await bench.disk.read(join(bench.root, "m/F/file"))).toBe(stage.token);
+    expect(await rounds.current(NAME)).toMatchObject({
+      round: 1,
+      end: { token: stage.token, folder: "m/F" },
+    });
+    expect(await bench.disk.list(bench.paths.staging)).toEqual([]);
+  });
+
+  test("the first attempt to end a round decides it, and the second one removes its own stage only", async () => {
+    const bench = await open();
+    const [a, b] = [start(bench), start(bench)];
+    const [first, second] = [await stageOf(a, bench), await stageOf(b, bench)];
+    expect(await a.endWith(first, DELIVERED)).toBe(true);
+    expect(await b.endWith(second, { ...DELIVERED, folder: "m/G" })).toBe(false);
+    await b.dropStage(second);
+    expect(await a.readEnd(NAME, 1)).toMatchObject({ token: first.token, folder: "m/F" });
+    expect(await bench.disk.list(first.folder)).toEqual(["file"]);
+    expect(await bench.disk.kindOf(second.folder)).toBeUndefined();
+  });
+
+  test("a round that ended as gone cannot be delivered", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    expect(await start(bench).end(GONE)).toBe(true);
+    expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
+    expect(await rounds.end({ ...GONE, reason: "revoked" })).toBe(false);
+    expect(await rounds.readEnd(NAME, 1)).toMatchObject({ state: "gone", reason: "expired" });
+    expect(await bench.disk.list(bench.paths.temporary)).toEqual([]);
+  });
+
+  test("the next round is ordered once, and is the current one", async () => {
+    const rounds = start(await open());
+    await rounds.end(GONE);
+    expect(await rounds.begin(nextRound(GONE))).toBe(true);
+    expect(await rounds.begin({ ...nextRound(GONE), sender: "another" })).toBe(false);
+    const { round, begin, end } = await rounds.current(NAME);
+    expect({ round, sender: begin?.sender, end }).toEqual({ round: 2, sender: T1.sender, end: undefined });
+  });
+
+  test("a delivery is placed once, also where a consumer has taken it since", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    const end = { ...DELIVERED, token: stage.token };
+    expect(await rounds.isPlaced(end)).toBe(false);
+    expect(await start(bench).place(end)).toBe("m/F");
+    await bench.disk.removeTree(join(bench.root, "m/F"));
+    expect(await rounds.place(end, true)).toBeUndefined();
+    expect(await rounds.place(end)).toBeUndefined();
+    expect(await rounds.isPlaced(end)).toBe(true);
+    expect(await bench.disk.list(join(bench.root, "m"))).toEqual([]);
+  });
+
+  test("a folder of that name is left alone, and the delivery gets the next free one", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    await bench.disk.makeFolder(join(bench.root, "m"), 0o700);
+    await bench.disk.makeFolder(join(bench.root, "m/F"), 0o700);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    expect(await rounds.place({ ...DELIVERED, token: stage.token })).toBe("m/F-2");
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual([]);
+  });
+
+  test("two deliveries of one process get two folders, and the first is free again when given back", async () => {
+    const { targets } = start(await open());
+    expect([await targets.takeFolder("m/F"), await targets.takeFolder("m/F")]).toEqual(["m/F", "m/F-2"]);
+    targets.giveBack("m/F");
+    expect(await targets.takeFolder("m/F")).toBe("m/F");
+  });
+
+  test("nothing is delivered through a link", async () => {
+    const bench = await open();
+    await bench.makeLink(join(bench.root, "m"));
+    await expect(start(bench).targets.takeFolder("m/F")).rejects.toMatchObject({ code: "TARGET_UNSAFE" });
+  });
+
+  test("a quarantined stage moves to the quarantine", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, { ...T1, state: "quarantined" });
+    expect(await rounds.place({ ...T1, state: "quarantined", token: stage.token })).toBe(`${NAME}~1`);
+    expect(await bench.disk.list(bench.paths.kept(NAME, 1))).toEqual(["file"]);
+  });
+
+  test("a stage is continued by its process, and by no other", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await rounds.openStage(T1);
+    await rounds.closeStage(stage);
+    expect((await rounds.openStage(T1)).token).toBe(stage.token);
+    expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
+    expect((await start(bench).openStage(T1)).token).not.toBe(stage.token);
+  });
+
+  test("an attempt that was revoked cannot end the round, and is not continued", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await start(bench).revoke(stage);
+    expect(await rounds.endWith(stage, DELIVERED)).toBe(false);
+    expect((await rounds.current(NAME)).end).toBeUndefined();
+    await rounds.closeStage(stage);
+    expect((await rounds.openStage(T1)).token).not.toBe(stage.token);
+  });
+
+  test("an attempt that is revoked after it ended the round is placed", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    await start(bench).revoke(stage);
+    expect(await bench.disk.list(join(bench.root, "m/F"))).toEqual(["file"]);
+  });
+
+  test("recovery places the stage that the end record names, removes the others, and leaves open rounds alone", async () => {
+    const bench = await open();
+    const [a, b, c] = [start(bench), start(bench), start(bench)];
+    const [named, other] = [await stageOf(a, bench), await stageOf(b, bench)];
+    const open2 = await c.openStage({ ...T1, trackingId: "t2" });
+    await a.endWith(named, DELIVERED);
+    const failed: unknown[] = [];
+    const recovered = await start(bench).recover((_, error) => failed.push(error));
+    expect(recovered).toMatchObject([{ folder: "m/F", end: { token: named.token } }]);
+    expect(failed).toEqual([]);
+    expect(await bench.disk.kindOf(other.folder)).toBeUndefined();
+    const left = (await bench.disk.list(bench.paths.staging)).map((entry) =>
+      join(bench.paths.staging, entry),
+    );
+    expect(left.sort()).toEqual([open2.folder, bench.paths.ticket(open2)]);
+  });
+
+  test("an attempt that tries again to end the round keeps its first record", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    await rounds.endWith(stage, DELIVERED);
+    expect(await rounds.endWith(stage, { ...DELIVERED, folder: "m/G" })).toBe(true);
+    expect(await rounds.readEnd(NAME, 1)).toMatchObject({ folder: "m/F" });
+  });
+
+  test("a damaged record is never guessed over", async () => {
+    const bench = await open();
+    const rounds = start(bench);
+    await rounds.end(GONE);
+    const file = await bench.disk.reopen(bench.paths.end(NAME, 1));
+    await file.write(formatRecord(GONE).slice(0, 40));
+    await file.close();
+    await expect(rounds.current(NAME)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+  });
+});
+
+function start({ disk, paths, root }: Bench): Rounds {
+  return new Rounds({ disk, paths, root, folderMode: () => 0o750 });
+}
+
+async function stageOf(rounds: Rounds, { disk }: Bench): Promise<Stage> {
+  const stage = await rounds.openStage(T1);
+  const file = await disk.create(join(stage.folder, "file"), 0o600);
+  await file.write(stage.token);
+  await file.sync();
+  await file.close();
+  await rounds.seal(stage);
+  return stage;
+}
