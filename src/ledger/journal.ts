@@ -29,6 +29,7 @@ export class Journal {
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #isStuck = false;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(folder: string, writer: string | undefined, clock: Clock) {
@@ -47,9 +48,9 @@ export class Journal {
     this.#timer ??= setTimeout(() => this.#flushSoon(), WRITE_AFTER_MS);
   }
 
-  /** The disk refuses lines now. */
+  /** The disk refused the last lines. */
   get isStuck(): boolean {
-    return this.#unwritten.length > 0;
+    return this.#isStuck;
   }
 
   /** Resolves when everything is written, as far as the disk allows. */
@@ -73,7 +74,9 @@ export class Journal {
       try {
         await withDescriptor(path, "a", (file) => file.write(lines.map(({ line }) => `${line}\n`).join("")));
         for (const { onWritten } of lines) onWritten();
+        this.#isStuck = false;
       } catch {
+        this.#isStuck = true;
         // Tried again with the next line.
         this.#unwritten.unshift(...lines);
       }

@@ -18,6 +18,8 @@ export class Notes {
   /** No other process writes notes: what this one knows need not be read. */
   readonly #isAlone: boolean;
   readonly #known = new Map<string, TransferRecord>();
+  /** All notes that there are have been read: one that is not known does not exist. */
+  #isComplete = false;
   readonly #unwritten = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -57,7 +59,7 @@ export class Notes {
   /** `undefined` where there is none, or one that cannot be read. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined || this.#isComplete) return known;
     const record = await this.#readFile(name);
     if (record !== undefined && this.#isAlone) this.#known.set(name, record);
     return record;
@@ -68,6 +70,11 @@ export class Notes {
     this.#unwritten.delete(name);
     await this.#writing;
     await tryUnlink(this.#disk, this.#paths.note(name));
+  }
+
+  /** Every note was read since the start, and no other process writes any. */
+  setComplete(): void {
+    this.#isComplete = this.#isAlone;
   }
 
   async names(): Promise<string[]> {

@@ -240,6 +240,7 @@ class FileLedger implements Ledger {
       // A power cut took its text away. Another process may be about to write one.
       else if (this.#isAlone) await this.#notes.remove(name);
     }
+    this.#notes.setComplete();
   }
 
   async *quarantined(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {

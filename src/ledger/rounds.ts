@@ -128,9 +128,11 @@ export class Rounds {
     const known = this.#stages.get(`${name}~${round}`);
     if (known?.isInUse === false) {
       known.isInUse = true;
-      // Another process may have revoked it.
-      if ((await this.#disk.kindOf(this.#paths.ticket(known))) !== undefined) return known;
-      await this.dropStage(known);
+      // A round that has ended with it still needs its content as it is; and another process may have revoked it.
+      const isSpent = known.isWritten && (await this.readEnd(name, round)) !== undefined;
+      if (!isSpent && (await this.#disk.kindOf(this.#paths.ticket(known))) !== undefined) return known;
+      if (isSpent) this.#stages.delete(`${name}~${round}`);
+      else await this.dropStage(known);
     }
     const id: StageId = { name, round, token: randomBytes(8).toString("hex") };
     const ticket = await this.#disk.create(this.#paths.ticket(id), 0o600);
@@ -155,9 +157,8 @@ export class Rounds {
   }
 
   /** The attempt is over for now; its content stays for the next one of this process. */
-  async closeStage({ name, round, token }: Stage): Promise<void> {
-    const own = this.#stages.get(`${name}~${round}`);
-    if (own?.token !== token) return;
+  async closeStage(stage: Stage): Promise<void> {
+    const own = stage as OwnStage;
     own.isInUse = false;
     own.isNew = false;
     await own.ticket?.close();

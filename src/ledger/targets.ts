@@ -53,12 +53,15 @@ export class Targets {
   /** Moves a staged folder to the wanted name, or the first free one. `undefined` where the staged folder is gone. */
   async move(staged: string, wanted: string): Promise<string | undefined> {
     const { root } = this.#options;
-    for (let number = 1; ; ) {
+    // What `takeFolder` has just looked at is looked at again only where the rename fails.
+    for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
-      await this.#prepareParents(folder);
-      if ((await this.#kindInInbox(folder)) !== undefined) {
-        number++;
-        continue;
+      if (!isFree) {
+        await this.#prepareParents(folder);
+        if ((await this.#kindInInbox(folder)) !== undefined) {
+          number++;
+          continue;
+        }
       }
       try {
         await this.#disk.rename(staged, join(root, folder));
@@ -70,7 +73,10 @@ export class Targets {
         if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
         continue;
       }
-      await this.#options.syncs.sync(dirname(join(root, folder)));
+      await this.#options.syncs.sync(dirname(join(root, folder))).catch((error: unknown) => {
+        // A consumer has taken the delivery already, and the folder above it.
+        if (systemCode(error) !== "ENOENT") throw error;
+      });
       return folder;
     }
   }

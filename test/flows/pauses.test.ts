@@ -1,15 +1,11 @@
 /**
  * I2 once: a daemon is stopped with SIGSTOP at each step of a delivery, as one on a machine that hangs. Another daemon on
  * the same Redis takes over, and then the first one goes on.
- *
- * It is stopped after its durable steps, and before its calls that change what is on the disk: then it goes on with what
- * it has found out before.
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
@@ -17,7 +13,7 @@ import { openConsumersEye } from "../support/consumers-eye.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
-import { compilePreload } from "../support/preload.ts";
+import { pausingAfterSteps, pausingBeforeCalls, type StartPausing } from "../support/pausing.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
@@ -31,60 +27,75 @@ const LOCK_MS = 500;
 const POLLS = 10;
 /** Lives differ a little, as notes and journals are written by the clock: nearly all points must be reached. */
 const LEAST_SHARE = 0.9;
-const WORK = "inbox/.inlet";
+const DISCOVERY = "/notes/";
+const FIRST_ATTEMPT = "/attempts/";
+const DECISION = ".end-1.json";
 const EMPTY_AT_LAST = ["staging", "notes", "new", "outbox/new", "orders", "quarantine"];
 const ENDS = ["delivered", "quarantined", "gone"];
 
 describe("I2 once: a daemon is stopped at any step of a delivery, and goes on when another one is done", () => {
   test("the transfer is delivered once", async () => {
-    const bench = await openBench("after", {});
-    expect(Object.keys(bench.undisturbed.tree)).toHaveLength(5);
-    await walk(bench, ({ point, outcome, whenGoingOn }) => {
-      expect(outcome, point).toEqual(bench.undisturbed);
-      expect(whenGoingOn, point).toBe("delivered");
+    const { outcome, points } = await liveUndisturbed(pausingAfterSteps);
+    expect(Object.keys(outcome.tree)).toHaveLength(5);
+    await walk(points, async (redis, point) => {
+      const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
+      return [life, { outcome, whenGoingOn: "delivered" }];
     });
   }, 300_000);
 
   test("the command that follows the delivery runs once", async () => {
-    const bench = await openBench("before", { hasCommand: true });
-    expect(bench.undisturbed).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
-    await walk(bench, ({ point, outcome, whenGoingOn }) => {
-      expect(outcome, point).toEqual(bench.undisturbed);
-      expect(whenGoingOn, point).toBe("delivered");
+    const start = await pausingBeforeCalls(DISCOVERY);
+    const { outcome, points } = await liveUndisturbed(start, { hasCommand: true });
+    expect(outcome).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
+    await walk(points, async (redis, point) => {
+      const other = ({ task }: Scene) => runCrashDaemon(task);
+      const life = await live(redis, start, point, other, { hasCommand: true });
+      return [life, { outcome, whenGoingOn: "delivered" }];
     });
   }, 300_000);
 
-  test.each([
-    {
-      ended: "its sender has revoked it",
-      when: "before",
-      meanwhile: async (simulator: Simulator) => simulator.revoke("t1"),
-      comesTooLate: (state: string) => state === "delivered",
-    },
-    {
-      ended: "an operator has discarded it",
-      when: "after",
-      meanwhile: (_: Simulator, work: string) => giveDiscard(work),
-      comesTooLate: (state: string) => state === "delivering" || state === "delivered",
-    },
-  ] as const)(
-    "nothing is delivered where $ended meanwhile, unless that came too late",
-    async (ending) => {
-      const { when, meanwhile, comesTooLate } = ending;
-      const bench = await openBench(when, { hasCommand: true, meanwhile });
-      const gone = { ...bench.undisturbed, end: "gone", journal: ["gone"], tree: {}, runs: [], outbox: [] };
-      const seen = new Set<string>();
-      const check = async ({ whenStopped, whenGoingOn, outcome }: Life) => {
-        const expected = comesTooLate(whenStopped) ? bench.undisturbed : gone;
-        expect(outcome).toEqual(expected);
-        expect(whenGoingOn).toBe(expected.end);
-        seen.add(expected.end);
+  test("nothing is delivered where its sender has revoked it meanwhile, unless it was decided before", async () => {
+    const start = await pausingBeforeCalls(FIRST_ATTEMPT);
+    const { outcome, points } = await liveUndisturbed(start, { hasCommand: true });
+    const everySecond = points.filter((point) => point % 2 === 1);
+    const ends = await walk(everySecond, async (redis, point) => {
+      const revokeAndRun = async ({ task, simulator }: Scene) => {
+        simulator.revoke("t1");
+        await runCrashDaemon(task);
       };
-      await walk({ ...bench, points: bench.points.filter((point) => point % 2 === 0) }, check);
-      expect(seen).toEqual(new Set(["gone", "delivered"]));
-    },
-    300_000,
-  );
+      const life = await live(redis, start, point, revokeAndRun, { hasCommand: true });
+      const expected = life.whenStopped === "delivered" ? outcome : withoutDelivery(outcome);
+      return [life, { outcome: expected, whenGoingOn: expected.end }];
+    });
+    expect(ends).toEqual(new Set(["gone", "delivered"]));
+  }, 300_000);
+
+  test("nothing is delivered where an operator has discarded it meanwhile, unless it was delivering then", async () => {
+    const { outcome, points } = await liveUndisturbed(pausingAfterSteps, { hasCommand: true });
+    const everySecond = points.filter((point) => point % 2 === 0);
+    const ends = await walk(everySecond, async (redis, point) => {
+      const discardAndRun = async ({ task, work }: Scene) => {
+        await giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" });
+        await runCrashDaemon(task);
+      };
+      const life = await live(redis, pausingAfterSteps, point, discardAndRun, { hasCommand: true });
+      const isTooLate = ["delivering", "delivered"].includes(life.whenStopped);
+      const expected = isTooLate ? outcome : withoutDelivery(outcome);
+      return [life, { outcome: expected, whenGoingOn: expected.end }];
+    });
+    expect(ends).toEqual(new Set(["gone", "delivered"]));
+  }, 300_000);
+
+  test("where the other one is stopped as well, the first one delivers what it has, whole", async () => {
+    const start = await pausingBeforeCalls(FIRST_ATTEMPT);
+    const { outcome, points, steps } = await liveUndisturbed(start, { hasCommand: true });
+    const decision = steps.findIndex((step) => step.endsWith(DECISION)) + 1;
+    const everySecond = points.filter((point) => point <= decision && point % 2 === 0);
+    await walk(everySecond, async (redis, point) => {
+      const life = await liveInTurns(redis, start, decision, point);
+      return [life, { outcome, whenGoingOn: "delivered" }];
+    });
+  }, 300_000);
 });
 
 describe("the command that follows a delivery never runs twice at the same time", () => {
@@ -105,11 +116,11 @@ describe("the command that follows a delivery never runs twice at the same time"
   });
 
   test("where its daemon is killed while it runs, and another one is there", async () => {
-    const { task, simulator, note, hold } = await prepare(await startRedis(), { isHeld: true });
+    const { task, simulator, note, hold, work } = await prepare(await startRedis(), { isHeld: true });
     const daemon = startDaemon(task);
     await expect.poll(() => linesOf(note)).toEqual(["begin"]);
     const other = startDaemon(task);
-    await expect.poll(() => countMembers(task)).toBe(2);
+    await expect.poll(() => countMembers(work)).toBe(2);
     await kill(daemon);
     await waitForPolls(simulator);
     expect(linesOf(note)).toEqual(["begin"]);
@@ -132,54 +143,11 @@ describe("the command that follows a delivery never runs twice at the same time"
   });
 });
 
-interface Wishes {
-  readonly hasCommand?: boolean;
-  /** The command runs until the file `hold` is gone. */
-  readonly isHeld?: boolean;
-  /** Happens while the daemon is stopped, before the other one starts. */
-  readonly meanwhile?: (simulator: Simulator, work: string) => Promise<unknown>;
-}
-
-interface Bench {
-  readonly wishes: Wishes;
-  readonly stopper: Stopper;
-  /** The numbers of the steps of an undisturbed life. */
-  readonly points: readonly number[];
-  readonly undisturbed: Outcome;
-}
-
-async function openBench(when: "before" | "after", wishes: Wishes): Promise<Bench> {
-  const stopper = when === "before" ? await stopBeforeCalls() : stopAfterSteps;
-  const { meanwhile: _, ...usual } = wishes;
-  const life = await live(await startRedis(), usual, stopper, 0);
-  return { wishes, stopper, points: life.steps.map((_, at) => at + 1), undisturbed: life.outcome };
-}
-
-/** Lives once for each point, several at a time, and checks each life in which the daemon was stopped. */
-async function walk({ wishes, stopper, points }: Bench, check: (life: Life) => void): Promise<void> {
-  expect(points.length).toBeGreaterThan(8);
-  const waiting = [...points];
-  let reached = 0;
-  const work = async () => {
-    const redis = await startRedis();
-    for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
-      const life = await live(redis, wishes, stopper, point);
-      if (!life.isStopped) continue;
-      check(life);
-      reached++;
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  expect(reached).toBeGreaterThanOrEqual(points.length * LEAST_SHARE);
-}
-
 interface Life {
-  /** Where the first daemon was stopped, for people. */
+  /** Where a daemon was stopped, for people. */
   readonly point: string;
-  /** Those of the first daemon, from the discovery of the transfer on. */
-  readonly steps: readonly string[];
   readonly isStopped: boolean;
-  /** The state of the transfer on the disk when the first daemon was stopped, and when it went on. */
+  /** The state of the transfer on the disk when that daemon was stopped, and when it went on. */
   readonly whenStopped: string;
   readonly whenGoingOn: string;
   readonly outcome: Outcome;
@@ -191,9 +159,9 @@ interface Outcome {
   readonly journal: readonly string[];
   /** Everything that a consumer gets, by path. */
   readonly tree: Record<string, string>;
-  /** Folders that appeared after the first daemon went on. */
-  readonly late: readonly string[];
   readonly complaints: readonly string[];
+  /** Folders that appeared after the last daemon went on. */
+  readonly late: readonly string[];
   /** What the command has noted. */
   readonly runs: readonly string[];
   /** How the names of outbox entries end. */
@@ -202,97 +170,98 @@ interface Outcome {
   readonly leftOver: readonly string[];
 }
 
-/** Stops a daemon at a step, lets another one run, lets the first one go on, and runs one more. */
-async function live(redis: TestRedis, wishes: Wishes, stopper: Stopper, point: number): Promise<Life> {
-  const { task, simulator, note } = await prepare(redis, wishes);
-  const [inbox, work] = [join(task.folder, "inbox"), join(task.folder, WORK)];
-  const deliveries = () => listNames(join(inbox, MAILBOX));
-  const eye = openConsumersEye(inbox, 10);
-  const first = startStopping(task, stopper, point);
-  await expect.poll(() => first.state()).not.toBe("running");
-  const isStopped = first.state() === "stopped";
-  const whenStopped = stateIn(work);
-  if (isStopped) {
-    await wishes.meanwhile?.(simulator, work);
-    await runCrashDaemon(task);
-  }
-  const [whenGoingOn, delivered] = [stateIn(work), deliveries()];
+function withoutDelivery(outcome: Outcome): Outcome {
+  return { ...outcome, end: "gone", journal: ["gone"], tree: {}, runs: [], outbox: [] };
+}
+
+/** A life for each point, several at a time. Returns all ends that were expected. */
+async function walk(
+  points: readonly number[],
+  liveAt: (redis: TestRedis, point: number) => Promise<[Life, Pick<Life, "outcome" | "whenGoingOn">]>,
+): Promise<Set<string>> {
+  expect(points.length).toBeGreaterThan(6);
+  const waiting = [...points];
+  const ends = new Set<string>();
+  let reached = 0;
+  const work = async () => {
+    const redis = await startRedis();
+    for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+      const [{ point: where, isStopped, outcome, whenGoingOn }, expected] = await liveAt(redis, point);
+      if (!isStopped) continue;
+      expect({ outcome, whenGoingOn }, where).toEqual(expected);
+      ends.add(expected.outcome.end);
+      reached++;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  expect(reached).toBeGreaterThanOrEqual(points.length * LEAST_SHARE);
+  return ends;
+}
+
+async function liveUndisturbed(start: StartPausing, wishes: Wishes = {}) {
+  const scene = await prepare(await startRedis(), wishes);
+  const daemon = await start(scene.task, 0);
+  await daemon.end();
+  const steps = daemon.steps();
+  const outcome = await scene.finish(listDeliveries(scene));
+  return { outcome, steps, points: steps.map((_, at) => at + 1) };
+}
+
+/** Stops a daemon at a point, lets another one work, and lets the first one go on. */
+async function live(
+  redis: TestRedis,
+  start: StartPausing,
+  point: number,
+  other: (scene: Scene) => Promise<unknown>,
+  wishes: Wishes = {},
+): Promise<Life> {
+  const scene = await prepare(redis, wishes);
+  const daemon = await start(scene.task, point);
+  const isStopped = await daemon.isStopped();
+  const whenStopped = stateIn(scene.work);
+  if (isStopped) await other(scene);
+  const [whenGoingOn, delivered] = [stateIn(scene.work), listDeliveries(scene)];
+  daemon.goOn();
+  await daemon.end();
+  const where = `stopped at ${point}, ${daemon.steps()[point - 1]}`;
+  return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
+}
+
+/** Stops a daemon before it decides, and another one at a point; then the first one goes on, and then the other. */
+async function liveInTurns(
+  redis: TestRedis,
+  start: StartPausing,
+  decision: number,
+  point: number,
+): Promise<Life> {
+  const scene = await prepare(redis, { hasCommand: true });
+  const first = await start(scene.task, decision);
+  expect(await first.isStopped()).toBe(true);
+  const second = await start(scene.task, point);
+  const isStopped = await second.isStopped();
+  const whenStopped = stateIn(scene.work);
   first.goOn();
   await first.end();
-  await runCrashDaemon(task);
-  await eye.close();
-  await redis.client.flushall();
-  const entries = listNames(join(work, "outbox")).filter((name) => name.includes("."));
-  const outcome = {
-    end: stateIn(work),
-    journal: readJournal(work),
-    tree: withoutTimes(await readTree(inbox)),
-    late: deliveries().filter((name) => !delivered.includes(name)),
-    complaints: eye.complaints,
-    runs: linesOf(note),
-    outbox: entries.map((name) => extname(name)),
-    leftOver: EMPTY_AT_LAST.flatMap((place) => listNames(join(work, place)).map((name) => join(place, name))),
-  };
-  const steps = linesOf(join(task.folder, "steps"));
-  return {
-    point: `stopped at step ${point}, ${steps[point - 1]}`,
-    steps,
-    isStopped,
-    whenStopped,
-    whenGoingOn,
-    outcome,
-  };
+  const [whenGoingOn, delivered] = [stateIn(scene.work), listDeliveries(scene)];
+  second.goOn();
+  await second.end();
+  const where = `the other one stopped at ${point}, ${second.steps()[point - 1]}`;
+  return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
 }
 
-/** How a daemon is made to stop at one of its steps, and to note all of them in the file `steps`. */
-type Stopper = (
-  folder: string,
-  point: number,
-) => { readonly task: object; readonly env: Record<string, string> };
-
-const stopAfterSteps: Stopper = (folder, point) => ({
-  task: { pauseAt: point, steps: join(folder, "steps") },
-  env: {},
-});
-
-async function stopBeforeCalls(): Promise<Stopper> {
-  const preload = await compilePreload("pause");
-  return (folder, point) => {
-    const [PAUSE_BELOW, PAUSE_LOG] = [join(folder, "inbox"), join(folder, "steps")];
-    return { task: {}, env: { ...preload, PAUSE_BELOW, PAUSE_LOG, PAUSE_AT: String(point) } };
-  };
+interface Wishes {
+  readonly hasCommand?: boolean;
+  /** The command runs until the file `hold` is gone. */
+  readonly isHeld?: boolean;
 }
 
-function startStopping(task: CrashTask, stopper: Stopper, point: number) {
-  const stopping = stopper(task.folder, point);
-  const child = startCommand(
-    process.execPath,
-    [join(ROOT, "test/support/pause-child.ts"), JSON.stringify({ ...task, ...stopping.task })],
-    { env: stopping.env },
-  );
-  const { stdout, stderr } = child;
-  if (stdout === null || stderr === null) throw new Error("no pipes");
-  const outcome = Promise.all([text(stdout), text(stderr), once(child, "exit")]);
-  return {
-    state: () => stateOf(child),
-    goOn: () => void child.kill("SIGCONT"),
-    async end(): Promise<void> {
-      expect(await outcome).toEqual(["", "", [0, null]]);
-    },
-  };
-}
-
-function stateOf({ pid, exitCode, signalCode }: ChildProcess): "running" | "stopped" | "ended" {
-  if (exitCode !== null || signalCode !== null) return "ended";
-  // `PID (PROGRAM) STATE …`
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T") ? "stopped" : "running";
-}
+type Scene = Awaited<ReturnType<typeof prepare>>;
 
 async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHeld = false }: Wishes) {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const folder = await makeFolder();
-  const [note, hold] = [join(folder, "runs"), join(folder, "hold")];
+  const [inbox, note, hold] = [join(folder, "inbox"), join(folder, "runs"), join(folder, "hold")];
+  const work = join(inbox, ".inlet");
   if (isHeld) writeFileSync(hold, "");
   const script = 'echo begin >> "$0"; while sleep 0.1; [ -e "$1" ]; do :; done; echo end >> "$0"';
   const task: CrashTask = {
@@ -303,7 +272,27 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
     redis: redis?.url,
     ...(hasCommand || isHeld ? { handoff: { command: ["sh", "-c", script, note, hold] } } : {}),
   };
-  return { task, simulator, note, hold };
+  const eye = openConsumersEye(inbox, 10);
+  /** Runs one more daemon. `delivered`: what was in the inbox when the last one went on. */
+  const finish = async (delivered: readonly string[]): Promise<Outcome> => {
+    const late = listDeliveries({ inbox }).filter((name) => !delivered.includes(name));
+    await runCrashDaemon(task);
+    await eye.close();
+    await redis?.client.flushall();
+    const entries = listNames(join(work, "outbox")).filter((name) => name.includes("."));
+    const left = EMPTY_AT_LAST.map((place) => listNames(join(work, place)).map((name) => join(place, name)));
+    return {
+      end: stateIn(work),
+      journal: readJournal(work),
+      tree: withoutTimes(await readTree(inbox)),
+      complaints: eye.complaints,
+      late,
+      runs: linesOf(note),
+      outbox: entries.map((name) => extname(name)),
+      leftOver: left.flat(),
+    };
+  };
+  return { task, simulator, inbox, work, note, hold, finish };
 }
 
 /** A daemon that runs until it is ended. */
@@ -335,12 +324,12 @@ async function kill(daemon: ChildProcess): Promise<void> {
   await gone;
 }
 
-function countMembers({ folder }: CrashTask): number {
-  return listNames(join(folder, WORK, "members")).filter((name) => name.endsWith(".json")).length;
+function countMembers(work: string): number {
+  return listNames(join(work, "members")).filter((name) => name.endsWith(".json")).length;
 }
 
-function giveDiscard(work: string): Promise<string> {
-  return giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "the test" });
+function listDeliveries({ inbox }: Pick<Scene, "inbox">): string[] {
+  return listNames(join(inbox, MAILBOX));
 }
 
 /** The state of the only transfer, by its records and its note; empty where it is not known yet. */

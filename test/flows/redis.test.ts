@@ -1,8 +1,9 @@
 /** Daemons that share an inbox through a real Redis. */
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
@@ -10,7 +11,7 @@ import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { mailboxSettings, PASSWORD, redisQueue, watchWith } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, redisQueue, watchWith } from "../support/settings.ts";
 
 const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
 const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, watch: watchWith() } as const;
@@ -52,6 +53,40 @@ describe("I2 once, by several daemons", () => {
     await expect(runDaemon(shared, ONCE)).rejects.toMatchObject({ code: "INBOX_HELD" });
     await second.stop();
   });
+});
+
+test("I5 no escape: jobs that somebody else wrote into Redis read, move and remove nothing", async () => {
+  const redis = await startRedis();
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+  const outside = join(settings.inbox, "..", "outside");
+  await mkdir(outside);
+  await writeFile(join(outside, "precious"), "text");
+  const options = { connection: { url: redis.url }, prefix: "inlet" };
+  const [collects, polls] = [new Queue("collect", options), new Queue("poll", options)];
+  const up = "../../outside";
+  const jobs = [
+    { mailbox: MAILBOX, trackingId: up, key: up },
+    { mailbox: up, trackingId: up, folder: up, key: up },
+    { mailbox: { name: up }, trackingId: [up] },
+    {},
+    "text",
+    null,
+  ];
+  for (const [at, data] of jobs.entries()) {
+    await collects.add("collect", data, { jobId: `${up}-${at}`.replaceAll(":", "") });
+    await polls.add("poll", data, { jobId: `crafted-${at}` });
+  }
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await expect
+    .poll(() => Promise.all([collects, polls].map((it) => it.getJobCountByTypes("wait", "active"))))
+    .toEqual([0, 0]);
+  await daemon.stop();
+  await Promise.all([collects.close(), polls.close()]);
+  expect(await readdir(outside)).toEqual(["precious"]);
+  expect(delivered([daemon])).toHaveLength(1);
+  expect(await readdir(join(settings.work, "staging"))).toEqual([]);
 });
 
 describe("roles", () => {

@@ -125,9 +125,15 @@ interface Choice {
   readonly isCrash: boolean;
 }
 
+/** Choices, the last one first: schedules share their beginnings. */
+interface Path {
+  readonly before: Path | undefined;
+  readonly choice: Choice;
+}
+
 /** All choices but the last are those of an earlier run. */
 interface Beginning {
-  readonly choices: readonly Choice[];
+  readonly path: Path | undefined;
   /** Of the processes, before the last choice. */
   readonly pasts: readonly number[];
 }
@@ -139,7 +145,7 @@ class Exploration {
   readonly #scenario: Scenario;
   readonly #limits: Limits;
   /** Beginnings of schedules that are still to be walked, by the number of preemptions and crashes in them. */
-  readonly #beginnings: Beginning[][] = [[{ choices: [], pasts: [] }]];
+  readonly #beginnings: Beginning[][] = [[{ path: undefined, pasts: [] }]];
   /** States, with the number of preemptions that were left. */
   readonly #reached = new Map<string, number>();
   readonly #cut = new Set<string>();
@@ -167,29 +173,29 @@ class Exploration {
     return this.#beginnings.find((list) => list.length > 0)?.pop();
   }
 
-  async #walkOne({ choices, pasts }: Beginning): Promise<Violation | undefined> {
+  async #walkOne({ path, pasts }: Beginning): Promise<Violation | undefined> {
     outsider.randoms = 0;
     const execution = new Execution(this.#pasts);
     const run = await this.#scenario.start(execution.gate);
     await execution.start(run.workers);
-    const walked = choices.slice(0, -1);
-    if (walked.length > 0) await replay(execution, run, walked, pasts);
+    if (path?.before !== undefined) await replay(execution, run, choicesOf(path.before), pasts);
     const { steps } = execution;
+    let walked = path?.before;
+    let known = path?.choice;
     while (true) {
       const problem = execution.findProblem() ?? run.check();
       if (problem !== undefined) return { problem, steps };
       run.react();
       if (execution.next() === -1) break;
-      const known = choices[walked.length];
       if (known === undefined) {
         if (this.#isReached(execution, run)) return undefined;
         const violation = await this.#cutPower(run);
         if (violation !== undefined) return { ...violation, steps: [...steps, ...violation.steps] };
         this.#fork(execution, walked);
       }
-      const choice = known ?? { thread: execution.next(), isCrash: false };
-      walked.push(choice);
-      await execution.take(choice);
+      walked = { before: walked, choice: known ?? { thread: execution.next(), isCrash: false } };
+      known = undefined;
+      await execution.take(walked.choice);
     }
     const problem = execution.hasCrashed() ? undefined : run.checkEnd();
     if (problem !== undefined) return { problem, steps };
@@ -205,14 +211,14 @@ class Exploration {
   }
 
   /** Adds the other schedules that begin like this run. */
-  #fork(execution: Execution, walked: readonly Choice[]): void {
+  #fork(execution: Execution, walked: Path | undefined): void {
     const { current, preemptions, crashes } = execution;
     const pasts = execution.pasts();
     const canContinue = execution.isReady(current);
     const add = (choice: Choice, cost: number) => {
       const index = preemptions + crashes + cost;
       this.#beginnings[index] ??= [];
-      this.#beginnings[index].push({ choices: [...walked, choice], pasts });
+      this.#beginnings[index].push({ path: { before: walked, choice }, pasts });
     };
     // A process that crashes while another one runs might as well have crashed after its own last step.
     if (canContinue && crashes < this.#limits.crashes) add({ thread: current, isCrash: true }, 1);
@@ -260,6 +266,12 @@ class Exploration {
     }
     return undefined;
   }
+}
+
+function choicesOf(path: Path): Choice[] {
+  const choices: Choice[] = [];
+  for (let at: Path | undefined = path; at !== undefined; at = at.before) choices.push(at.choice);
+  return choices.reverse();
 }
 
 async function replay(

@@ -1,8 +1,9 @@
 /*
- * Stops the process with SIGSTOP before one of its calls that create, link, rename or remove something below a folder.
- * Calls are counted from the first one in `notes/` on, which is the discovery of a transfer, and each is noted in a file.
+ * Stops the process with SIGSTOP before one of its calls that create, link, rename or remove something below a folder,
+ * and notes these calls in a file.
  *
- * PAUSE_BELOW: the folder. PAUSE_AT: the number of the call, 0 for none. PAUSE_LOG: the file, elsewhere.
+ * PAUSE_BELOW: the folder. PAUSE_FROM: a part of the path of the first call that counts. PAUSE_AT: the number of the
+ * call, 0 for none. PAUSE_LOG: the file, elsewhere.
  *
  * Includes no header, so that Debian's package gcc is enough to compile it.
  */
@@ -27,9 +28,10 @@ static int is_counting;
 static int count;
 
 static void before(const char *call, const char *path) {
-  const char *below = getenv("PAUSE_BELOW"), *log = getenv("PAUSE_LOG"), *at = getenv("PAUSE_AT");
-  if (!below || !log || !at || !strstr(path, below)) return;
-  if (strstr(path, "/notes/")) is_counting = 1;
+  const char *below = getenv("PAUSE_BELOW"), *from = getenv("PAUSE_FROM");
+  const char *log = getenv("PAUSE_LOG"), *at = getenv("PAUSE_AT");
+  if (!below || !from || !log || !at || !strstr(path, below)) return;
+  if (strstr(path, from)) is_counting = 1;
   if (!is_counting) return;
   int number = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
   int file = ((opening *)dlsym(RTLD_NEXT, "open64"))(log, O_WRONLY | O_CREAT | O_APPEND, 0600);

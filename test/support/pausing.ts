@@ -1,0 +1,73 @@
+/** Daemons in processes of their own that stop themselves with SIGSTOP at one of their steps. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "vitest";
+import type { CrashTask } from "./crash-daemon.ts";
+import { compilePreload } from "./preload.ts";
+import { makeFolder, startCommand } from "./program.ts";
+import { ROOT } from "./root.ts";
+
+export interface PausingDaemon {
+  /** Waits until it is stopped, or has ended without. */
+  isStopped(): Promise<boolean>;
+  goOn(): void;
+  /** Waits until it has ended, and demands that it ended well. */
+  end(): Promise<void>;
+  /** So far. */
+  steps(): string[];
+}
+
+/** `point`: the number of the step at which it stops; 0 for none. */
+export type StartPausing = (task: CrashTask, point: number) => Promise<PausingDaemon>;
+
+/** It stops after a durable step, counted from the discovery of a transfer. */
+export const pausingAfterSteps: StartPausing = async (task, point) => {
+  const steps = join(await makeFolder(), "steps");
+  return start({ ...task, pauseAt: point, steps }, {}, steps);
+};
+
+/**
+ * It stops before a call that changes what is in the inbox or the work folder, and goes on with what it has found out
+ * before. `from`: a part of the path of the first call that counts.
+ */
+export async function pausingBeforeCalls(from: string): Promise<StartPausing> {
+  const preload = await compilePreload("pause");
+  return async (task, point) => {
+    const PAUSE_LOG = join(await makeFolder(), "steps");
+    const PAUSE_BELOW = join(task.folder, "inbox");
+    const env = { ...preload, PAUSE_BELOW, PAUSE_FROM: from, PAUSE_LOG, PAUSE_AT: String(point) };
+    return start(task, env, PAUSE_LOG);
+  };
+}
+
+function start(task: object, env: Record<string, string>, steps: string): PausingDaemon {
+  const child = startCommand(
+    process.execPath,
+    [join(ROOT, "test/support/pause-child.ts"), JSON.stringify(task)],
+    { env },
+  );
+  const { stdout, stderr } = child;
+  if (stdout === null || stderr === null) throw new Error("no pipes");
+  const outcome = Promise.all([text(stdout), text(stderr), once(child, "exit")]);
+  return {
+    async isStopped() {
+      await expect.poll(() => stateOf(child)).not.toBe("running");
+      return stateOf(child) === "stopped";
+    },
+    goOn: () => void child.kill("SIGCONT"),
+    async end() {
+      expect(await outcome).toEqual(["", "", [0, null]]);
+    },
+    steps: () => (existsSync(steps) ? readFileSync(steps, "utf8").split("\n").filter(Boolean) : []),
+  };
+}
+
+function stateOf({ pid, exitCode, signalCode }: ChildProcess): "running" | "stopped" | "ended" {
+  if (exitCode !== null || signalCode !== null) return "ended";
+  // `PID (PROGRAM) STATE …`
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T") ? "stopped" : "running";
+}
