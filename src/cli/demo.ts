@@ -152,7 +152,7 @@ function narrate(
     pageOpened: (address) => tell(context, `The status page is ${address}\n`),
     pageFailed: (address, reason) => tell(context, `✗ No status page on ${address}: ${reason}`),
     lost: quiet,
-    stuck: (_receipt, fault) => tell(context, `✗ ${fault.message}`),
+    stuck: (_record, fault) => tell(context, `✗ ${fault.message}`),
     discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
     progressed(record, bytes, total) {
       const nowMs = performance.now();

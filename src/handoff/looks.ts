@@ -11,6 +11,8 @@ import type { HandoffTools } from "./tools.ts";
 
 /** One part in this many of the time goes to looks: two per cent of a processor. */
 const SHARE = 50;
+/** So many cost next to nothing: a look at them takes long only where the machine is busy. */
+const FEW = 100;
 /** Where looks are slow because of a slow disk. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
@@ -34,6 +36,8 @@ export class Looks {
   readonly #failing = new Set<string>();
   readonly #soon = new Set<Promise<unknown>>();
   #repeated: Promise<void> = Promise.resolve();
+  /** How many entries the last look saw. */
+  #seen = 0;
   /** After a start, folders are found by their manifests. */
   #isFirst = true;
 
@@ -63,7 +67,9 @@ export class Looks {
     };
     const summary = new Summary(this.#tools.handoff());
     this.#failing.clear();
+    this.#seen = 0;
     const lookAtFile = async (found: FoundEntry) => {
+      this.#seen++;
       const { key } = found;
       const look = this.#outbox.peek(found).then((stored) => stored && this.#look(key, stored, byMs));
       const seen = await look.catch((error: unknown) => fail(key, error));
@@ -107,7 +113,8 @@ export class Looks {
       const startedMs = performance.now();
       await this.lookAtAll();
       const tookMs = performance.now() - startedMs;
-      const pauseMs = Math.max(this.#tools.patience.lookMs, tookMs * (SHARE - 1));
+      const { lookMs } = this.#tools.patience;
+      const pauseMs = this.#seen < FEW ? lookMs : Math.max(lookMs, tookMs * (SHARE - 1));
       await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
     }
   }

@@ -1,6 +1,17 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
 
-import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
@@ -304,6 +315,40 @@ describe("what arrives while it runs", () => {
     expect(daemon.told.filter((line) => line.includes("A record of the ledger is damaged"))).toHaveLength(1);
     expect(daemon.stateOf("t1")).toBeUndefined();
     expect(await readFile(damaged, "utf8")).toBe("{");
+  });
+
+  test("two transfers whose folders would have one name are both delivered at once", async () => {
+    const plans = ["t1", "t2", "t3"].map((trackingId) => transferPlan({ trackingId }));
+    const simulator = await openTestSimulator({ transfers: plans });
+    const layout = "{mailbox}/{sender}/all";
+    const settings = await daemonSettings([mailboxSettings(simulator, { layout })]);
+    const { changes, told } = await runOnce(settings);
+    expect(told).toEqual([]);
+    const delivered = changes.filter(({ state }) => state === "delivered");
+    expect(delivered.map(({ folder }) => folder?.split("/").at(-1)).toSorted()).toEqual([
+      "all",
+      "all-2",
+      "all-3",
+    ]);
+    for (const { folder = "", trackingId } of delivered) {
+      const manifest = await readFile(join(settings.inbox, folder, "transfer.json"), "utf8");
+      expect(JSON.parse(manifest).trackingId).toBe(trackingId);
+    }
+  });
+
+  test("I5 no escape: a link that a consumer put where a delivery goes is refused, reported, and waited out", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const elsewhere = join(settings.inbox, "..", "elsewhere");
+    await mkdir(elsewhere);
+    await mkdir(settings.inbox);
+    await symlink(elsewhere, join(settings.inbox, MAILBOX));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("led out of its place");
+    expect(await readdir(elsewhere)).toEqual([]);
+    await rm(join(settings.inbox, MAILBOX));
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(await readdir(elsewhere)).toEqual([]);
   });
 
   test("I6 no contagion: a mailbox that cannot be polled does not delay another", async () => {

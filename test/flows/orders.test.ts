@@ -196,6 +196,29 @@ test("retry of what failed after a delivery tells what became of it", async () =
   expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
 }, 90_000);
 
+test("what is complete in quarantine is released though the service has expired it, and says who vouched for it", async () => {
+  const files = [...WRONG, { name: "b.txt", text: "World" }];
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  await runOnce(settings);
+  const fetched = simulator.totals().file;
+  simulator.revoke("t1");
+  const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "anna" };
+  await giveOrder(settings.work, { action: "release", ...order });
+  expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  expect(simulator.totals().file).toBe(fetched);
+  const delivered = join(settings.inbox, MAILBOX, "anna@supplier.example/t1");
+  expect((await readdir(delivered)).toSorted()).toEqual(["SHA256SUMS", "a.txt", "b.txt", "transfer.json"]);
+  expect(JSON.parse(await readFile(join(delivered, "transfer.json"), "utf8"))).toMatchObject({
+    verified: "some",
+    released: { by: "anna", reason: "CHECKSUM_MISMATCH" },
+    files: [
+      { name: "a.txt", verified: false },
+      { name: "b.txt", verified: true },
+    ],
+  });
+});
+
 test("what is released has left the quarantine before its record says that nothing is left to do", async () => {
   const simulator = await openTestSimulator({
     transfers: [transferPlan({ trackingId: "t1", files: WRONG })],

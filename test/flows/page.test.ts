@@ -28,8 +28,9 @@ describe("the API", () => {
       mailboxes: [{ name: MAILBOX, tokenValidUntil: expect.any(String), lastSuccess: expect.any(String) }],
       recent: [{ trackingId: "t1", folder: `${MAILBOX}/anna@supplier.example/t1` }],
     });
-    const found = await read(`${url}api/history?search=ANNA`);
-    expect(found.json).toMatchObject([{ trackingId: "t1", state: "delivered" }]);
+    await expect
+      .poll(async () => (await read(`${url}api/history?search=ANNA`)).json)
+      .toMatchObject([{ trackingId: "t1", state: "delivered" }]);
     expect((await read(`${url}api/history?search=nobody`)).json).toEqual([]);
     const newest = await read(`${url}api/history?since=1h&state=delivered&limit=1`);
     expect(newest.json).toMatchObject([{ trackingId: "t1" }]);

@@ -52,9 +52,9 @@ function findDeliveries(folder: string): string[] {
   } catch {
     return [];
   }
-  if (entries.some((entry) => !entry.isDirectory())) return [folder];
+  if (entries.some((entry) => entry.isFile())) return [folder];
   return entries.flatMap((entry) =>
-    entry.name === ".inlet" ? [] : findDeliveries(join(folder, entry.name)),
+    entry.name === ".inlet" || !entry.isDirectory() ? [] : findDeliveries(join(folder, entry.name)),
   );
 }
 

@@ -10,7 +10,7 @@ import { compilePreload } from "./preload.ts";
 import { makeFolder, startCommand } from "./program.ts";
 import { ROOT } from "./root.ts";
 
-export interface PausingDaemon {
+interface PausingDaemon {
   /** Waits until it is stopped, or has ended without. */
   isStopped(): Promise<boolean>;
   goOn(): void;
