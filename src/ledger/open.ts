@@ -98,8 +98,8 @@ class FileLedger implements Ledger {
   readonly #journal: Journal;
   readonly #watermark: Watermark;
   readonly #retention: Retention;
-  /** Notes that go as soon as the journal has the end of their round. */
-  readonly #settling = new Set<Promise<void>>();
+  /** Notes that go as soon as the journal has the end of their round, by name. */
+  readonly #settling = new Map<string, Promise<void>>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {
     const { disk = systemDisk, clock, writer, root } = options;
@@ -194,14 +194,16 @@ class FileLedger implements Ledger {
 
   /** The journal has the end of a round at least once: its note goes after that, and a start settles what has one. */
   #settle(record: TransferRecord): void {
+    const name = nameOf(record);
+    if (this.#settling.has(name)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#journal.add(record, resolve);
-    this.#watermark.put(nameOf(record), record.round);
+    this.#watermark.put(name, record.round);
     const settled = promise
-      .then(() => this.#notes.remove(nameOf(record)))
+      .then(() => this.#notes.remove(name))
       .catch(() => {})
-      .finally(() => this.#settling.delete(settled));
-    this.#settling.add(settled);
+      .finally(() => this.#settling.delete(name));
+    this.#settling.set(name, settled);
   }
 
   async #place(record: EndRecord, stage: Stage | undefined): Promise<TransferRecord | undefined> {
@@ -236,9 +238,10 @@ class FileLedger implements Ledger {
         return undefined;
       });
       if (record !== undefined && !hasEnded(record)) yield record;
-      else if (record !== undefined) this.#settle(record);
+      // A worker of this process that is about to place it settles it then.
+      else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
       // A power cut took its text away. Another process may be about to write one.
-      else if (this.#isAlone) await this.#notes.remove(name);
+      else if (record === undefined && this.#isAlone) await this.#notes.remove(name);
     }
     this.#notes.setComplete();
   }
@@ -286,7 +289,7 @@ class FileLedger implements Ledger {
     await this.#notes.flush();
     await this.#journal.flush();
     await this.#watermark.flush();
-    await Promise.all([...this.#settling].slice(0, this.#journal.isStuck ? 0 : undefined));
+    if (!this.#journal.isStuck) await Promise.all(this.#settling.values());
   }
 
   async #otherContent(stage: Stage): Promise<string[]> {

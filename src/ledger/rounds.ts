@@ -174,6 +174,11 @@ export class Rounds {
     await tryUnlink(this.#disk, own.zip);
   }
 
+  /** Whether a worker of this process has a stage of the round. */
+  isInUse(record: TransferRecord): boolean {
+    return this.#stages.get(`${nameOf(record)}~${record.round}`)?.isInUse === true;
+  }
+
   /** Which attempt has ended the round of a stage; `undefined` while it is open. */
   async endedBy({ name, round, token }: StageId): Promise<"this" | "another" | undefined> {
     const end = await this.readEnd(name, round);
