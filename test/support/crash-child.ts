@@ -1,8 +1,7 @@
 /**
  * A daemon in a process of its own that polls once, and stops itself with SIGKILL at one of its durable steps. Before
  * that it says its last words and runs the command that unplugs its disk, where it is given one.
- * Argument: a JSON of a `CrashTask` with { crashAt }, and with { user, unplug } where given. Prints how many steps it
- * passed.
+ * Argument: a JSON of a `CrashTask` with { crashAt }, and with { user, unplug } where given.
  */
 import { spawnSync } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
@@ -29,7 +28,6 @@ subscribe("inlet:durable-step", (step) => {
   process.kill(process.pid, "SIGKILL");
 });
 await runCrashDaemon(task, { discovered: hear, stateChanged: hear });
-process.stdout.write(`${steps}\n`);
 
 function unplug(step: string, [command = "", ...args]: string[]): void {
   const words: LastWords = { step, told, names: listNames(task.folder) };

@@ -20,8 +20,8 @@ interface PausingDaemon {
   steps(): string[];
 }
 
-/** `point`: the number of the step at which it stops; 0 for none. */
-export type StartPausing = (task: CrashTask, point: number) => Promise<PausingDaemon>;
+/** `point`: the number of the step at which it stops, or `/` and a part of its path; 0 for none. */
+export type StartPausing<Point = number> = (task: CrashTask, point: Point) => Promise<PausingDaemon>;
 
 /** It stops after a durable step, counted from the discovery of a transfer. */
 export const pausingAfterSteps: StartPausing = async (task, point) => {
@@ -33,7 +33,7 @@ export const pausingAfterSteps: StartPausing = async (task, point) => {
  * It stops before a call that changes what is in the inbox or the work folder, and goes on with what it has found out
  * before. `from`: a part of the path of the first call that counts.
  */
-export async function pausingBeforeCalls(from: string): Promise<StartPausing> {
+export async function pausingBeforeCalls(from: string): Promise<StartPausing<number | `/${string}`>> {
   const preload = await compilePreload("pause");
   return async (task, point) => {
     const PAUSE_LOG = join(await makeFolder(), "steps");

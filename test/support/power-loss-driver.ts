@@ -1,10 +1,11 @@
 /**
- * Cuts the power at durable steps of a daemon, each time on a new disk, and says what the disk held when the power was
- * back, and what it held when the daemon had run again.
+ * Cuts the power at durable steps of a daemon, each time on a new disk, until one has ended before its step. Says what
+ * the disk held when the power was back, and what it held when the daemon had run again.
  *
  * It mounts file systems, so it has to be started in a mount name space of its own: whatever ends it, the last process
  * there takes all mounts and loop devices along.
- * Argument: a JSON of a `PowerTask`. Prints a JSON of an `Aftermath` for each cut, one per line.
+ * Argument: a JSON of a `PowerTask`. Prints a JSON of an `Aftermath` for each life, one per line; the
+ * last one is that of the daemon that no cut has reached.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -29,15 +30,15 @@ export interface PowerTask extends Omit<CrashTask, "folder"> {
   /** An empty folder, below which everything is mounted. */
   readonly folder: string;
   readonly programs: Readonly<Record<"mount" | "umount" | "mkfs.ext4" | "perl", DebianProgram>>;
-  /** The steps at which the power is cut; 0 for never. */
-  readonly cuts: readonly number[];
+  /** The steps at which the power is cut. */
+  readonly first: number;
+  readonly every: number;
 }
 
 export interface Aftermath {
   readonly cut: number;
-  /** How many steps it took, where nothing stopped it. */
-  readonly steps: number;
-  readonly words: LastWords;
+  /** Not there where no cut has reached it. */
+  readonly words?: LastWords;
   /** When the power was back, before anything ran. */
   readonly found: DiskState;
   /** When the daemon had run again, to its end. */
@@ -63,7 +64,6 @@ const OPTIONS = "loop,noauto_da_alloc,commit=600";
 /** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from here on nothing is written, not even the journal. */
 const UNPLUG =
   'open(my $f, "<", $ARGV[0]) or die $!; my $v = pack("L", 2); ioctl($f, 0x8004587d, $v) or die "ioctl: $!"';
-const NOTHING_SAID: LastWords = { step: "", told: {}, names: [] };
 
 const task: PowerTask = JSON.parse(process.argv[2] ?? "{}");
 const image = join(task.folder, "image");
@@ -76,30 +76,36 @@ mkdirSync(disk);
 writeFileSync(blank, "");
 truncateSync(blank, IMAGE_BYTES);
 run("mkfs.ext4", ["-q", "-F", "-b", "4096", blank]);
-for (const cut of task.cuts) process.stdout.write(`${JSON.stringify(await cutPower(cut))}\n`);
+let [cut, isOver] = [task.first, false];
+while (!isOver) {
+  const aftermath = await cutPower(cut);
+  process.stdout.write(`${JSON.stringify(aftermath)}\n`);
+  isOver = aftermath.words === undefined;
+  cut += task.every;
+}
 
 async function cutPower(cut: number): Promise<Aftermath> {
   copyFileSync(blank, image);
   run("mount", ["-o", OPTIONS, image, disk]);
-  const said = runChild(cut);
+  const words = runChild(cut);
   run("umount", [disk]);
   run("mount", ["-o", OPTIONS, image, disk]);
   const found = await readDisk();
   await runCrashDaemon({ ...task, folder: disk });
   const end = await readDisk();
   run("umount", [disk]);
-  return { cut, ...said, found, end };
+  return { cut, ...words, found, end };
 }
 
-function runChild(cut: number): { steps: number; words: LastWords } {
+function runChild(cut: number): Pick<Aftermath, "words"> {
   const unplug = [task.programs.perl.path, "-e", UNPLUG, disk];
   const childTask = { ...task, folder: disk, crashAt: cut, unplug };
   const { signal, status, stdout, stderr } = spawnSync(process.execPath, [CHILD, JSON.stringify(childTask)], {
     encoding: "utf8",
   });
-  const asMeant = cut === 0 ? status === 0 : signal === "SIGKILL" && stdout !== "";
-  if (!asMeant) throw new Error(`cut ${cut}: the daemon ended with ${signal ?? status}: ${stderr}`);
-  return cut === 0 ? { steps: Number(stdout), words: NOTHING_SAID } : { steps: 0, words: JSON.parse(stdout) };
+  if (status === 0) return {};
+  if (signal === "SIGKILL" && stdout !== "") return { words: JSON.parse(stdout) };
+  throw new Error(`cut ${cut}: the daemon ended with ${signal ?? status}: ${stderr}`);
 }
 
 async function readDisk(): Promise<DiskState> {

@@ -3,7 +3,7 @@
  * and notes these calls in a file.
  *
  * PAUSE_BELOW: the folder. PAUSE_FROM: a part of the path of the first call that counts. PAUSE_AT: the number of the
- * call, 0 for none. PAUSE_LOG: the file, elsewhere.
+ * call, or `/` and a part of the path of the first such call. PAUSE_LOG: the file, elsewhere.
  *
  * Includes no header, so that Debian's package gcc is enough to compile it.
  */
@@ -26,6 +26,7 @@ typedef int opening(const char *, int, ...);
 
 static int is_counting;
 static int count;
+static int was_there;
 
 static void before(const char *call, const char *path) {
   const char *below = getenv("PAUSE_BELOW"), *from = getenv("PAUSE_FROM");
@@ -38,7 +39,9 @@ static void before(const char *call, const char *path) {
   dprintf(file, "%s %s\n", call, path);
   close(file);
   /* Stops this thread at once; a signal to the process could reach another thread first. */
-  if (number == atoi(at)) raise(SIGSTOP);
+  int is_there = *at == '/' ? strstr(path, at + 1) && !__atomic_exchange_n(&was_there, 1, __ATOMIC_SEQ_CST)
+                            : number == atoi(at);
+  if (is_there) raise(SIGSTOP);
 }
 
 int link(const char *from, const char *to) {
