@@ -8,8 +8,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { measureCalls } from "./cases/calls.ts";
 import { measureDaemon } from "./cases/daemon.ts";
 import { measureFleet } from "./cases/fleet.ts";
+import { measureHistory } from "./cases/history.ts";
 import { measureLargeFile } from "./cases/large-file.ts";
 import { measureManyFiles } from "./cases/many-files.ts";
 import { measureManyTransfers } from "./cases/many-transfers.ts";
@@ -29,9 +31,11 @@ import { findTools, readVersions } from "./support/tools.ts";
 const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   "many-files": measureManyFiles,
   "many-transfers": measureManyTransfers,
+  calls: measureCalls,
   "large-file": measureLargeFile,
   polls: measurePolls,
   daemon: measureDaemon,
+  history: measureHistory,
   "slow-link": measureSlowLink,
   fleet: measureFleet,
   soak: measureSoak,

@@ -27,7 +27,7 @@ export async function measureDaemon(bench: Bench): Promise<Row[]> {
 }
 
 /** From its start as a process to what it says when it is ready. */
-async function timeStart({ launcher, stop }: Bench, folder: string, url: string): Promise<number> {
+export async function timeStart({ launcher, stop }: Bench, folder: string, url: string): Promise<number> {
   const config = writeConfig(folder, { url, poll: "60s" });
   await using live = await startLive(launcher, config, folder, stop);
   const { daemon } = live;

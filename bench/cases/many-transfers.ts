@@ -1,59 +1,55 @@
-/** Many small transfers, each with its ledger, its manifest and its delivery, beside their bare files. */
-import { mkdtempDisposableSync, readdirSync } from "node:fs";
+/** Many small transfers, each with its records, its manifest and its delivery, beside bare files, mail and earlier days. */
+import { mkdtempDisposableSync } from "node:fs";
 import { join } from "node:path";
 import { PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
-import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
+import { type Bench, runInlet, serveRecording } from "../support/bench.ts";
+import { BEFORE_LEDGER, installEarlier } from "../support/earlier.ts";
+import { runMbsync, startMailServer } from "../support/mail.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
-import { compare, type Spent } from "../support/timing.ts";
+import { compare } from "../support/timing.ts";
 
-const STEPS = join(import.meta.dirname, "../support/bare-steps.ts");
 /** A file system in memory, which every Debian has. */
 const MEMORY = "/dev/shm";
+/** What three files of 10 KiB are as a message: base64 takes a third more. */
+const MESSAGE_BYTES = 42_000;
 
 export async function measureManyTransfers(bench: Bench): Promise<Row[]> {
   const content = { transfers: Math.max(20, Math.round(1_000 * bench.scale)), files: 3, bytes: 10 * 1024 };
   await using served = await serveRecording(bench, content);
+  await using mail = await startMailServer(bench, content.transfers, MESSAGE_BYTES);
+  const earlier = { ...bench, launcher: installEarlier(join(bench.folder, "earlier"), BEFORE_LEDGER) };
   const { transfers, nginx } = served;
+  const { url } = nginx;
   const files = transfers.flatMap(({ transferId, files }) =>
-    files.map(({ id }) => ({ id, url: `${nginx.url}/api/transfers/${transferId}/files/${id}` })),
+    files.map(({ id }) => ({ id, url: `${url}/api/transfers/${transferId}/files/${id}` })),
   );
   using memory = mkdtempDisposableSync(join(MEMORY, "inlet-bench-"));
   const spent = await compare(
     {
-      inlet: () => runInlet(bench, { url: nginx.url }, content),
+      inlet: () => runInlet(bench, { url }, content),
+      earlier: () => runInlet(earlier, { url }, content),
+      mbsync: () => runMbsync(bench, mail),
       curl: () => runCurl(bench, files, []),
       curlAndAll: () => runCurl(bench, files, [], "prove and sync"),
-      inletInMemory: () =>
-        runInlet({ ...bench, folder: memory.path, removesRuns: true }, { url: nginx.url }, content),
-      bareSteps: () => runBareSteps(bench, content.transfers),
+      inletInMemory: () => runInlet({ ...bench, folder: memory.path, removesRuns: true }, { url }, content),
     },
     bench,
   );
-  const what = `${content.transfers.toLocaleString("en")} transfers of 3 files of 10 KiB`;
-  const beside = `the same ${files.length.toLocaleString("en")} files with \`curl --parallel\``;
+  const count = content.transfers.toLocaleString("en");
+  const what = `${count} transfers of 3 files of 10 KiB`;
+  const { seconds, cpuSeconds, peakMib } = spent.inlet;
+  const beside = (name: string, other: keyof typeof spent, limits?: readonly [number, number]) =>
+    besides(what, name, "s", [seconds, spent[other].seconds], limits);
   return [
-    besides(what, beside, "s", [spent.inlet.seconds, spent.curl.seconds], [6, 2]),
-    besides(what, `the same, then ${PROVE_AND_SYNC}`, "s", [spent.inlet.seconds, spent.curlAndAll.seconds]),
-    besides(what, "their steps on the disk, four at once, and nothing else", "s", [
-      spent.inlet.seconds,
-      spent.bareSteps.seconds,
-    ]),
+    beside(`Inlet before records were written once (${BEFORE_LEDGER})`, "earlier", [0.35, 0.25]),
+    beside(`${count} messages of the same size with \`mbsync\``, "mbsync"),
+    beside(`the same ${files.length.toLocaleString("en")} files with \`curl --parallel\``, "curl", [6, 2]),
+    beside(`the same, then ${PROVE_AND_SYNC}`, "curlAndAll"),
     besides("the same on a file system in memory", "with a disk", "s", [
       spent.inletInMemory.seconds,
-      spent.inlet.seconds,
+      seconds,
     ]),
-    alone(what, "MiB", spent.inlet.peakMib, [200, 100]),
+    alone(what, "CPU ms per transfer", (cpuSeconds * 1000) / content.transfers, [4, 2.5]),
+    alone(what, "MiB", peakMib, [200, 100]),
   ];
-}
-
-function runBareSteps(bench: Bench, transfers: number): Promise<Spent> {
-  const command = { program: process.execPath, args: [STEPS, ".", String(transfers)] };
-  return runOthers(
-    bench,
-    () => [command],
-    (folder) => {
-      const made = readdirSync(join(folder, "inbox")).length;
-      if (made !== transfers) throw new Error(`the steps of ${made} transfers of ${transfers} were taken`);
-    },
-  );
 }

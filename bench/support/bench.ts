@@ -114,17 +114,21 @@ export function runInlet(
 ): Promise<Spent> {
   return inFolder(bench, async (folder) => {
     const config = writeConfig(folder, settings);
-    const spent = await timeCommands(
-      bench.tools,
-      folder,
-      [{ program: process.execPath, args: [...options, bench.launcher, "once", "--config", config] }],
-      bench.stop,
-    );
-    const delivered = findDelivered(content, join(folder, "inbox/mailbox-1")).length;
-    if (delivered !== content.transfers)
-      throw new Error(`Inlet delivered ${delivered} of ${content.transfers}`);
+    const command = {
+      program: process.execPath,
+      args: [...options, bench.launcher, "once", "--config", config],
+    };
+    const spent = await timeCommands(bench.tools, folder, [command], bench.stop);
+    demandDelivered(content, folder);
     return spent;
   });
+}
+
+/** Throws where not everything is delivered. */
+export function demandDelivered(content: Wanted, folder: string): void {
+  const delivered = findDelivered(content, join(folder, "inbox/mailbox-1")).length;
+  if (delivered !== content.transfers)
+    throw new Error(`Inlet delivered ${delivered} of ${content.transfers}`);
 }
 
 /** Other programs, one after the other; `check` throws where they did not do what was asked of them. */

@@ -54,11 +54,16 @@ export async function startNginx(program: string, options: NginxOptions): Promis
   };
 }
 
-async function untilItListens(child: ChildProcess, port: number, complaints: () => string): Promise<void> {
+/** Throws, with what it complained of, where a server ends or does not listen in time. */
+export async function untilItListens(
+  child: ChildProcess,
+  port: number,
+  complaints: () => string,
+): Promise<void> {
   for (const latestMs = performance.now() + START_MS; ; await pause(LOOK_EVERY_MS)) {
     if (child.exitCode !== null || performance.now() > latestMs) {
       child.kill("SIGKILL");
-      throw new Error(`nginx did not start: ${complaints()}`);
+      throw new Error(`${child.spawnfile} did not start: ${complaints()}`);
     }
     const socket = connect(port, "127.0.0.1");
     const isListening = await once(socket, "connect").then(

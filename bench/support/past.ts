@@ -1,5 +1,7 @@
 /** Records of transfers that were delivered long ago, written as the program writes them, but all at once. */
 import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { outboxIn } from "../../src/handoff/peek.ts";
 import { formatRecord } from "../../src/ledger/format.ts";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
@@ -18,6 +20,26 @@ export function writeRecords(work: string, mailbox: string, delivered: Iterable<
     if (!made.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
     made.add(folder);
     writeFileSync(paths.end(nameOf(record), 1), formatRecord(record), { mode: 0o600 });
+  }
+}
+
+/** A line of the journal of this month for each. */
+export function writeJournal(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
+  const at = new Date().toISOString();
+  const path = join(new LedgerPaths(work).journal, `${at.slice(0, 7)}.jsonl`);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const lines = Array.from(delivered, ({ trackingId, transferId }) => {
+    const { sender, state, round, folder } = recordOf(mailbox, trackingId, transferId);
+    return `${JSON.stringify({ at, mailbox, trackingId, sender, state, round, folder })}\n`;
+  });
+  writeFileSync(path, lines.join(""), { mode: 0o600 });
+}
+
+/** None of them was picked up so far. */
+export function writeOutbox(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
+  mkdirSync(outboxIn(work), { recursive: true, mode: 0o700 });
+  for (const { trackingId } of delivered) {
+    writeFileSync(join(outboxIn(work), `${nameOf({ mailbox, trackingId })}~1.wait`), "", { mode: 0o600 });
   }
 }
 

@@ -7,20 +7,20 @@ import { join, resolve } from "node:path";
 const TICKS_PER_SECOND = 100;
 const KIB_PER_MIB = 1024;
 
-const CHECKOUT = resolve(import.meta.dirname, "../..");
+export const CHECKOUT = resolve(import.meta.dirname, "../..");
 
 /**
  * Compiles the program into a folder, and returns what starts it. In a checkout Node strips the types itself, and what
  * that takes (some 30 MiB) nobody pays who has installed the program.
  */
-export function installProgram(folder: string): string {
+export function installProgram(folder: string, checkout: string = CHECKOUT): string {
   mkdirSync(folder);
-  const compiler = join(CHECKOUT, "node_modules/.bin/tsc");
-  const source = join(CHECKOUT, "src");
+  const compiler = join(checkout, "node_modules/.bin/tsc");
+  const source = join(checkout, "src");
   execFileSync(compiler, ["-p", source, "--outDir", join(folder, "dist")], { stdio: "inherit" });
   for (const part of ["bin", "package.json"])
-    cpSync(join(CHECKOUT, part), join(folder, part), { recursive: true });
-  symlinkSync(join(CHECKOUT, "node_modules"), join(folder, "node_modules"));
+    cpSync(join(checkout, part), join(folder, part), { recursive: true });
+  symlinkSync(join(checkout, "node_modules"), join(folder, "node_modules"));
   return join(folder, "bin/inlet.cjs");
 }
 

@@ -5,7 +5,16 @@ export interface Row {
   readonly what: string;
   /** Beside what; missing where the figure stands for itself. */
   readonly beside?: string;
-  readonly unit: "s" | "CPU s per GiB" | "MiB" | "% of a core" | "% of the bandwidth" | "per s";
+  readonly unit:
+    | "s"
+    | "CPU s per GiB"
+    | "CPU ms per transfer"
+    | "MiB"
+    | "% of a core"
+    | "% of the bandwidth"
+    | "per s"
+    | "calls"
+    | "fsyncs";
   readonly ours: number;
   readonly theirs?: number;
   /** The ratio of the two, or our figure where it stands for itself. */

@@ -8,6 +8,9 @@ export interface Tools {
   readonly aria2c: string;
   readonly rclone: string;
   readonly openssl: string;
+  readonly dovecot: string;
+  readonly mbsync: string;
+  readonly strace: string;
   readonly sha256sum: string;
   readonly sync: string;
   readonly xargs: string;
@@ -22,6 +25,9 @@ const PACKAGES: Readonly<Record<keyof Tools, string>> = {
   aria2c: "aria2",
   rclone: "rclone",
   openssl: "openssl",
+  dovecot: "dovecot-imapd",
+  mbsync: "isync",
+  strace: "strace",
   sha256sum: "coreutils",
   sync: "coreutils",
   xargs: "findutils",
@@ -38,7 +44,8 @@ export async function findTools(): Promise<Tools> {
 }
 
 /** As they say it themselves. */
-export function readVersions({ nginx, curl, aria2c, rclone, openssl }: Tools): Record<string, string> {
+export function readVersions(tools: Tools): Record<string, string> {
+  const { nginx, curl, aria2c, rclone, openssl, dovecot, mbsync, strace } = tools;
   const first = (program: string, ...args: readonly string[]) => {
     const { stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
     return /\d+(\.\d+)+\w*/.exec(`${stdout}${stderr}`)?.[0] ?? "unknown";
@@ -49,5 +56,8 @@ export function readVersions({ nginx, curl, aria2c, rclone, openssl }: Tools): R
     aria2: first(aria2c, "--version"),
     rclone: first(rclone, "--version"),
     OpenSSL: first(openssl, "version"),
+    Dovecot: first(dovecot, "--version"),
+    mbsync: first(mbsync, "--version"),
+    strace: first(strace, "--version"),
   };
 }

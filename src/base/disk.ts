@@ -3,19 +3,21 @@
  * workers at each step, or that loses all unsynced changes.
  */
 import fs from "node:fs";
-import { lstat, readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { openDescriptor, withDescriptor } from "./descriptor.ts";
 import { durableStep } from "./durable.ts";
 import { systemCode } from "./system-code.ts";
 
-const [link, rename, unlink, rmdir] = [
+// Node's own promises cost more where a call fails, and many are asked for what does not exist.
+const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.link),
   promisify(fs.rename),
   promisify(fs.unlink),
   promisify(fs.rmdir),
+  promisify(fs.readdir),
 ];
+const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
 
 export type EntryKind = "file" | "folder" | "link" | "other";
 
@@ -155,22 +157,4 @@ export async function tryRead(disk: Disk, path: string): Promise<string | undefi
     if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
     throw error;
   }
-}
-
-/**
- * Creates a folder below one that exists. When it returns, a power cut cannot take the folder away, also where another
- * process made it and has not synced it.
- */
-export async function ensureFolder(
-  disk: Disk,
-  syncs: FolderSyncs,
-  parent: string,
-  name: string,
-): Promise<void> {
-  try {
-    await disk.makeFolder(join(parent, name), 0o700);
-  } catch (error) {
-    if (systemCode(error) !== "EEXIST") throw error;
-  }
-  await syncs.sync(parent);
 }

@@ -32,7 +32,7 @@ export async function fetchContent(
     access,
     stage,
     parallel: tools.limits.filesPerTransfer,
-    fileMode: tools.handoff.fileMode,
+    newFiles: run.files,
     onFound: (bytes) => progress(bytes, 0),
     onBytes(bytes) {
       reservation.use(bytes);

@@ -4,8 +4,10 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { MESSAGE } from "./plan.ts";
+import type { Run } from "./run.ts";
 
 /** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
 const THRESHOLD_MEGABYTES = 1;
@@ -16,10 +18,10 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 export async function fetchMessage(
   service: ServicePort,
   access: TransferAccess,
-  folder: string,
+  { files }: Run,
+  { folder }: Stage,
   /** Of all files of the transfer. */
   totalBytes: number,
-  fileMode: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const download = await openMessage(service, access, totalBytes * 1.5 + SPARE_BYTES, signal);
@@ -34,7 +36,7 @@ export async function fetchMessage(
         hash.update(chunk);
         await file.appendFile(chunk);
       }
-      await finishFile(file, fileMode);
+      await finishFile(file, files.mode);
     } finally {
       await file.close();
     }

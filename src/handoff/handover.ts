@@ -1,8 +1,7 @@
 /** Reads a delivery that is to be handed over, from its entry and its end record, and finds its folder. */
-import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { readDeliveryId } from "../base/delivery-id.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemDisk } from "../base/disk.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
 import type { Outbox, Stored } from "./outbox.ts";
@@ -105,9 +104,8 @@ async function findNumbered(root: string, folder: string, id: string): Promise<s
 /** `undefined` where the file system refuses to answer. */
 async function isFound(path: string): Promise<boolean | undefined> {
   try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    return systemCode(error) === "ENOENT" ? false : undefined;
+    return (await systemDisk.kindOf(path)) !== undefined;
+  } catch {
+    return undefined;
   }
 }

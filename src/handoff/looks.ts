@@ -1,10 +1,12 @@
 /** Looks at all outbox entries again and again. Only a few of them are in memory at a time. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { HandoffStep } from "../model/handoff.ts";
-import { dueSteps, type Entry, failedSteps } from "./entry.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { deliveryOf } from "./delivery.ts";
+import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
 import { type Handover, readHandover } from "./handover.ts";
 import { isQuiet, lookAt } from "./look.ts";
-import type { Outbox, Stored } from "./outbox.ts";
+import type { Outbox } from "./outbox.ts";
 import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
@@ -17,6 +19,8 @@ const FEW = 100;
 const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
 const AT_ONCE = 8;
+/** Deliveries whose entry and end record need not be read again. */
+const MOST_KNOWN = 5_000;
 /** Failing entries that are counted. */
 const MOST_FAILING = 10_000;
 
@@ -36,6 +40,10 @@ export class Looks {
   readonly #failing = new Set<string>();
   readonly #soon = new Set<Promise<unknown>>();
   #repeated: Promise<void> = Promise.resolve();
+  /** Deliveries that only wait to be picked up, where no other process changes their entries. */
+  readonly #known = new Map<string, Handover>();
+  /** How many changes of entries there were. */
+  #changes = 0;
   /** How many entries the last look saw. */
   #seen = 0;
   /** After a start, folders are found by their manifests. */
@@ -71,7 +79,7 @@ export class Looks {
     const lookAtFile = async (found: FoundEntry) => {
       this.#seen++;
       const { key } = found;
-      const look = this.#outbox.peek(found).then((stored) => stored && this.#look(key, stored, byMs));
+      const look = this.#read(found).then((handover) => handover && this.#look(key, handover, byMs));
       const seen = await look.catch((error: unknown) => fail(key, error));
       if (seen === undefined) return;
       summary.add(seen.stored.entry, seen.delivery);
@@ -96,7 +104,8 @@ export class Looks {
     this.#countFailing(key, entry);
     const look = this.#outbox
       .find(key)
-      .then((stored) => stored && this.#look(key, stored))
+      .then((stored) => stored && readHandover(this.#tools, key, stored))
+      .then((handover) => handover && this.#look(key, handover))
       .catch((error: unknown) => this.#hooks.failed(key, error))
       .finally(() => this.#soon.delete(look));
     this.#soon.add(look);
@@ -119,13 +128,39 @@ export class Looks {
     }
   }
 
+  /** The folder was just placed: there is nothing to read. */
+  learn(key: string, end: TransferRecord): void {
+    this.#know({ key, end, stored: { entry: EMPTY_ENTRY, kind: "wait" }, delivery: deliveryOf(key, end) });
+  }
+
+  /** The entry is being changed. */
+  forget(key: string): void {
+    this.#known.delete(key);
+    this.#changes++;
+  }
+
+  #know(handover: Handover): void {
+    const isFull = this.#known.size >= MOST_KNOWN;
+    if (this.#tools.isAlone && handover.stored.kind === "wait" && !isFull)
+      this.#known.set(handover.key, handover);
+  }
+
+  async #read(found: FoundEntry): Promise<Handover | undefined> {
+    const known = found.kind === "wait" ? this.#known.get(found.key) : undefined;
+    if (known !== undefined) return known;
+    const stored = await this.#outbox.peek(found);
+    return stored && readHandover(this.#tools, found.key, stored);
+  }
+
   /** `undefined` where the entry is finished, or its round is open. Takes the entry's lock only to change something. */
-  async #look(key: string, stored: Stored, byMs?: number): Promise<Handover | undefined> {
-    const handover = await readHandover(this.#tools, key, stored);
-    if (handover === undefined) return undefined;
-    const seen = (await isQuiet(this.#tools, handover, this.#isFirst))
+  async #look(key: string, handover: Handover, byMs?: number): Promise<Handover | undefined> {
+    const isThorough = this.#isFirst && !this.#known.has(key);
+    const changes = this.#changes;
+    const isDone = await isQuiet(this.#tools, handover, isThorough);
+    const seen = isDone
       ? handover
       : await this.#outbox.change(key, () => lookAt(this.#tools, this.#outbox, key));
+    if (isDone && changes === this.#changes) this.#know(handover);
     if (seen === undefined) {
       this.#failing.delete(key);
       return undefined;

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { asFault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
 import { STEPS } from "../model/handoff.ts";
+import type { Handoff } from "../model/mailbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { keyOf } from "./delivery.ts";
-import { type Entry, kindOf, needsDurability, newEntry, openSteps, renewed } from "./entry.ts";
+import { EMPTY_ENTRY, type Entry, kindOf, needsDurability, newEntry, openSteps, renewed } from "./entry.ts";
 import { Looks } from "./looks.ts";
 import { Outbox } from "./outbox.ts";
 import { outboxIn } from "./peek.ts";
@@ -47,6 +48,7 @@ class FileHandoffs implements OpenHandoffs {
       work,
       isAlone,
       finishedPath: (name, round) => tools.finishedPath(name, round),
+      onChanged: (key) => this.#looks.forget(key),
       onDamaged: (path) => this.#reportDamaged(path, "not an outbox entry, or one of a newer version"),
     });
     this.#looks = new Looks(tools, this.#outbox, {
@@ -81,14 +83,16 @@ class FileHandoffs implements OpenHandoffs {
     const { folder, round } = record;
     const name = ledger.nameOf(record);
     const key = keyOf(name, round);
+    const handoff = this.#tools.handoff();
     try {
       const noted = wanted ?? (await ledger.readEnd(name, round))?.folder;
       if (folder !== undefined && folder !== noted)
         await this.#change(key, (entry) => ({ ...entry, folder }));
+      else if (newEntry(handoff) === EMPTY_ENTRY) this.#looks.learn(key, record);
     } catch (error) {
       this.#failed(key, error);
     }
-    this.#begin(key);
+    this.#begin(key, handoff);
   }
 
   async retry({ round, ...transfer }: TransferKey & { readonly round: number }): Promise<boolean> {
@@ -101,7 +105,7 @@ class FileHandoffs implements OpenHandoffs {
         const steps = openSteps(entry, this.#tools.handoff());
         return steps.length === 0 ? entry : { ...entry, ...renewed(steps) };
       });
-      if (isChanged) this.#begin(key);
+      if (isChanged) this.#begin(key, this.#tools.handoff());
       else isDone = false;
     }
     return isDone;
@@ -133,8 +137,7 @@ class FileHandoffs implements OpenHandoffs {
     await this.#looks.close();
   }
 
-  #begin(key: string): void {
-    const handoff = this.#tools.handoff();
+  #begin(key: string, handoff: Handoff): void {
     for (const step of STEPS) if (handoff[step] !== undefined) this.#steps.add(key, step);
   }
 

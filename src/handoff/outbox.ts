@@ -27,6 +27,7 @@ export interface OutboxOptions {
   readonly isAlone: boolean;
   finishedPath(name: string, round: number): string;
   onDamaged(path: string): void;
+  onChanged(key: string): void;
   readonly disk?: Disk;
 }
 
@@ -124,6 +125,7 @@ export class Outbox {
   /** Stores a changed entry durably, under the name of its kind. A power cut may undo the change of name. */
   async save(key: string, from: Stored, entry: Entry, kind: Kind): Promise<Stored> {
     const path = this.#pathOf(key, from.kind);
+    this.#options.onChanged(key);
     await this.#guard(path, async () => {
       if (entry !== from.entry) {
         await this.#withTemporary(entry, true, (temporary) => this.#disk.rename(temporary, path));
@@ -144,6 +146,7 @@ export class Outbox {
   }
 
   async remove(key: string, kind: Kind): Promise<void> {
+    this.#options.onChanged(key);
     await this.#unlink(this.#pathOf(key, kind));
     await this.#locks.forget(key);
   }

@@ -5,13 +5,14 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { withDescriptor } from "../base/descriptor.ts";
+import { Soon } from "../base/soon.ts";
 import type { TransferRecord } from "../model/record.ts";
 
 /** Readers take a longer line for damaged. */
 export const MOST_LINE_BYTES = 64 * 1024;
 /** Of each text in a line that would be too long. */
 const MOST_CHARACTERS = 1_000;
-const WRITE_AFTER_MS = 50;
+const WRITE_AFTER_MS = 200;
 /** While the disk refuses them; then the oldest go. */
 const MOST_UNWRITTEN = 10_000;
 
@@ -28,9 +29,8 @@ export class Journal {
   readonly #writer: string | undefined;
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  readonly #soon = new Soon(() => this.#writeAll(), WRITE_AFTER_MS);
   #isStuck = false;
-  #writing: Promise<void> = Promise.resolve();
 
   constructor(folder: string, writer: string | undefined, clock: Clock) {
     this.#folder = folder;
@@ -45,7 +45,7 @@ export class Journal {
     const line = formatLine({ at, mailbox, trackingId, sender, state, round, reason, folder });
     this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
     if (this.#unwritten.length > MOST_UNWRITTEN) this.#unwritten.shift()?.onWritten();
-    this.#timer ??= setTimeout(() => this.#flushSoon(), WRITE_AFTER_MS);
+    this.#soon.ask();
   }
 
   /** The disk refused the last lines. */
@@ -54,15 +54,8 @@ export class Journal {
   }
 
   /** Resolves when everything is written, as far as the disk allows. */
-  async flush(): Promise<void> {
-    this.#flushSoon();
-    await this.#writing;
-  }
-
-  #flushSoon(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#writing = this.#writing.then(() => this.#writeAll());
+  flush(): Promise<void> {
+    return this.#soon.doNow();
   }
 
   async #writeAll(): Promise<void> {

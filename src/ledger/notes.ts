@@ -1,16 +1,17 @@
 /**
  * Notes: what is known of open transfers, a file each. They are conveniences: written without a sync, and a lost one costs
- * one more poll. A note that is replaced is written a little later, so that a transfer that is done by then costs nothing.
+ * one more poll. They are written a little later, so that a transfer that is done by then costs nothing.
  */
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
+import { Soon } from "../base/soon.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf } from "./paths.ts";
 
-const WRITE_AFTER_MS = 200;
+const WRITE_AFTER_MS = 1_000;
 
 export class Notes {
   readonly #disk: Disk;
@@ -18,11 +19,12 @@ export class Notes {
   /** No other process writes notes: what this one knows need not be read. */
   readonly #isAlone: boolean;
   readonly #known = new Map<string, TransferRecord>();
+  /** Names of the files that there are, as far as this process has seen. */
+  readonly #files = new Set<string>();
   /** All notes that there are have been read: one that is not known does not exist. */
   #isComplete = false;
   readonly #unwritten = new Set<string>();
-  #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #soon = new Soon(() => this.#writeAll(), WRITE_AFTER_MS);
 
   constructor(disk: Disk, paths: LedgerPaths, isAlone: boolean) {
     this.#disk = disk;
@@ -30,45 +32,59 @@ export class Notes {
     this.#isAlone = isAlone;
   }
 
-  /** False where there is one. */
+  /** False where there is one. Written at once where other processes are to find it. */
   async create(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
-    try {
-      const file = await this.#disk.create(this.#paths.note(name), 0o600);
-      try {
-        await file.write(formatRecord(record));
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      if (systemCode(error) === "EEXIST") return false;
-      throw error;
+    if (this.#isComplete) {
+      if (this.#known.has(name)) return false;
+      this.put(record);
+      return true;
     }
-    if (this.#isAlone) this.#known.set(name, record);
+    if (!(await this.#isCreated(this.#paths.note(name), record))) return false;
+    if (this.#isAlone) {
+      this.#known.set(name, record);
+      this.#files.add(name);
+    }
     return true;
   }
 
-  /** Replaces the note soon. */
+  /** Written soon, and at once where the transfer waits: then somebody may look for it. */
   put(record: TransferRecord): void {
     const name = nameOf(record);
     this.#known.set(name, record);
     this.#unwritten.add(name);
-    this.#timer ??= setTimeout(() => this.#flushSoon(), WRITE_AFTER_MS);
+    if (record.state === "waiting") void this.#soon.doNow();
+    else this.#soon.ask();
   }
 
   /** `undefined` where there is none, or one that cannot be read. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
-    if (known !== undefined || this.#isComplete) return known;
-    const record = await this.#readFile(name);
-    if (record !== undefined && this.#isAlone) this.#known.set(name, record);
-    return record;
+    return known !== undefined || this.#isComplete ? known : this.#readFile(name);
   }
 
-  async remove(name: string): Promise<void> {
+  /** The round is open, as its records say: where this process works alone, it need not look again. */
+  learn(record: TransferRecord): void {
+    if (this.#isAlone) this.#known.set(nameOf(record), record);
+  }
+
+  /** What was learned of an open round. */
+  known(name: string): TransferRecord | undefined {
+    return this.#isAlone ? this.#known.get(name) : undefined;
+  }
+
+  /** The round has ended. */
+  forget(name: string, round: number): void {
+    if ((this.#known.get(name)?.round ?? 0) > round) return;
     this.#known.delete(name);
     this.#unwritten.delete(name);
-    await this.#writing;
+  }
+
+  /** Removes the note of a round that has ended; that of a later one stays. */
+  async remove(name: string, round: number): Promise<void> {
+    this.forget(name, round);
+    await this.#soon.idle();
+    if (this.#known.has(name) || (this.#isComplete && !this.#files.delete(name))) return;
     await tryUnlink(this.#disk, this.#paths.note(name));
   }
 
@@ -78,20 +94,18 @@ export class Notes {
   }
 
   async names(): Promise<string[]> {
-    const names = await this.#disk.list(this.#paths.notes);
-    return names.filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -".json".length));
+    if (this.#isComplete) return [...this.#known.keys()];
+    const files = await this.#disk.list(this.#paths.notes);
+    const names = files
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => name.slice(0, -".json".length));
+    if (this.#isAlone) for (const name of names) this.#files.add(name);
+    return names;
   }
 
   /** Resolves when everything is written, as far as the disk allows. */
-  async flush(): Promise<void> {
-    this.#flushSoon();
-    await this.#writing;
-  }
-
-  #flushSoon(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#writing = this.#writing.then(() => this.#writeAll());
+  flush(): Promise<void> {
+    return this.#soon.doNow();
   }
 
   async #writeAll(): Promise<void> {
@@ -105,15 +119,34 @@ export class Notes {
   }
 
   async #replace(name: string, record: TransferRecord): Promise<void> {
+    const path = this.#paths.note(name);
+    if (this.#isComplete && !this.#files.has(name)) {
+      this.#files.add(name);
+      if (await this.#isCreated(path, record)) return;
+    }
     const temporary = join(this.#paths.temporary, temporaryName());
-    const file = await this.#disk.create(temporary, 0o600);
     try {
-      await file.write(formatRecord(record)).finally(() => file.close());
-      await this.#disk.rename(temporary, this.#paths.note(name));
+      await this.#write(temporary, record);
+      await this.#disk.rename(temporary, path);
     } catch (error) {
       await tryUnlink(this.#disk, temporary).catch(() => {});
       throw error;
     }
+  }
+
+  async #isCreated(path: string, record: TransferRecord): Promise<boolean> {
+    try {
+      await this.#write(path, record);
+      return true;
+    } catch (error) {
+      if (systemCode(error) === "EEXIST") return false;
+      throw error;
+    }
+  }
+
+  async #write(path: string, record: TransferRecord): Promise<void> {
+    const file = await this.#disk.create(path, 0o600);
+    await file.write(formatRecord(record)).finally(() => file.close());
   }
 
   async #readFile(name: string): Promise<TransferRecord | undefined> {

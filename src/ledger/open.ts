@@ -1,5 +1,5 @@
 /** Opens the ledger of an inbox. */
-import { stat } from "node:fs/promises";
+import { mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
@@ -11,7 +11,7 @@ import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, parseRound } from "./paths.ts";
+import { LedgerPaths, nameOf, parseRound, SPREAD } from "./paths.ts";
 import type { Ledger, Occasion, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -42,6 +42,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const paths = new LedgerPaths(options.work);
   const isAlone = options.writer === undefined;
   for (const folder of paths.folders()) await makeFolderDurably(folder, 0o700);
+  await makeSpread(paths);
   // What a crash left; where several processes work, only what is surely not in the making.
   await clearTemporaries(paths.temporary, isAlone ? Number.POSITIVE_INFINITY : options.clock.now());
   if (!(await hasHardLinks(paths))) {
@@ -51,6 +52,19 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const ledger = new FileLedger(paths, options);
   await ledger.demandWatermark();
   return ledger;
+}
+
+/** All folders of records, so that none has to be made, and synced, when a record is. */
+async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
+  try {
+    const known = new Set(await systemDisk.list(ledger));
+    const missing = SPREAD.filter((name) => !known.has(name));
+    for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
+    // Another process may have made some, and not synced them.
+    await systemDisk.syncFolder(ledger);
+  } catch (error) {
+    throw faultOfDisk(error, ledger);
+  }
 }
 
 async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> {
@@ -126,7 +140,7 @@ class FileLedger implements Ledger {
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       takeFolder: (folder) => this.#try(targets.takeFolder(folder)),
       giveBack: (folder) => targets.giveBack(folder),
-      endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
+      endWith: (stage, record) => this.#try(this.#endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
     };
   }
@@ -151,10 +165,14 @@ class FileLedger implements Ledger {
   }
 
   async #find(name: string): Promise<TransferRecord | undefined> {
+    const known = this.#notes.known(name);
+    if (known !== undefined) return known;
     const { round, begin, end } = await this.#rounds.current(name);
     if (end !== undefined) return end;
     const note = await this.#notes.read(name);
-    return note?.round === round && !hasEnded(note) ? note : begin;
+    if (note?.round !== round || hasEnded(note)) return begin;
+    this.#notes.learn(note);
+    return note;
   }
 
   discover(record: TransferRecord): Promise<boolean> {
@@ -172,7 +190,10 @@ class FileLedger implements Ledger {
   async begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean> {
     const at = new Date(this.#clock.now()).toISOString();
     const begun: BeginRecord = { ...record, begun: { why, by, at } };
-    if (!(await this.#try(this.#rounds.begin(begun)))) return false;
+    if (!(await this.#try(this.#rounds.begin(begun)))) {
+      this.#notes.forget(nameOf(record), record.round);
+      return false;
+    }
     this.noteChange(record);
     return true;
   }
@@ -187,20 +208,26 @@ class FileLedger implements Ledger {
   }
 
   async end(record: TransferRecord): Promise<boolean> {
-    if (!(await this.#try(this.#rounds.end(record)))) return false;
-    this.#settle(record);
-    return true;
+    const isEnded = await this.#try(this.#rounds.end(record));
+    if (isEnded) this.#settle(record);
+    else this.#notes.forget(nameOf(record), record.round);
+    return isEnded;
   }
 
-  /** The journal has the end of a round at least once: its note goes after that, and a start settles what has one. */
-  #settle(record: TransferRecord): void {
+  /**
+   * The journal has the end of a round at least once: its note and its ticket go after that, and a start settles what has
+   * one of them.
+   */
+  #settle(record: EndRecord): void {
     const name = nameOf(record);
     if (this.#settling.has(name)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
+    this.#notes.forget(name, record.round);
     this.#journal.add(record, resolve);
     this.#watermark.put(name, record.round);
     const settled = promise
-      .then(() => this.#notes.remove(name))
+      .then(() => this.#notes.remove(name, record.round))
+      .then(() => (this.#isAlone ? this.#rounds.dropTicket(record) : undefined))
       .catch(() => {})
       .finally(() => this.#settling.delete(name));
     this.#settling.set(name, settled);
@@ -210,13 +237,22 @@ class FileLedger implements Ledger {
     const end = stage === undefined ? record : { ...record, token: stage.token };
     const folder = await this.#rounds.place(end, stage !== undefined);
     if (folder === undefined && stage === undefined) return undefined;
-    const placed = record.state === "delivered" && folder !== undefined ? { ...record, folder } : record;
+    const placed = record.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
     this.#settle(placed);
     return placed;
   }
 
-  readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
-    return this.#try(this.#rounds.readEnd(name, round));
+  async readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
+    const end = await this.#try(this.#rounds.readEnd(name, round));
+    if (end !== undefined) this.#notes.forget(name, round);
+    return end;
+  }
+
+  async #endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
+    const isOurs = await this.#rounds.endWith(stage, record);
+    // Whoever ended it instead, it is open no longer.
+    this.#notes.forget(stage.name, stage.round);
+    return isOurs;
   }
 
   isPlaced(end: EndRecord): Promise<boolean> {
@@ -233,15 +269,16 @@ class FileLedger implements Ledger {
 
   async *open(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
     for (const name of await this.#notes.names()) {
-      const record = await this.#find(name).catch((error: unknown) => {
-        onDamaged(this.#paths.note(name), error instanceof Error ? error.message : String(error));
-        return undefined;
-      });
-      if (record !== undefined && !hasEnded(record)) yield record;
-      // A worker of this process that is about to place it settles it then.
-      else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
-      // A power cut took its text away. Another process may be about to write one.
-      else if (record === undefined && this.#isAlone) await this.#notes.remove(name);
+      try {
+        const record = await this.#find(name);
+        if (record !== undefined && !hasEnded(record)) yield record;
+        // A worker of this process that is about to place it settles it then.
+        else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
+        // A power cut took its text away. Another process may be about to write one.
+        else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
+      } catch (error) {
+        onDamaged(this.#paths.note(name), describe(error));
+      }
     }
     this.#notes.setComplete();
   }
@@ -251,10 +288,7 @@ class FileLedger implements Ledger {
       const found = parseRound(entry);
       if (found === undefined) continue;
       const record = await this.#find(found.name).catch((error: unknown) => {
-        onDamaged(
-          join(this.#paths.quarantine, entry),
-          error instanceof Error ? error.message : String(error),
-        );
+        onDamaged(join(this.#paths.quarantine, entry), describe(error));
         return undefined;
       });
       if (record?.state === "quarantined" && record.round === found.round) yield record;
@@ -265,7 +299,8 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error) =>
       onFailed(join(this.#paths.staging, entry), error),
     );
-    return found.map(({ end, folder }) => {
+    const unsettled = found.filter(({ end }) => !this.#settling.has(nameOf(end)));
+    return unsettled.map(({ end, folder }) => {
       const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
       this.#settle(placed);
       return placed;
@@ -316,4 +351,8 @@ class FileLedger implements Ledger {
     );
     return Math.max(...(await Promise.all(times)));
   }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

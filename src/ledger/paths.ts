@@ -81,24 +81,28 @@ export class LedgerPaths {
   }
 }
 
-/** Spreads the records of all transfers over 256 folders. */
-export function spreadOf(name: string): string {
+/** The folders over which the records of all transfers are spread. */
+export const SPREAD = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, "0"));
+
+function spreadOf(name: string): string {
   return name.slice(name.lastIndexOf(".") + 1).slice(0, 2);
 }
 
 /** The tracking-id, as far as every file system can hold it, for people; a digest, to be unique. */
-export function nameOf(key: TransferKey): string {
+export function nameOf({ mailbox, trackingId }: TransferKey): string {
+  const key = `${canonicalAddress(mailbox)}\0${trackingId}`;
   const known = names.get(key);
   if (known !== undefined) return known;
-  const readable = key.trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
-  const digest = hash("sha256", `${canonicalAddress(key.mailbox)}\0${key.trackingId}`, "hex");
-  const name = `${readable}.${digest.slice(0, 32)}`;
+  const readable = trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
+  const name = `${readable}.${hash("sha256", key, "hex").slice(0, 32)}`;
+  if (names.size >= MOST_NAMES) names.clear();
   names.set(key, name);
   return name;
 }
 
-/** Each is needed many times, for the same record. */
-const names = new WeakMap<TransferKey, string>();
+/** Each is needed many times while its transfer is in hand. */
+const names = new Map<string, string>();
+const MOST_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */
 export function attemptsKey(origin: string, trackingId: string): string {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
-import type { LedgerPaths } from "./paths.ts";
+import { type LedgerPaths, SPREAD } from "./paths.ts";
 import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
@@ -22,7 +22,6 @@ const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const MONTH = /^(\d{4})-(\d{2})(\..+)?\.jsonl$/;
 /** Of an outbox entry, while something is left to do for a delivery. */
 const OUTBOX = ["json", "wait", "kept"];
-const FOLDERS = 256;
 
 export class Retention {
   readonly #tools: RetentionTools;
@@ -34,11 +33,11 @@ export class Retention {
 
   /** Looks at the next of 256 parts of the ledger, at the attempts and at the journal. The clock must be right. */
   async sweep(rules: RetentionRules, nowMs: number): Promise<void> {
-    const spread = this.#next.toString(16).padStart(2, "0");
-    this.#next = (this.#next + 1) % FOLDERS;
+    const spread = SPREAD[this.#next] ?? "";
+    this.#next = (this.#next + 1) % SPREAD.length;
     if (rules.ledgerMs !== undefined) {
       await this.#sweepRecords(spread, rules, rules.ledgerMs, nowMs);
-      if (spread === "00") await this.#sweepAttempts(rules.ledgerMs, nowMs);
+      if (this.#next === 0) await this.#sweepAttempts(rules.ledgerMs, nowMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }

@@ -15,20 +15,12 @@
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
-import {
-  type Disk,
-  type DiskFile,
-  ensureFolder,
-  FolderSyncs,
-  hasNoLinks,
-  tryRead,
-  tryUnlink,
-} from "../base/disk.ts";
+import { type Disk, type DiskFile, FolderSyncs, hasNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
 import { OnceFiles } from "./once.ts";
-import { type LedgerPaths, nameOf, parseStaged, type StageId, spreadOf } from "./paths.ts";
+import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
 import { Targets } from "./targets.ts";
 
@@ -41,10 +33,10 @@ export interface Current {
   readonly end: EndRecord | undefined;
 }
 
-/** What `recover` found a delivery or quarantine to be placed, or already placed. */
+/** A round that ended with content, and that `recover` has found. */
 export interface Recovered {
   readonly end: EndRecord;
-  /** Where this call moved it to, from the inbox's root; missing for the quarantine. */
+  /** Where this call moved it to, from the inbox's root or in the quarantine; missing where it was moved before. */
   readonly folder: string | undefined;
 }
 
@@ -77,8 +69,6 @@ export class Rounds {
   readonly #options: RoundsOptions;
   /** The stages that this process made for rounds that may be open, by `NAME~R`. */
   readonly #stages = new Map<string, OwnStage>();
-  /** Folders below `ledger/` that are known to be durable. */
-  readonly #ready = new Set<string>();
   /** Stages of open rounds that `recover` found, by `NAME~R`; `undefined` until it ran. */
   #leftOver: Set<string> | undefined;
 
@@ -109,7 +99,6 @@ export class Rounds {
   /** Orders a round, after the one before it has ended. False where it was ordered before. */
   async begin(record: BeginRecord): Promise<boolean> {
     const name = nameOf(record);
-    await this.#prepare(name);
     // Who ended the round before may have stopped before its record was synced.
     await this.syncs.sync(this.#paths.ledgerFolder(name));
     return this.#once.create(this.#paths.begin(name, record.round), formatRecord(record));
@@ -118,7 +107,6 @@ export class Rounds {
   /** Ends a round without content. False where it has ended before. */
   async end(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
-    await this.#prepare(name);
     return this.#once.create(this.#paths.end(name, record.round), formatRecord(record));
   }
 
@@ -226,7 +214,6 @@ export class Rounds {
     const own = stage as OwnStage;
     const { name, round, token } = stage;
     const target = this.#paths.end(name, round);
-    await this.#prepare(name);
     // An earlier try may have linked the ticket, and failed later.
     if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
     own.isWritten = true;
@@ -262,7 +249,8 @@ export class Rounds {
 
   /**
    * Step 3: moves the staged folder that an end record names to where it belongs. Returns the folder, from the inbox's root
-   * or from the quarantine; `undefined` where it was moved before. `isDurable`: the caller has seen the record synced.
+   * or from the quarantine; `undefined` where it was moved before. `isDurable`: the caller has seen the record synced. Where
+   * this process works alone, the ticket stays until `dropTicket`.
    */
   async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
     if (end.token === undefined) return undefined;
@@ -277,13 +265,22 @@ export class Rounds {
       end.state === "delivered"
         ? await this.targets.move(staged, end.folder ?? "")
         : await this.#moveToQuarantine(staged, id);
-    await tryUnlink(this.#disk, this.#paths.ticket(id));
+    if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
     // The round has ended: what other attempts left of it is of no use.
     if (this.#leftOver?.delete(`${id.name}~${id.round}`)) {
       for (const other of await this.#listStages(id)) await this.#remove(other);
     }
     return placed;
+  }
+
+  /** Nothing is left to do for a round that ended with content: recovery does not find it any more. */
+  async dropTicket(end: EndRecord): Promise<void> {
+    if (end.token === undefined) return;
+    await tryUnlink(
+      this.#disk,
+      this.#paths.ticket({ name: nameOf(end), round: end.round, token: end.token }),
+    );
   }
 
   /** Whether step 3 was done. */
@@ -311,22 +308,26 @@ export class Rounds {
       if (own?.token === id.token && own.isInUse) continue;
       try {
         const end = await this.readEnd(id.name, id.round);
-        if (end === undefined) {
-          leftOver.add(`${id.name}~${id.round}`);
-          continue;
-        }
-        if (end.token !== id.token) await this.#remove(id);
-        else {
-          const folder = await this.place(end);
-          await tryUnlink(this.#disk, this.#paths.ticket(id));
-          if (folder !== undefined) recovered.push({ end, folder });
-        }
+        if (end === undefined) leftOver.add(`${id.name}~${id.round}`);
+        else if (end.token !== id.token) await this.#remove(id);
+        else recovered.push(...(await this.#finish(end, id)));
       } catch (error) {
         onFailed(entry, error);
       }
     }
     this.#leftOver = leftOver;
     return recovered;
+  }
+
+  async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
+    const folder = await this.place(end);
+    if (this.#options.isAlone) {
+      // A ticket is left only where a crash came before the end was settled.
+      const isSettled = (await this.#disk.kindOf(this.#paths.ticket(id))) === undefined;
+      return folder === undefined && isSettled ? [] : [{ end, folder }];
+    }
+    await this.dropTicket(end);
+    return folder === undefined ? [] : [{ end, folder }];
   }
 
   async #remove(id: StageId): Promise<void> {
@@ -354,14 +355,6 @@ export class Rounds {
     }
     await this.syncs.sync(this.#paths.quarantine);
     return `${name}~${round}`;
-  }
-
-  /** The folder of a transfer's records exists and survives a power cut. */
-  async #prepare(name: string): Promise<void> {
-    const spread = spreadOf(name);
-    if (this.#ready.has(spread)) return;
-    await ensureFolder(this.#disk, this.syncs, this.#paths.ledger, spread);
-    this.#ready.add(spread);
   }
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {

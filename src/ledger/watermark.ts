@@ -4,13 +4,16 @@
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { Fault } from "../base/faults.ts";
+import { Soon } from "../base/soon.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { Rounds } from "./rounds.ts";
+
+const WRITE_AFTER_MS = 200;
 
 export class Watermark {
   readonly #path: string;
   readonly #id: string;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #soon = new Soon(() => this.#write(), WRITE_AFTER_MS);
   #wanted: string | undefined;
 
   /** `path`: in the state folder. `id`: of the work folder; what is remembered of another one says nothing. */
@@ -29,9 +32,8 @@ export class Watermark {
 
   /** Written soon, and not synced: the record itself is on the disk before. */
   put(name: string, round: number): void {
-    const isWaiting = this.#wanted !== undefined;
     this.#wanted = `${this.#id} ${name} ${round}\n`;
-    if (!isWaiting) this.#writing = this.#writing.then(() => this.#write());
+    this.#soon.ask();
   }
 
   /** Whether it names this record. */
@@ -40,17 +42,20 @@ export class Watermark {
   }
 
   async clear(): Promise<void> {
+    this.#wanted = undefined;
+    await this.#soon.idle();
     await rm(this.#path, { force: true });
   }
 
   /** Resolves when it is written, as far as the disk allows. */
   flush(): Promise<void> {
-    return this.#writing;
+    return this.#soon.doNow();
   }
 
   async #write(): Promise<void> {
-    const text = this.#wanted ?? "";
+    const text = this.#wanted;
     this.#wanted = undefined;
+    if (text === undefined) return;
     await writeFile(this.#path, text, { mode: 0o600 }).catch(() => {});
   }
 

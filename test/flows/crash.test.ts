@@ -15,6 +15,7 @@ import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
+import { oneIn } from "../support/thorough.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
 const NOBODY = 65534;
@@ -37,7 +38,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       };
       // On Redis each takes twice as long: what differs there does not depend on how files come. And there they mostly
       // wait for the lock of the one that was killed.
-      const every = isOnRedis && fetch === "zip" ? 4 : 1;
+      const every = oneIn((isOnRedis ? 2 : 1) * (fetch === "zip" ? 3 : 1));
       const points = await walkPoints(crashAt, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
       expect(points * every).toBeGreaterThan(30);
       process.stdout.write(`crash points, ${name}: ${points}, one of ${every}\n`);
@@ -55,7 +56,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       expect({ point, ...life }).toEqual({ point, ...undisturbed });
       return crashed === 1;
     };
-    const every = isOnRedis ? 4 : 1;
+    const every = oneIn(isOnRedis ? 6 : 2);
     const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
     expect(points * every).toBeGreaterThan(30);
   }, 600_000);

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openConsumersEye } from "../support/consumers-eye.ts";
+import { readRecords } from "../support/ledger.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
@@ -98,7 +99,15 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
     await disturbances[name]();
     await reaches(20 + Math.ceil(((at + random()) * (TRANSFERS - 40)) / order.length));
   }
-  await reaches(TRANSFERS);
+  const missing = () => {
+    const there = new Set(delivered());
+    const isMissing = ({ trackingId }: { trackingId: string }) =>
+      names.includes(trackingId) && !there.has(trackingId);
+    return readRecords(join(inbox, ".inlet"))
+      .filter(isMissing)
+      .map(({ trackingId, state, reason, message }) => [trackingId, state, reason, message].join(" "));
+  };
+  await expect.poll(() => delivered().length >= TRANSFERS || missing(), { timeout: 90_000 }).toBe(true);
   await expect.poll(() => closed.filter((id) => simulator.refusedPasswords(id).length === 0)).toEqual([]);
   await expect.poll(async () => (await redis.client.keys("inlet:collect:t*")).length).toBe(0);
   // Those that nobody has a password for may still be in hand.

@@ -20,6 +20,7 @@ import { startRedis, type TestRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
+import { oneIn } from "../support/thorough.ts";
 
 /** Each has a Redis of its own, and mostly waits for the lock of a daemon that is stopped. */
 const AT_ONCE = 4;
@@ -36,7 +37,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
   test("the transfer is delivered once", async () => {
     const { outcome } = await liveUndisturbed(pausingAfterSteps);
     expect(Object.keys(outcome.tree)).toHaveLength(5);
-    await walk({ every: 1 }, async (redis, point) => {
+    await walk({ every: oneIn(2) }, async (redis, point) => {
       const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
@@ -46,7 +47,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
     const start = await pausingBeforeCalls(DISCOVERY);
     const { outcome } = await liveUndisturbed(start, { hasCommand: true });
     expect(outcome).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
-    await walk({ every: 1 }, async (redis, point) => {
+    await walk({ every: oneIn(2) }, async (redis, point) => {
       const other = ({ task }: Scene) => runCrashDaemon(task);
       const life = await live(redis, start, point, other, { hasCommand: true });
       return [life, { outcome, whenGoingOn: "delivered" }];
@@ -56,7 +57,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
   test("nothing is delivered where its sender has revoked it meanwhile, unless it was decided before", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
     const { outcome } = await liveUndisturbed(start, { hasCommand: true });
-    const ends = await walk({ from: 1, every: 3 }, async (redis, point) => {
+    const ends = await walk({ from: 1, every: oneIn(3) }, async (redis, point) => {
       const revokeAndRun = async ({ task, simulator }: Scene) => {
         simulator.revoke("t1");
         await runCrashDaemon(task);
@@ -70,7 +71,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
 
   test("nothing is delivered where an operator has discarded it meanwhile, unless it was delivering then", async () => {
     const { outcome } = await liveUndisturbed(pausingAfterSteps, { hasCommand: true });
-    const ends = await walk({ every: 3 }, async (redis, point) => {
+    const ends = await walk({ every: oneIn(3) }, async (redis, point) => {
       const discardAndRun = async ({ task, work }: Scene) => {
         await giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" });
         await runCrashDaemon(task);
@@ -87,7 +88,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
     const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
     const last = steps.findIndex((step) => step.endsWith(DECISION.slice(1))) + 1;
-    await walk({ every: 2, last }, async (redis, point) => {
+    await walk({ every: oneIn(2), last }, async (redis, point) => {
       const life = await liveInTurns(redis, start, point);
       return [life, { outcome, whenGoingOn: "delivered" }];
     });

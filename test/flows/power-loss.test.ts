@@ -14,6 +14,7 @@ import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driv
 import { makeFolder, runCommand } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
+import { oneIn } from "../support/thorough.ts";
 
 const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");
 /** Steps after which whatever has a name keeps it. */
@@ -28,9 +29,12 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
     async (name, fetch) => {
       const { url, clientId } = await openTestSimulator({ transfers: PLANS });
       const cutPower = await openPowerSwitch({ url, clientId, fetch });
-      const lanes = Array.from({ length: AT_ONCE }, (_, lane) => cutPower(lane + 1, AT_ONCE));
+      const every = oneIn(fetch === "zip" ? 3 : 1);
+      const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
+        cutPower((lane + 1) * every, AT_ONCE * every),
+      );
       const [cuts, undisturbed] = divide((await Promise.all(lanes)).flat());
-      expect(cuts.length).toBeGreaterThan(30);
+      expect(cuts.length * every).toBeGreaterThan(30);
       expect(cuts.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
       // Cuts that lose nothing would prove nothing.
       const losses = cuts.filter(({ words, found }) => lostNames(words.names, found).length > 0);

@@ -36,7 +36,7 @@ interface Manifest {
   readonly token: string;
 }
 
-export function makeTransfer(trackingId: string, mailbox = "m"): TransferRecord {
+function makeTransfer(trackingId: string, mailbox = "m"): TransferRecord {
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -57,6 +57,12 @@ export function makeTransfer(trackingId: string, mailbox = "m"): TransferRecord 
 }
 
 export const T1 = makeTransfer("t1");
+export const T2 = makeTransfer("t2");
+/** One transfer that two mailboxes have received. */
+export const [M1, M2] = [
+  makeTransfer("t1", "one@example.org"),
+  makeTransfer("t1", "two@example.org"),
+] as const;
 
 interface DownloadOptions {
   /** Where it is delivered, in the inbox. */
@@ -247,9 +253,9 @@ export function makeScenario(name: string, spec: LedgerSpec, kind: typeof Rounds
 
 export async function makeWorkFolder(): Promise<ModelDisk> {
   const disk = new ModelDisk();
-  for (const path of ["/work", INBOX, `${INBOX}/m`, TAKEN, OUTBOX, ...PATHS.folders()]) {
-    await disk.makeFolder(path, 0o700);
-  }
+  const records = [T1, T2, M1, M2].map((key) => PATHS.ledgerFolder(nameOf(key)));
+  const folders = ["/work", INBOX, `${INBOX}/m`, TAKEN, OUTBOX, ...PATHS.folders(), ...records];
+  for (const path of folders) await disk.makeFolder(path, 0o700);
   return disk.copy();
 }
 

@@ -93,7 +93,8 @@ export async function runCommand(
 /** A folder that is gone when the test is over. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-test-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  // What is written a little later may come while it is removed.
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 

@@ -191,6 +191,7 @@ async function prepare(over: Partial<Disk> = {}) {
     disk,
     finishedPath: (name, round) => join(work, "finished", `${name}-${round}`),
     onDamaged: (path) => damaged.push(path),
+    onChanged() {},
   });
   await mkdir(join(work, "finished"));
   await outbox.open(0);

@@ -1,6 +1,6 @@
 /** I1 whole or nothing, I2 once: downloads that run at the same time, in every order, with crashes and power cuts. */
 import { expect, test, vi } from "vitest";
-import { findViolation, type LedgerSpec, makeTransfer, T1 } from "../../support/ledger-run.ts";
+import { findViolation, type LedgerSpec, T1, T2 } from "../../support/ledger-run.ts";
 import { LIMITS } from "../../support/schedules.ts";
 
 vi.mock("node:crypto", async (original) => ({
@@ -8,7 +8,6 @@ vi.mock("node:crypto", async (original) => ({
   randomBytes: (await import("../../support/predictable-bytes.ts")).predictableBytes,
 }));
 
-const T2 = makeTransfer("t2");
 const TIMEOUT_MS = 1_800_000;
 
 const SCENARIOS: Readonly<Record<string, LedgerSpec>> = {

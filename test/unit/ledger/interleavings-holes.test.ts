@@ -7,15 +7,13 @@ import { parseStaged, type StageId } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { type Recovered, Rounds, type RoundsOptions } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import { findViolation, type LedgerSpec, makeTransfer, PATHS, T1 } from "../../support/ledger-run.ts";
+import { findViolation, type LedgerSpec, PATHS, T1, T2 } from "../../support/ledger-run.ts";
 import { LIMITS } from "../../support/schedules.ts";
 
 vi.mock("node:crypto", async (original) => ({
   ...(await original<typeof import("node:crypto")>()),
   randomBytes: (await import("../../support/predictable-bytes.ts")).predictableBytes,
 }));
-
-const T2 = makeTransfer("t2");
 
 class OpenRounds extends Rounds {
   protected readonly disk: Disk;

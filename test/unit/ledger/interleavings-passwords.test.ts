@@ -5,7 +5,7 @@ import { FileAttempts } from "../../../src/ledger/attempts.ts";
 import { nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
-import { INBOX, makeTransfer, makeWorkFolder, PATHS } from "../../support/ledger-run.ts";
+import { INBOX, M1, M2, makeWorkFolder, PATHS } from "../../support/ledger-run.ts";
 import type { ModelDisk } from "../../support/model-disk.ts";
 import {
   explore,
@@ -23,7 +23,6 @@ vi.mock("node:crypto", async (original) => ({
 
 const BUDGET = 2;
 const OF = { origin: "https://service.example", trackingId: "t1" };
-const [M1, M2] = [makeTransfer("t1", "one@example.org"), makeTransfer("t1", "two@example.org")];
 const RIGHT = "right";
 const AT = "2026-03-01T08:00:00.000Z";
 const TIMEOUT_MS = 1_800_000;

@@ -168,7 +168,6 @@ test("without hard links a record is written in place, and one that a crash cut 
     const path = paths.end(ledger.nameOf(record), 1);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, '{"version":2,"mail');
-    await expect(ledger.find(record)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
     const next = await ledgerIn(folder);
     expect((await next.find(record))?.state).toBe("discovered");
     expect(await next.end({ ...record, state: "gone" })).toBe(true);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
-import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
+import { LedgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { nextRound } from "../../../src/model/record.ts";
@@ -23,18 +23,24 @@ interface Bench {
   makeLink(path: string): Promise<void>;
 }
 
+function recordFolders({ ledger }: LedgerPaths): string[] {
+  return SPREAD.map((name) => join(ledger, name));
+}
+
 async function openSystemBench(): Promise<Bench> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-rounds-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const [paths, root] = [new LedgerPaths(join(folder, "work")), join(folder, "inbox")];
-  for (const path of [root, ...paths.folders()]) await mkdir(path, { recursive: true });
+  for (const path of [root, ...paths.folders(), ...recordFolders(paths)])
+    await mkdir(path, { recursive: true });
   return { disk: systemDisk, paths, root, makeLink: (path) => symlink("/", path) };
 }
 
 async function openModelBench(hasLinks = true): Promise<Bench> {
   const disk = new ModelDisk({ hasLinks });
   const paths = new LedgerPaths("/work");
-  for (const path of ["/inbox", "/work", ...paths.folders()]) await disk.makeFolder(path, 0o700);
+  const folders = ["/inbox", "/work", ...paths.folders(), ...recordFolders(paths)];
+  for (const path of folders) await disk.makeFolder(path, 0o700);
   return { disk, paths, root: "/inbox", makeLink: async (path) => disk.makeLink(path) };
 }
 
