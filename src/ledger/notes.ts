@@ -60,29 +60,18 @@ export class Notes {
   /** `undefined` where there is none, or one that cannot be read. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
-    return known !== undefined || this.#isComplete ? known : this.#readFile(name);
-  }
-
-  /** The round is open, as its records say: where this process works alone, it need not look again. */
-  learn(record: TransferRecord): void {
-    if (this.#isAlone) this.#known.set(nameOf(record), record);
-  }
-
-  /** What was learned of an open round. */
-  known(name: string): TransferRecord | undefined {
-    return this.#isAlone ? this.#known.get(name) : undefined;
-  }
-
-  /** The round has ended. */
-  forget(name: string, round: number): void {
-    if ((this.#known.get(name)?.round ?? 0) > round) return;
-    this.#known.delete(name);
-    this.#unwritten.delete(name);
+    if (known !== undefined || this.#isComplete) return known;
+    const record = await this.#readFile(name);
+    if (record !== undefined && this.#isAlone) this.#known.set(name, record);
+    return record;
   }
 
   /** Removes the note of a round that has ended; that of a later one stays. */
   async remove(name: string, round: number): Promise<void> {
-    this.forget(name, round);
+    if ((this.#known.get(name)?.round ?? 0) <= round) {
+      this.#known.delete(name);
+      this.#unwritten.delete(name);
+    }
     await this.#soon.idle();
     if (this.#known.has(name) || (this.#isComplete && !this.#files.delete(name))) return;
     await tryUnlink(this.#disk, this.#paths.note(name));

@@ -140,7 +140,7 @@ class FileLedger implements Ledger {
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
       takeFolder: (folder) => this.#try(targets.takeFolder(folder)),
       giveBack: (folder) => targets.giveBack(folder),
-      endWith: (stage, record) => this.#try(this.#endWith(stage, record)),
+      endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
     };
   }
@@ -165,14 +165,10 @@ class FileLedger implements Ledger {
   }
 
   async #find(name: string): Promise<TransferRecord | undefined> {
-    const known = this.#notes.known(name);
-    if (known !== undefined) return known;
     const { round, begin, end } = await this.#rounds.current(name);
     if (end !== undefined) return end;
     const note = await this.#notes.read(name);
-    if (note?.round !== round || hasEnded(note)) return begin;
-    this.#notes.learn(note);
-    return note;
+    return note?.round === round && !hasEnded(note) ? note : begin;
   }
 
   discover(record: TransferRecord): Promise<boolean> {
@@ -190,10 +186,7 @@ class FileLedger implements Ledger {
   async begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean> {
     const at = new Date(this.#clock.now()).toISOString();
     const begun: BeginRecord = { ...record, begun: { why, by, at } };
-    if (!(await this.#try(this.#rounds.begin(begun)))) {
-      this.#notes.forget(nameOf(record), record.round);
-      return false;
-    }
+    if (!(await this.#try(this.#rounds.begin(begun)))) return false;
     this.noteChange(record);
     return true;
   }
@@ -208,10 +201,9 @@ class FileLedger implements Ledger {
   }
 
   async end(record: TransferRecord): Promise<boolean> {
-    const isEnded = await this.#try(this.#rounds.end(record));
-    if (isEnded) this.#settle(record);
-    else this.#notes.forget(nameOf(record), record.round);
-    return isEnded;
+    if (!(await this.#try(this.#rounds.end(record)))) return false;
+    this.#settle(record);
+    return true;
   }
 
   /**
@@ -222,7 +214,6 @@ class FileLedger implements Ledger {
     const name = nameOf(record);
     if (this.#settling.has(name)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#notes.forget(name, record.round);
     this.#journal.add(record, resolve);
     this.#watermark.put(name, record.round);
     const settled = promise
@@ -242,17 +233,8 @@ class FileLedger implements Ledger {
     return placed;
   }
 
-  async readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
-    const end = await this.#try(this.#rounds.readEnd(name, round));
-    if (end !== undefined) this.#notes.forget(name, round);
-    return end;
-  }
-
-  async #endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
-    const isOurs = await this.#rounds.endWith(stage, record);
-    // Whoever ended it instead, it is open no longer.
-    this.#notes.forget(stage.name, stage.round);
-    return isOurs;
+  readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
+    return this.#try(this.#rounds.readEnd(name, round));
   }
 
   isPlaced(end: EndRecord): Promise<boolean> {

@@ -44,7 +44,7 @@ export class LedgerPaths {
   }
 
   ledgerFolder(name: string): string {
-    return join(this.ledger, spreadOf(name));
+    return join(this.ledger, digitsOf(name, 1));
   }
 
   end(name: string, round: number): string {
@@ -82,10 +82,11 @@ export class LedgerPaths {
 }
 
 /** The folders over which the records of all transfers are spread. */
-export const SPREAD = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, "0"));
+export const SPREAD = Array.from("0123456789abcdef");
 
-function spreadOf(name: string): string {
-  return name.slice(name.lastIndexOf(".") + 1).slice(0, 2);
+/** The first so many digits of a name's digest. */
+export function digitsOf(name: string, count: number): string {
+  return name.slice(name.lastIndexOf(".") + 1).slice(0, count);
 }
 
 /** The tracking-id, as far as every file system can hold it, for people; a digest, to be unique. */

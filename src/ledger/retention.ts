@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
-import { type LedgerPaths, SPREAD } from "./paths.ts";
+import { digitsOf, type LedgerPaths } from "./paths.ts";
 import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
@@ -20,6 +20,8 @@ interface RetentionTools {
 
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const MONTH = /^(\d{4})-(\d{2})(\..+)?\.jsonl$/;
+/** Looked at one after the other. */
+const PARTS = 256;
 /** Of an outbox entry, while something is left to do for a delivery. */
 const OUTBOX = ["json", "wait", "kept"];
 
@@ -33,24 +35,24 @@ export class Retention {
 
   /** Looks at the next of 256 parts of the ledger, at the attempts and at the journal. The clock must be right. */
   async sweep(rules: RetentionRules, nowMs: number): Promise<void> {
-    const spread = SPREAD[this.#next] ?? "";
-    this.#next = (this.#next + 1) % SPREAD.length;
+    const digits = this.#next.toString(16).padStart(2, "0");
+    this.#next = (this.#next + 1) % PARTS;
     if (rules.ledgerMs !== undefined) {
-      await this.#sweepRecords(spread, rules, rules.ledgerMs, nowMs);
+      await this.#sweepRecords(digits, rules, rules.ledgerMs, nowMs);
       if (this.#next === 0) await this.#sweepAttempts(rules.ledgerMs, nowMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }
 
-  async #sweepRecords(spread: string, rules: RetentionRules, keptMs: number, nowMs: number): Promise<void> {
+  async #sweepRecords(digits: string, rules: RetentionRules, keptMs: number, nowMs: number): Promise<void> {
     const { disk, paths } = this.#tools;
-    const folder = join(paths.ledger, spread);
-    const names = await disk.list(folder).catch(() => []);
+    const folder = join(paths.ledger, digits.slice(0, 1));
     const transfers = Map.groupBy(
-      names.filter((name) => RECORD.test(name)),
+      await disk.list(folder).catch(() => []),
       (name) => RECORD.exec(name)?.[1] ?? "",
     );
     for (const [name, files] of transfers) {
+      if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
       if (await this.#tools.watermark.isAt(name)) await this.#tools.watermark.clear();
       // From the first round on: should that be cut short, later records still say that it has ended.

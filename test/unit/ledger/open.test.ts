@@ -1,6 +1,6 @@
 /** The ledger over restarts: what a power cut, an older copy, a wrong clock or a changed name leave of it. */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../../src/base/disk.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
@@ -140,7 +140,7 @@ describe("retention", () => {
     const files = async () =>
       (await readdir(join(work, "ledger"), { recursive: true }))
         .filter((name) => name.endsWith(".json"))
-        .map((name) => name.slice(3))
+        .map((name) => basename(name))
         .toSorted();
     return { folder, work, ledger, files };
   }
