@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
-import { openDescriptor, withDescriptor } from "./descriptor.ts";
+import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
 import { durableStep } from "./durable.ts";
 import { systemCode } from "./system-code.ts";
 
@@ -93,6 +93,33 @@ export const systemDisk: Disk = {
     durableStep("folder synced");
   },
 };
+
+/** Folders that are synced again and again, and stay open for it. They must not be replaced meanwhile. */
+export class OpenFolders {
+  readonly #folders = new Map<string, Promise<Descriptor>>();
+
+  async sync(path: string): Promise<void> {
+    const open = this.#folders.get(path) ?? openDescriptor(path, "r");
+    this.#folders.set(path, open);
+    try {
+      await (await open).sync();
+    } catch (error) {
+      await this.#close(path);
+      throw error;
+    }
+    durableStep("folder synced");
+  }
+
+  async close(): Promise<void> {
+    for (const path of this.#folders.keys()) await this.#close(path);
+  }
+
+  async #close(path: string): Promise<void> {
+    const open = this.#folders.get(path);
+    this.#folders.delete(path);
+    await open?.then((folder) => folder.close()).catch(() => {});
+  }
+}
 
 /**
  * Shares folder syncs between waiters: a caller that arrives while a sync runs waits for the next one, which serves all

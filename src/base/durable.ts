@@ -75,13 +75,8 @@ export async function removeFile(path: string): Promise<void> {
   });
 }
 
-interface FileFacts {
-  readonly size: number;
-  readonly mode: number;
-}
-
 interface Finishable {
-  stat(): Promise<FileFacts>;
+  stat(): Promise<{ readonly size: number; readonly mode: number }>;
   chmod(mode: number): Promise<void>;
   sync(): Promise<void>;
 }
@@ -92,53 +87,13 @@ const MODE_BITS = 0o7777;
  * Has a complete file on the disk, with its mode, which may well forbid us to write it afterwards. `bytes`: what it must
  * have.
  */
-export async function finishFile(
-  file: Finishable,
-  mode: number,
-  bytes?: number,
-  known?: FileFacts,
-): Promise<void> {
-  const found = known ?? (await file.stat());
+export async function finishFile(file: Finishable, mode: number, bytes?: number): Promise<void> {
+  const found = await file.stat();
   if (bytes !== undefined && found.size !== bytes) {
     throw new Fault("DISK_REFUSED", { detail: `a file has ${found.size} bytes instead of ${bytes}` });
   }
   if ((found.mode & MODE_BITS) !== mode) await file.chmod(mode);
   await file.sync();
-}
-
-/**
- * Finishes the files of one folder. The mode that a new file really gets depends on the umask and on that folder, so only
- * the first one is looked at.
- */
-export class NewFiles {
-  readonly mode: number;
-  #isRight: Promise<boolean> | undefined;
-
-  constructor(mode: number) {
-    this.mode = mode;
-  }
-
-  /** `isNew`: it was created with this mode, by this process, which knows that every byte was written. */
-  async finish(file: Finishable, bytes: number, isNew: boolean): Promise<void> {
-    if (isNew && (await this.#isRight)) return file.sync();
-    const found = file.stat();
-    if (isNew) {
-      this.#isRight ??= found.then(
-        ({ mode }) => (mode & MODE_BITS) === this.mode,
-        () => false,
-      );
-    }
-    await finishFile(file, this.mode, bytes, await found);
-  }
-
-  /** Writes a new file. */
-  async write(path: string, text: string): Promise<void> {
-    const write = async (file: Descriptor) => {
-      await file.write(text);
-      await this.finish(file, Buffer.byteLength(text), true);
-    };
-    await withDescriptor(path, "wx", write, this.mode);
-  }
 }
 
 /** Writes a file that is complete then, in place of one that an earlier run may have left. */

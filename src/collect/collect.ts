@@ -132,7 +132,7 @@ async function takeKept(tools: CollectTools, run: Run): Promise<Contents | undef
   const kept = run.record.released && (await findKept(tools, run.record));
   if (!kept) return undefined;
   run.stage = await tools.ledger.stages.openStage(run.record);
-  await copyKept(kept, run.stage, run.files.mode);
+  await copyKept(kept, run.stage, tools.handoff.fileMode);
   return kept.contents;
 }
 
@@ -156,8 +156,9 @@ async function download(
   );
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
-  const { totalBytes } = plan;
-  const message = await fetchMessage(service, transfer.access, run, run.stage, totalBytes, signal);
+  const { fileMode } = tools.handoff;
+  const maxBytes = plan.totalBytes;
+  const message = await fetchMessage(service, transfer.access, run.stage.folder, maxBytes, fileMode, signal);
   const contents: Contents = { files: fetched.files, message, subject: transfer.subject };
   run.contents = contents;
   const doubt = transfer.doubt ?? fetched.doubt ?? doubtOf(contents, mailbox.verify);

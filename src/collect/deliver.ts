@@ -85,9 +85,7 @@ async function finishStage(
     [SUMS, formatSums(contents)],
   ];
   if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
-  const write = (path: string, text: string) =>
-    isNew ? run.files.write(path, text) : writeFinished(path, text, run.files.mode);
-  await allDone(texts.map(([name, text]) => write(join(folder, name), text)));
+  await allDone(texts.map(([name, text]) => writeFinished(join(folder, name), text, handoff.fileMode)));
   // A new one was made with its mode, unless that would not have let us write.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);

@@ -32,7 +32,7 @@ export async function fetchContent(
     access,
     stage,
     parallel: tools.limits.filesPerTransfer,
-    newFiles: run.files,
+    fileMode: tools.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
     onBytes(bytes) {
       reservation.use(bytes);

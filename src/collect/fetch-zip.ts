@@ -47,7 +47,7 @@ async function fetchOnce(context: FetchContext, plan: Plan, signal: AbortSignal)
   const limits = {
     maxEntries: plan.files.length,
     maxBytes: plan.totalBytes,
-    fileMode: context.newFiles.mode,
+    fileMode: context.fileMode,
     deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
   };
   // What reads ZIPs is loaded when there is one.

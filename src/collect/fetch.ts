@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
-import { durableStep, faultOfDisk, type NewFiles, syncFile } from "../base/durable.ts";
+import { durableStep, faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import { systemCode } from "../base/system-code.ts";
@@ -23,7 +23,8 @@ export interface FetchContext {
   readonly stage: Stage;
   /** How many files at once. */
   readonly parallel: number;
-  readonly newFiles: NewFiles;
+  /** Which a file has once it is complete. */
+  readonly fileMode: number;
   /** Hears of every byte that is new on the disk. */
   onBytes(bytes: number): void;
   /** Hears of those that an earlier run left there. */
@@ -79,7 +80,7 @@ async function fetchFile(
     return { sha256: await fetchOnce(context, file, path, signal) };
   } catch (error) {
     if (!differs(error) || error.code === "SIZE_MISMATCH") throw error;
-    await syncFile(path, context.newFiles.mode);
+    await syncFile(path, context.fileMode);
     return { sha256: await hashFile(path, signal), doubt: error };
   }
 }
@@ -96,7 +97,7 @@ async function fetchOnce(
   path: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { handle, isNew } = await openPart(path, context.newFiles.mode);
+  const { handle, isNew } = await openPart(path, context.fileMode);
   try {
     await using part = new Part(handle, file);
     if (!isNew) await part.takeUp(signal);
@@ -108,7 +109,7 @@ async function fetchOnce(
     }
     const digest = await part.finish();
     durableStep("file fetched");
-    await context.newFiles.finish(handle, file.bytes, isNew);
+    await finishFile(handle, context.fileMode, file.bytes);
     return digest;
   } catch (error) {
     throw faultOfDisk(error, path);

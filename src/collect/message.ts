@@ -4,10 +4,8 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { MESSAGE } from "./plan.ts";
-import type { Run } from "./run.ts";
 
 /** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
 const THRESHOLD_MEGABYTES = 1;
@@ -18,10 +16,10 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 export async function fetchMessage(
   service: ServicePort,
   access: TransferAccess,
-  { files }: Run,
-  { folder }: Stage,
+  folder: string,
   /** Of all files of the transfer. */
   totalBytes: number,
+  fileMode: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const download = await openMessage(service, access, totalBytes * 1.5 + SPARE_BYTES, signal);
@@ -36,7 +34,7 @@ export async function fetchMessage(
         hash.update(chunk);
         await file.appendFile(chunk);
       }
-      await finishFile(file, files.mode);
+      await finishFile(file, fileMode);
     } finally {
       await file.close();
     }

@@ -1,5 +1,4 @@
 /** One run at one transfer: what is known of it now, and the stage that it works in. */
-import { NewFiles } from "../base/durable.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import { entered, type State, type TransferRecord } from "../model/record.ts";
@@ -8,7 +7,6 @@ import type { CollectTools } from "./tools.ts";
 
 export class Run {
   readonly #tools: CollectTools;
-  #files: NewFiles | undefined;
   #record: TransferRecord;
   /** Missing until there is something to download. */
   stage: Stage | undefined;
@@ -24,12 +22,6 @@ export class Run {
 
   get record(): TransferRecord {
     return this.#record;
-  }
-
-  /** Those that it makes in the stage. */
-  get files(): NewFiles {
-    this.#files ??= new NewFiles(this.#tools.handoff.fileMode);
-    return this.#files;
   }
 
   /** Names everything that belongs to this transfer. */

@@ -67,7 +67,7 @@ export async function openWorkspace(
     folderMode: () => live.handoff().folderMode,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
-  scope.use(ledger, (it) => it.flush());
+  scope.use(ledger, (it) => it.close());
   return {
     ledger,
     inbox: await openInbox(root, work, limits.minFreeBytes),

@@ -2,7 +2,7 @@
 import { mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { type Disk, hasNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, temporaryName } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { makeFolderDurably } from "../base/folders.ts";
@@ -112,11 +112,13 @@ class FileLedger implements Ledger {
   readonly #journal: Journal;
   readonly #watermark: Watermark;
   readonly #retention: Retention;
+  readonly #folders = new OpenFolders();
   /** Notes that go as soon as the journal has the end of their round, by name. */
   readonly #settling = new Map<string, Promise<void>>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {
-    const { disk = systemDisk, clock, writer, root } = options;
+    const { clock, writer, root } = options;
+    const disk = options.disk ?? this.#keepFolders(paths);
     this.#paths = paths;
     this.#disk = disk;
     this.#clock = clock;
@@ -143,6 +145,13 @@ class FileLedger implements Ledger {
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
       place: (record, stage) => this.#try(this.#place(record, stage)),
     };
+  }
+
+  #keepFolders(paths: LedgerPaths): Disk {
+    const kept = new Set([paths.attempts, paths.staging, ...SPREAD.map((name) => join(paths.ledger, name))]);
+    const syncFolder = (path: string) =>
+      kept.has(path) ? this.#folders.sync(path) : systemDisk.syncFolder(path);
+    return { ...systemDisk, syncFolder };
   }
 
   /** What the disk says against it becomes a fault. */
@@ -307,6 +316,11 @@ class FileLedger implements Ledger {
     await this.#journal.flush();
     await this.#watermark.flush();
     if (!this.#journal.isStuck) await Promise.all(this.#settling.values());
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    await this.#folders.close();
   }
 
   async #otherContent(stage: Stage): Promise<string[]> {

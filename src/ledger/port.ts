@@ -75,6 +75,8 @@ export interface Ledger {
   sweep(rules: RetentionRules): Promise<void>;
   /** Resolves when everything that was noted is written, as far as the disk allows. */
   flush(): Promise<void>;
+  /** Writes what is unwritten, and closes what is open. */
+  close(): Promise<void>;
 }
 
 export interface RetentionRules {

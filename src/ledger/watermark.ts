@@ -8,7 +8,7 @@ import { Soon } from "../base/soon.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { Rounds } from "./rounds.ts";
 
-const WRITE_AFTER_MS = 200;
+const WRITE_AFTER_MS = 5_000;
 
 export class Watermark {
   readonly #path: string;

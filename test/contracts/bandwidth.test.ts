@@ -3,7 +3,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { NewFiles } from "../../src/base/durable.ts";
 import { fetchFiles } from "../../src/collect/fetch.ts";
 import { fetchZip } from "../../src/collect/fetch-zip.ts";
 import type { Plan } from "../../src/collect/plan.ts";
@@ -76,7 +75,7 @@ describe("a limit", () => {
           access,
           stage,
           parallel: 4,
-          newFiles: new NewFiles(0o640),
+          fileMode: 0o600,
           onFound() {},
           onBytes: count(received),
         };

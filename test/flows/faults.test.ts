@@ -1,9 +1,10 @@
 /** Every misbehaviour of a service ends delivered, or in a state with a reason, within bounded attempts. */
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { peekStatus } from "../../src/cli/status-peek.ts";
+import { LedgerPaths } from "../../src/ledger/paths.ts";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
@@ -234,8 +235,9 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       const settings = await daemonSettings([mailboxSettings(simulator)]);
       const kept = join(settings.work, "quarantine", "t0.0123~1");
       await mkdir(kept, { recursive: true, mode: 0o700 });
-      await mkdir(join(settings.work, "ledger/01"), { recursive: true, mode: 0o700 });
-      await writeFile(join(settings.work, "ledger/01/t0.0123.end-1.json"), text);
+      const record = new LedgerPaths(settings.work).end("t0.0123", 1);
+      await mkdir(dirname(record), { recursive: true, mode: 0o700 });
+      await writeFile(record, text);
       const daemon = startDaemon({ ...settings, http: pageSettings() });
       await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
       expect(daemon.told).toEqual([`${kept}: damaged`]);
