@@ -69,7 +69,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       const life = await live(simulator, "files", false, [crash], { ...user, fileMode: 0o440 });
       expect({ crash, ...life }).toEqual({ crash, ...undisturbed, crashed: 1 });
     }
-  }, 120_000);
+  });
 
   test("and after a second crash while it recovers from the first", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
@@ -83,7 +83,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       expect(crashed).toBeGreaterThanOrEqual(2);
       expect(life).toEqual(undisturbed);
     }
-  }, 120_000);
+  });
 });
 
 interface Life {

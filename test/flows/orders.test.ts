@@ -44,7 +44,7 @@ describe("inlet password", () => {
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining("no password was given")]);
     }
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
-  }, 90_000);
+  });
 
   test("reaches a daemon whose state folder only its service manager has named, and doctor says where that is", async () => {
     const { config, folder, inlet, states, deliveries } = await setUp(
@@ -61,7 +61,7 @@ describe("inlet password", () => {
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
     await expect.poll(() => deliveries()).toEqual(["t1"]);
     await expect.poll(() => readdir(join(state, "passwords"))).toEqual([]);
-  }, 90_000);
+  });
 
   test("that a daemon which runs does not take up is taken back, and the command has failed", async () => {
     const { config, folder, inlet, states } = await setUp({
@@ -74,7 +74,7 @@ describe("inlet password", () => {
     const { exitCode, stderr } = await inlet("password", "t1", { input: "the-Right:1\n" });
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining("did not take it up in time")]);
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
-  }, 90_000);
+  });
 
   test("is asked for on a terminal, not shown, and kept for a daemon that does not run yet", async () => {
     const { config, deliveries } = await setUp({
@@ -89,7 +89,7 @@ describe("inlet password", () => {
     expect(stdout).not.toContain("the-Right:1");
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
-  }, 90_000);
+  });
 });
 
 describe("a transfer in quarantine", () => {
@@ -179,7 +179,7 @@ test("what is gone is shown also after a restart, until somebody says that they 
   expect(await status()).toMatchObject({ live: true, totals: { attention: 0 }, counts: {} });
   const again = await inlet("discard", "t1");
   expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining("nothing is left to discard")]);
-}, 90_000);
+});
 
 test("retry of what failed after a delivery tells what became of it", async () => {
   const marks = await makeFolder();
@@ -196,7 +196,7 @@ test("retry of what failed after a delivery tells what became of it", async () =
   await writeFile(join(marks, "mended"), "");
   const mended = await inlet("retry", "t1");
   expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
-}, 90_000);
+});
 
 test("what is complete in quarantine is released though the service has expired it, and says who vouched for it", async () => {
   const files = [...WRONG, { name: "b.txt", text: "World" }];
@@ -264,7 +264,7 @@ test("orders are kept for a daemon that does not run yet, and once carries them 
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining("it is done as soon as one runs")]);
   expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
   expect(await deliveries()).toEqual(["t1"]);
-}, 90_000);
+});
 
 test("what cannot be done is refused with the reason, and changes nothing", async () => {
   const { config, inlet, deliveries } = await setUp({ transfers: [transferPlan({ trackingId: "t1" })] });
@@ -280,7 +280,7 @@ test("what cannot be done is refused with the reason, and changes nothing", asyn
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
   }
   expect(await deliveries()).toEqual(["t1"]);
-}, 90_000);
+});
 
 describe("root, beside a daemon of another user,", () => {
   test("does what it is told as that user, and no link leads it astray", async () => {
@@ -319,7 +319,7 @@ describe("root, beside a daemon of another user,", () => {
     for (const tree of [state, join(folder, "inbox")]) await runCommand("chown", ["-R", "0", tree]);
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
-  }, 90_000);
+  });
 });
 
 function run(config: string): ChildProcess {

@@ -41,7 +41,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
       const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
-  }, 300_000);
+  });
 
   test("the command that follows the delivery runs once", async () => {
     const start = await pausingBeforeCalls(DISCOVERY);
@@ -52,7 +52,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
       const life = await live(redis, start, point, other, { hasCommand: true });
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
-  }, 300_000);
+  });
 
   test("nothing is delivered where its sender has revoked it meanwhile, unless it was decided before", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
@@ -67,7 +67,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
       return [life, { outcome: expected, whenGoingOn: expected.end }];
     });
     expect(ends).toEqual(new Set(["gone", "delivered"]));
-  }, 300_000);
+  });
 
   test("nothing is delivered where an operator has discarded it meanwhile, unless it was delivering then", async () => {
     const { outcome } = await liveUndisturbed(pausingAfterSteps, { hasCommand: true });
@@ -82,7 +82,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
       return [life, { outcome: expected, whenGoingOn: expected.end }];
     });
     expect(ends).toEqual(new Set(["gone", "delivered"]));
-  }, 300_000);
+  });
 
   test("where the other one is stopped as well, the first one delivers what it has, whole", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
@@ -92,7 +92,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
       const life = await liveInTurns(redis, start, point);
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
-  }, 300_000);
+  });
 });
 
 describe("the command that follows a delivery never runs twice at the same time", () => {

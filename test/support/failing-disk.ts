@@ -10,7 +10,7 @@ import { startTracing, type TraceOptions } from "./strace.ts";
 
 const CHILD = join(ROOT, "test/support/failing-disk-child.ts");
 /** Far longer than a life takes on a busy machine. */
-const HANGS_AFTER_MS = 30_000;
+const HANGS_AFTER_MS = 180_000;
 /** More temporary files and stages than a life makes. */
 const MOST_RANDOM_NAMES = 100;
 /** Names that are made of random bytes: of temporary files, and of stages. */

@@ -42,7 +42,7 @@ export function mailboxSettings(
       cert: undefined,
       key: undefined,
       proxy: NO_PROXY,
-      timeoutMs: 2_000,
+      timeoutMs: 5_000,
     },
     ...mailbox,
   };
@@ -88,7 +88,7 @@ export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings
 }
 
 /** A queue on a Redis of the test's own. */
-export function redisQueue(url: string, lockMs = 2_000): RedisQueueSettings {
+export function redisQueue(url: string, lockMs = 5_000): RedisQueueSettings {
   const secrets = { password: undefined, sentinelPassword: undefined };
   return {
     ...redisSettings(url),
