@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep } from "./durable.ts";
+import { durableStep } from "./durable-step.ts";
 import { systemCode } from "./system-code.ts";
 
 // Node's own promises cost more where a call fails, and many are asked for what does not exist.

@@ -1,29 +1,17 @@
 /**
  * Files and names that survive a power cut: bytes are on the disk before they get their name, and a name counts
  * only when its folder is on the disk too.
- *
- * Every step after which the disk holds something new is announced on a diagnostics channel, so that a test can stop
- * the process at each of them.
  */
 import { randomBytes } from "node:crypto";
-import { channel } from "node:diagnostics_channel";
 import { type FileHandle, link, lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Descriptor, withDescriptor } from "./descriptor.ts";
+import { hasNoLinks, systemDisk } from "./disk.ts";
+import { durableStep } from "./durable-step.ts";
 import { Fault } from "./faults.ts";
-import { systemCode } from "./system-code.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
 const ABANDONED_MS = 60 * 60_000;
-/** What a file system without hard links says. */
-const WITHOUT_LINKS = ["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"];
-
-const steps = channel("inlet:durable-step");
-
-/** Announces that a step is done. */
-export function durableStep(name: string): void {
-  if (steps.hasSubscribers) steps.publish(name);
-}
 
 /**
  * Has `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name only when
@@ -68,13 +56,6 @@ export async function replaceDurably(
   await withTemporary(target, fill, (temporary) => rename(temporary, target), folder);
 }
 
-/** Takes a file's name away, if there is one. */
-export async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (systemCode(error) !== "ENOENT") throw error;
-  });
-}
-
 interface Finishable {
   stat(): Promise<{ readonly size: number; readonly mode: number }>;
   chmod(mode: number): Promise<void>;
@@ -110,17 +91,11 @@ export async function syncFile(path: string, mode: number): Promise<void> {
   await withDescriptor(path, "r+", (file) => finishFile(file, mode));
 }
 
-export async function syncFolder(path: string): Promise<void> {
-  await withDescriptor(path, "r", (folder) => folder.sync());
-}
-
 /** Throws where that cannot be told: an answer would be a guess, and decisions rest on it. */
 export async function exists(path: string): Promise<boolean> {
   try {
-    await lstat(path);
-    return true;
+    return (await systemDisk.kindOf(path)) !== undefined;
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return false;
     throw faultOfDisk(error, path);
   }
 }
@@ -160,8 +135,7 @@ async function withTemporary(
     await fill(temporary);
     await name(temporary);
     durableStep("named");
-    await syncFolder(dirname(target));
-    durableStep("name synced");
+    await systemDisk.syncFolder(dirname(target));
   } catch (error) {
     // Where even that fails, what went wrong first is what has to be told.
     await rm(temporary, { force: true }).catch(() => {});
@@ -184,7 +158,7 @@ async function giveNewName(temporary: string, target: string): Promise<void> {
     await link(temporary, target);
     await unlink(temporary);
   } catch (error) {
-    if (!WITHOUT_LINKS.includes(systemCode(error))) throw error;
+    if (!hasNoLinks(error)) throw error;
     if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     await rename(temporary, target);
   }

@@ -2,7 +2,9 @@
 import { mkdirSync } from "node:fs";
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { durableStep, exists, faultOfDisk, syncFolder } from "./durable.ts";
+import { systemDisk } from "./disk.ts";
+import { exists, faultOfDisk } from "./durable.ts";
+import { durableStep } from "./durable-step.ts";
 import { systemCode } from "./system-code.ts";
 
 const SET_GROUP = 0o2000;
@@ -41,7 +43,7 @@ export async function makeSharedFolderDurably(path: string, mode: number): Promi
 
 async function syncNew(folder: string): Promise<void> {
   try {
-    await syncFolder(dirname(folder));
+    await systemDisk.syncFolder(dirname(folder));
   } catch (error) {
     throw faultOfDisk(error, folder);
   }

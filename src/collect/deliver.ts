@@ -1,6 +1,7 @@
 /** Makes a finished folder visible: everything on the disk first, then the end record, then one rename. */
 import { join } from "node:path";
-import { durableStep, faultOfDisk, writeFinished } from "../base/durable.ts";
+import { faultOfDisk, writeFinished } from "../base/durable.ts";
+import { durableStep } from "../base/durable-step.ts";
 import { Fault } from "../base/faults.ts";
 import { setFolderMode } from "../base/folders.ts";
 import { allDone } from "../base/parallel.ts";

@@ -5,7 +5,7 @@
  * then the entry is finished, and every holder sees that.
  */
 import { join } from "node:path";
-import { removeFile } from "../base/durable.ts";
+import { systemDisk, tryUnlink } from "../base/disk.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { Turns } from "../base/turns.ts";
 
@@ -44,7 +44,7 @@ export class EntryLocks {
 
   /** Removes the lock file of an entry that is finished. Called while the lock is held. */
   async forget(key: string): Promise<void> {
-    if (this.#folder !== undefined) await removeFile(join(this.#folder, key));
+    if (this.#folder !== undefined) await tryUnlink(systemDisk, join(this.#folder, key));
   }
 
   async #tryTake(key: string, folder: string): Promise<Held | undefined> {

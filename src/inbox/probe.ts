@@ -5,7 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { exists, faultOfDisk, syncFile, syncFolder } from "../base/durable.ts";
+import { systemDisk } from "../base/disk.ts";
+import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { systemCode } from "../base/system-code.ts";
 import { isLockKept } from "./lock-trial.ts";
@@ -84,7 +85,7 @@ async function probe(place: string, inbox: string, signal: AbortSignal): Promise
   const at = (name: string) => join(place, name);
   return {
     fileSync: await attempt(() => trySync(at("file"))),
-    folderSync: await attempt(() => syncFolder(place).then(() => undefined)),
+    folderSync: await attempt(() => systemDisk.syncFolder(place).then(() => undefined)),
     reachesInbox: await canReach(at("traveller"), inbox),
     rename: await attempt(() => tryRename(at)),
     keepsFull: await attempt(() => tryFull(at)),

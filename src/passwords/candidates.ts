@@ -2,7 +2,8 @@
 import { hash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { clearTemporaries, removeFile, replaceDurably } from "../base/durable.ts";
+import { systemDisk, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, replaceDurably } from "../base/durable.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
@@ -93,7 +94,7 @@ export async function openCandidates(
       (await markOf(drops.pathOf(trackingId))) !== undefined && (await drops.read(trackingId)) === undefined,
     async settled(mailbox, trackingId) {
       const name = keptName(mailbox.name, trackingId);
-      if (known.has(name)) await removeFile(join(keptFolder, name));
+      if (known.has(name)) await tryUnlink(systemDisk, join(keptFolder, name));
       known.delete(name);
       if ((await markOf(drops.pathOf(trackingId))) === undefined) return;
       if ((await coRecipients.open(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
@@ -106,7 +107,7 @@ export async function openCandidates(
     async forgetOthers(unsettled) {
       const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
       for (const name of await readdir(keptFolder)) {
-        if (!wanted.has(name)) await removeFile(join(keptFolder, name));
+        if (!wanted.has(name)) await tryUnlink(systemDisk, join(keptFolder, name));
       }
     },
     async supplied(mailbox, trackingId) {

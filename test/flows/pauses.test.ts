@@ -37,7 +37,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
   test("the transfer is delivered once", async () => {
     const { outcome } = await liveUndisturbed(pausingAfterSteps);
     expect(Object.keys(outcome.tree)).toHaveLength(5);
-    await walk({ every: oneIn(2) }, async (redis, point) => {
+    await walk({ every: oneIn(3) }, async (redis, point) => {
       const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
