@@ -28,7 +28,7 @@ async function count(bench: Bench, transfers: number): Promise<Calls> {
   mkdirSync(folder);
   const content = { ...FILES, transfers };
   await using served = await serveRecording({ ...bench, folder }, content);
-  return countCalls(bench, { url: served.nginx.url }, content);
+  return await countCalls(bench, { url: served.nginx.url }, content);
 }
 
 /** Nothing is demanded of it. */

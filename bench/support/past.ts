@@ -23,13 +23,15 @@ export function writeRecords(work: string, mailbox: string, delivered: Iterable<
   }
 }
 
-/** A line of the journal of this month for each. */
-export function writeJournal(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
-  const at = new Date().toISOString();
-  const path = join(new LedgerPaths(work).journal, `${at.slice(0, 7)}.jsonl`);
+/** A line of the journal for each, spread over this month until now. */
+export function writeJournal(work: string, mailbox: string, delivered: readonly Delivered[]): void {
+  const now = new Date();
+  const begunMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
+  const path = join(new LedgerPaths(work).journal, `${now.toISOString().slice(0, 7)}.jsonl`);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const lines = Array.from(delivered, ({ trackingId, transferId }) => {
+  const lines = delivered.map(({ trackingId, transferId }, index) => {
     const { sender, state, round, folder } = recordOf(mailbox, trackingId, transferId);
+    const at = new Date(begunMs + ((now.getTime() - begunMs) * index) / delivered.length).toISOString();
     return `${JSON.stringify({ at, mailbox, trackingId, sender, state, round, folder })}\n`;
   });
   writeFileSync(path, lines.join(""), { mode: 0o600 });
