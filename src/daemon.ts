@@ -188,18 +188,19 @@ async function live(
   desk?.runOrdersWith(() => orders.run());
   await orders.run();
 
+  const house = { settings, ledger, mailboxes, handoffs, watch, isClockRight };
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
     watch.ready();
     await runInParallel(POLLS_AT_ONCE, active, ({ name }) => handlers.poll(name, stop));
     await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
+    if (!stop.aborted) await sweep(house);
   } else {
     handoffs.start();
-    const timer = setInterval(
-      () => void keepHouse({ settings, ledger, mailboxes, handoffs, watch, isClockRight }),
-      SWEEP_EVERY_MS,
+    scope.use(
+      setInterval(() => void keepHouse(house), SWEEP_EVERY_MS),
+      clearInterval,
     );
-    scope.use(timer, clearInterval);
     await schedulePolls(queue, settings);
     watch.ready();
     const become = (next: Current, configured: Settings["mailboxes"]) => {
@@ -244,16 +245,18 @@ async function recover(
 }
 
 /** Finishes what another process left when it died, and removes what is older than it is to be kept. Never throws. */
-async function keepHouse({
-  settings,
-  ledger,
-  mailboxes,
-  handoffs,
-  watch,
-  isClockRight,
-}: HouseKeeping): Promise<void> {
+async function keepHouse(house: HouseKeeping): Promise<void> {
   try {
-    await recover({ ledger, handoffs, watch }, () => {});
+    await recover(house, () => {});
+  } catch {
+    // Tried again soon.
+  }
+  await sweep(house);
+}
+
+/** Never throws. */
+async function sweep({ settings, ledger, mailboxes, isClockRight }: HouseKeeping): Promise<void> {
+  try {
     const isListed = ({ mailbox, trackingId }: TransferRecord) => {
       const state = mailboxes.get(mailbox);
       if (state === undefined) return false;

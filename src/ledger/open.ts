@@ -31,6 +31,9 @@ export interface LedgerOptions {
   readonly disk?: Disk;
 }
 
+/** More would only cost memory: a round that is settled twice stands twice in the journal, and nothing else. */
+const MOST_SETTLED = 10_000;
+
 /** A stage in which nothing has changed for so long belongs to an attempt that is probably over. */
 const IDLE_MS = 10 * 60_000;
 
@@ -113,8 +116,10 @@ class FileLedger implements Ledger {
   readonly #watermark: Watermark;
   readonly #retention: Retention;
   readonly #folders = new OpenFolders();
-  /** Notes that go as soon as the journal has the end of their round, by name. */
+  /** Rounds whose notes and tickets go as soon as the journal has their end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
+  /** The last rounds of which that was done: what looks through the whole ledger may come to one of them late. */
+  readonly #settled = new Set<string>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {
     const { clock, writer, root } = options;
@@ -221,16 +226,31 @@ class FileLedger implements Ledger {
    */
   #settle(record: EndRecord): void {
     const name = nameOf(record);
-    if (this.#settling.has(name)) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#journal.add(record, resolve);
-    this.#watermark.put(name, record.round);
-    const settled = promise
+    const key = `${name}~${record.round}`;
+    if (this.#settling.has(key)) return;
+    // A late note may come after all.
+    const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
+    const settled = written
       .then(() => this.#notes.remove(name, record.round))
       .then(() => (this.#isAlone ? this.#rounds.dropTicket(record) : undefined))
       .catch(() => {})
-      .finally(() => this.#settling.delete(name));
-    this.#settling.set(name, settled);
+      .finally(() => {
+        this.#settling.delete(key);
+        this.#settled.add(key);
+        const [oldest = ""] = this.#settled;
+        if (this.#settled.size > MOST_SETTLED) this.#settled.delete(oldest);
+      });
+    this.#settling.set(key, settled);
+  }
+
+  #writeEnd(record: EndRecord): Promise<void> {
+    this.#watermark.put(nameOf(record), record.round);
+    return new Promise((resolve) => this.#journal.add(record, resolve));
+  }
+
+  #isSettled(record: EndRecord): boolean {
+    const key = `${nameOf(record)}~${record.round}`;
+    return this.#settling.has(key) || this.#settled.has(key);
   }
 
   async #place(record: EndRecord, stage: Stage | undefined): Promise<TransferRecord | undefined> {
@@ -290,7 +310,7 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error) =>
       onFailed(join(this.#paths.staging, entry), error),
     );
-    const unsettled = found.filter(({ end }) => !this.#settling.has(nameOf(end)));
+    const unsettled = found.filter(({ end }) => !this.#isSettled(end));
     return unsettled.map(({ end, folder }) => {
       const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
       this.#settle(placed);

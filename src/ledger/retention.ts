@@ -2,6 +2,7 @@
  * Removes records that nobody needs any more: those of transfers that expired at the service long enough ago and are no
  * longer listed, and months of the journal. A little at a time, so that the past costs nothing at any moment.
  */
+import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -20,14 +21,15 @@ interface RetentionTools {
 
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const MONTH = /^(\d{4})-(\d{2})(\..+)?\.jsonl$/;
-/** Looked at one after the other. */
+/** Of the ledger, by the first two digits of a name's digest. */
 const PARTS = 256;
 /** Of an outbox entry, while something is left to do for a delivery. */
 const OUTBOX = ["json", "wait", "kept"];
 
 export class Retention {
   readonly #tools: RetentionTools;
-  #next = 0;
+  /** Many processes live for one sweep only: each begins somewhere else. */
+  #next = randomInt(PARTS);
 
   constructor(tools: RetentionTools) {
     this.#tools = tools;
@@ -39,7 +41,7 @@ export class Retention {
     this.#next = (this.#next + 1) % PARTS;
     if (rules.ledgerMs !== undefined) {
       await this.#sweepRecords(digits, rules, rules.ledgerMs, nowMs);
-      if (this.#next === 0) await this.#sweepAttempts(rules.ledgerMs, nowMs);
+      if (digits === "00") await this.#sweepAttempts(rules.ledgerMs, nowMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }
@@ -54,7 +56,7 @@ export class Retention {
     for (const [name, files] of transfers) {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
-      if (await this.#tools.watermark.isAt(name)) await this.#tools.watermark.clear();
+      await this.#tools.watermark.forget(name);
       // From the first round on: should that be cut short, later records still say that it has ended.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
         await tryUnlink(disk, join(folder, file));

@@ -36,15 +36,10 @@ export class Watermark {
     this.#soon.ask();
   }
 
-  /** Whether it names this record. */
-  async isAt(name: string): Promise<boolean> {
-    return (await this.#read()).split(" ")[1] === name;
-  }
-
-  async clear(): Promise<void> {
-    this.#wanted = undefined;
-    await this.#soon.idle();
-    await rm(this.#path, { force: true });
+  /** The record of this name is about to be removed: it must not be asked for after a restart. */
+  async forget(name: string): Promise<void> {
+    await this.flush();
+    if ((await this.#read()).split(" ")[1] === name) await rm(this.#path, { force: true });
   }
 
   /** Resolves when it is written, as far as the disk allows. */

@@ -23,10 +23,10 @@ import { MAILBOX } from "../support/settings.ts";
 const SENDER = "anna@supplier.example";
 const NAMES = Array.from({ length: 48 }, (_, at) => `t${String(at).padStart(2, "0")}`);
 const LARGE_BYTES = 300_000;
-/** A large file takes a fifth of a second. */
-const SLOWLY = { kind: "drip", bytes: 32_768, pauseMs: 20 } as const;
-/** Of so many transfers both daemons must have had content at the same time: half of them, and fewer on a busy machine. */
-const LEAST_CONTESTED = 4;
+/** A large file takes 0.6 s, so that a daemon that starts late on a busy machine still meets the other one. */
+const SLOWLY = { kind: "drip", bytes: 32_768, pauseMs: 60 } as const;
+/** Of so many transfers both daemons must have had content at the same time. */
+const LEAST_CONTESTED = 12;
 const OURS = ["SHA256SUMS", "transfer.json"];
 
 /** The files of one transfer, by name. */

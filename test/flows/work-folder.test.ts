@@ -1,5 +1,5 @@
 /** I2 once, I5 no escape: what others do to the work folder, where they may write the folder above it. */
-import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
@@ -134,4 +134,14 @@ test("where others may write the folder above the work folder, that is told at t
   await first.stop();
   await chmod(settings.inbox, 0o1770);
   expect((await runOnce(settings)).told).toEqual([]);
+});
+
+test("a single round from cron removes what is older than it is to be kept", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  await runOnce(settings);
+  const old = join(settings.work, "journal", "2020-01.jsonl");
+  await writeFile(old, "");
+  await runOnce({ ...settings, keep: { ledgerMs: undefined, historyMs: 24 * 60 * 60_000 } });
+  await expect(stat(old)).rejects.toThrow("ENOENT");
 });

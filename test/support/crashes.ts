@@ -18,7 +18,7 @@ export const PLANS = [
  */
 export async function walkPoints(
   liveAt: (point: number) => Promise<boolean>,
-  which: { every?: number; from?: number; last?: number; atOnce?: number } = {},
+  which: { every?: number; from?: number; last?: number | undefined; atOnce?: number } = {},
 ): Promise<number> {
   const { every = 1, from = every, last = Number.POSITIVE_INFINITY, atOnce = AT_ONCE } = which;
   let [next, reached, isOver] = [from, 0, false];

@@ -77,12 +77,14 @@ class Process {
   readonly disk: Disk;
   readonly rounds: Rounds;
   readonly #gate: Gate;
+  readonly #isAlone: boolean;
 
-  constructor(model: ModelDisk, gate: Gate, kind: typeof Rounds) {
+  constructor(model: ModelDisk, gate: Gate, kind: typeof Rounds, isAlone = false) {
     const disk = new GatedDisk(model, gate);
     this.disk = disk;
     this.#gate = gate;
-    this.rounds = new kind({ disk, paths: PATHS, root: INBOX, folderMode: () => 0o750 });
+    this.#isAlone = isAlone;
+    this.rounds = new kind({ disk, paths: PATHS, root: INBOX, folderMode: () => 0o750, isAlone });
   }
 
   /** Downloads and delivers a transfer, where its round is open. */
@@ -120,9 +122,16 @@ class Process {
     const folder = await rounds.targets.takeFolder(options.folder ?? "m/F");
     const end: EndRecord = { ...record, folder, state: options.state ?? "delivered", token: stage.token };
     await this.#addToOutbox(stage);
-    if (await rounds.endWith(stage, end)) await rounds.place(end, true);
-    else await rounds.dropStage(stage);
+    if (await rounds.endWith(stage, end)) {
+      await rounds.place(end, true);
+      await this.#settle(end);
+    } else await rounds.dropStage(stage);
     rounds.targets.giveBack(folder);
+  }
+
+  /** What the ledger does when the journal has the end. */
+  async #settle(end: EndRecord): Promise<void> {
+    if (this.#isAlone) await this.rounds.dropTicket(end);
   }
 
   async #revokeOthers(stage: Stage): Promise<void> {
@@ -183,9 +192,10 @@ class Process {
   /** As at a start. Returns the first failure. */
   async recover(): Promise<string | undefined> {
     let failed: string | undefined;
-    await this.rounds.recover((entry, error) => {
+    const recovered = await this.rounds.recover((entry, error) => {
       failed ??= `recovery of ${entry} failed: ${error}`;
     });
+    for (const { end } of recovered) await this.#settle(end);
     for (const entry of await this.disk.list(OUTBOX)) {
       const found = parseRound(entry);
       const end = found && (await this.rounds.readEnd(found.name, found.round));
@@ -205,6 +215,8 @@ type WorkerSpec = readonly [name: string, process: Process, run: () => Promise<v
 
 export interface LedgerSpec {
   readonly transfers?: readonly TransferRecord[];
+  /** Each process believes that it works alone, as where locks do not reach the others. */
+  readonly isAlone?: boolean;
   /** Moves each folder away as soon as it appears in the inbox; `tidies`: and removes the folder above it. */
   readonly consumer?: "takes" | "tidies";
   /** Names in the inbox when everything has come to its end. */
@@ -232,7 +244,7 @@ export function makeScenario(name: string, spec: LedgerSpec, kind: typeof Rounds
       const disk = (await empty).copy();
       const processes: Process[] = [];
       const workers = await spec.workers(() => {
-        const process = new Process(disk, gate, kind);
+        const process = new Process(disk, gate, kind, spec.isAlone);
         processes.push(process);
         return process;
       });
@@ -276,7 +288,7 @@ async function restart(
     afterStep();
     return value;
   };
-  const process = new Process(disk, gate, Rounds);
+  const process = new Process(disk, gate, Rounds, spec.isAlone);
   problem ??= await process.recover();
   const { transfers = [T1] } = spec;
   for (const record of transfers) {

@@ -24,6 +24,18 @@ const RECOVERY: LedgerSpec = {
 };
 
 const SCENARIOS: Readonly<Record<string, LedgerSpec>> = {
+  "a recovery beside a download, where locks do not work": { ...RECOVERY, isAlone: true },
+  "two downloads, where locks do not work": {
+    isAlone: true,
+    async workers(spawn) {
+      const [a, b] = [spawn(), spawn()];
+      const [first, second] = [await a.downloadOnly(T1), await b.downloadOnly(T1)];
+      return [
+        ["download", a, first],
+        ["download too", b, second],
+      ];
+    },
+  },
   "two recoveries beside a download": {
     async workers(spawn) {
       const [a, b, c] = [spawn(), spawn(), spawn()];

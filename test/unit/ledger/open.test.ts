@@ -2,9 +2,12 @@
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { systemDisk } from "../../../src/base/disk.ts";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import type { Ledger } from "../../../src/ledger/port.ts";
+import { Retention } from "../../../src/ledger/retention.ts";
+import { Rounds } from "../../../src/ledger/rounds.ts";
+import { Watermark } from "../../../src/ledger/watermark.ts";
 import { isWaitOver, type TransferRecord } from "../../../src/model/record.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -78,6 +81,37 @@ describe("a note", () => {
   });
 });
 
+describe("the journal has the end of a round once, though somebody looks for ends that it lacks", () => {
+  test.each([
+    ["recovery", (ledger: Ledger) => ledger.recover(() => {})],
+    ["a look at all open transfers", (ledger: Ledger) => Array.fromAsync(ledger.open(() => {}))],
+  ])("%s, at any of its steps", async (_name, look) => {
+    for (let step = 0, isReached = true; isReached; step++) {
+      const folder = await makeFolder();
+      let settle = async () => {};
+      let left = Number.POSITIVE_INFINITY;
+      // At one step of the look, the rest of the ledger goes on until it rests.
+      const disk = stoppingDisk(async () => {
+        if (left-- === 0) await settle();
+      });
+      const ledger = await ledgerIn(folder, { disk });
+      const end = await deliver(ledger);
+      settle = () => ledger.flush();
+      left = step;
+      expect(await look(ledger)).toEqual([]);
+      isReached = left < 0;
+      left = Number.POSITIVE_INFINITY;
+      await ledger.flush();
+      const paths = new LedgerPaths(join(folder, ".inlet"));
+      const [month = ""] = await readdir(paths.journal);
+      const lines = (await readFile(join(paths.journal, month), "utf8")).trim().split("\n");
+      expect(lines.filter((line) => line.includes('"state":"delivered"'))).toHaveLength(1);
+      expect([...(await readdir(paths.notes)), ...(await readdir(paths.staging))]).toEqual([]);
+      expect(await ledger.isPlaced(end)).toBe(true);
+    }
+  });
+});
+
 describe("clocks", () => {
   test("a wait that a clock of 2036 has noted is over", () => {
     const nowMs = Date.parse("2026-03-01T00:00:00Z");
@@ -120,6 +154,17 @@ describe("retention", () => {
     await ledger.flush();
     await sweepAll(ledger, rules);
     await expect(ledgerIn(folder)).resolves.toBeDefined();
+  });
+
+  test("comes to every record also where each process lives for one sweep only, as from cron", async () => {
+    const { work, files } = await openWith([makeRecord({ state: "gone", expires: ago(91) })]);
+    const paths = new LedgerPaths(work);
+    const rounds = new Rounds({ disk: systemDisk, paths, root: work, folderMode: () => 0o750 });
+    const watermark = new Watermark(join(work, "watermark"), "test");
+    for (let process = 0; process < 5_000 && (await files()).length > 0; process++) {
+      await new Retention({ disk: systemDisk, paths, rounds, watermark }).sweep(rules, Date.now());
+    }
+    expect(await files()).toEqual([]);
   });
 
   test("removes months of the journal", async () => {
@@ -168,6 +213,7 @@ test("without hard links a record is written in place, and one that a crash cut 
     const path = paths.end(ledger.nameOf(record), 1);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, '{"version":2,"mail');
+    await expect(ledger.find(record)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
     const next = await ledgerIn(folder);
     expect((await next.find(record))?.state).toBe("discovered");
     expect(await next.end({ ...record, state: "gone" })).toBe(true);
@@ -177,3 +223,28 @@ test("without hard links a record is written in place, and one that a crash cut 
     systemDisk.link = link;
   }
 });
+
+/** Calls `afterStep` after each step, before its result is known. */
+function stoppingDisk(afterStep: () => Promise<void>): Disk {
+  const steps = Object.entries(systemDisk).map(([name, step]) => {
+    const stopping = async (...parameters: unknown[]) => {
+      const result: unknown = await (step as (...all: unknown[]) => Promise<unknown>)(...parameters);
+      await afterStep();
+      return result;
+    };
+    return [name, stopping];
+  });
+  return Object.fromEntries(steps) as Disk;
+}
+
+/** A transfer that is discovered and delivered, and of which nothing is settled. */
+async function deliver(ledger: Ledger): Promise<TransferRecord> {
+  const record = makeRecord();
+  await ledger.discover(record);
+  const stage = await ledger.stages.openStage(record);
+  await ledger.stages.seal(stage);
+  const end: TransferRecord = { ...record, state: "delivered", folder: "t1" };
+  expect(await ledger.stages.endWith(stage, end)).toBe(true);
+  await ledger.stages.place(end, stage);
+  return { ...end, token: stage.token } as TransferRecord;
+}
