@@ -45,6 +45,10 @@ export function asFault(error: unknown): Fault {
   return new Fault("UNEXPECTED", { detail, cause: error });
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const waits =

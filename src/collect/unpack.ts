@@ -6,7 +6,7 @@ import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
 import { openDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, messageOf } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
@@ -240,5 +240,5 @@ function faultOf(error: unknown, signal: AbortSignal, folder: string): unknown {
   if (signal.aborted) return signal.reason instanceof Fault ? signal.reason : new Fault("STOPPED");
   const fault = faultOfDisk(error, error instanceof Error && "path" in error ? String(error.path) : folder);
   if (fault instanceof Fault) return fault;
-  return wrong(error instanceof Error ? error.message : String(error), error);
+  return wrong(messageOf(error), error);
 }

@@ -2,9 +2,11 @@
  * Tells systemd how the service is. Its socket takes datagrams, which Node cannot send: systemd's own `systemd-notify`
  * speaks for us, and waits until systemd has heard it. The unit allows that by `NotifyAccess=all`.
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { messageOf } from "../base/faults.ts";
 import { describeStartFailure } from "../base/process-group.ts";
 
 const PROGRAM = "systemd-notify";
@@ -33,7 +35,7 @@ export function createNotifier(
     try {
       await run(assignments, env);
     } catch (error) {
-      if (!isTold) failed(error instanceof Error ? error.message : String(error));
+      if (!isTold) failed(messageOf(error));
       isTold = true;
     }
   };

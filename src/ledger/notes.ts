@@ -48,7 +48,7 @@ export class Notes {
     return true;
   }
 
-  /** Written soon, and at once where the transfer waits: then somebody may look for it. */
+  /** Written within a second; at once if the transfer waits, because commands read it. */
   put(record: TransferRecord): void {
     const name = nameOf(record);
     this.#known.set(name, record);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type Disk, hasNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, temporaryName } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, messageOf } from "../base/faults.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
@@ -288,7 +288,7 @@ class FileLedger implements Ledger {
         // A power cut took its text away. Another process may be about to write one.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
-        onDamaged(this.#paths.note(name), describe(error));
+        onDamaged(this.#paths.note(name), messageOf(error));
       }
     }
     this.#notes.setComplete();
@@ -299,7 +299,7 @@ class FileLedger implements Ledger {
       const found = parseRound(entry);
       if (found === undefined) continue;
       const record = await this.#find(found.name).catch((error: unknown) => {
-        onDamaged(join(this.#paths.quarantine, entry), describe(error));
+        onDamaged(join(this.#paths.quarantine, entry), messageOf(error));
         return undefined;
       });
       if (record?.state === "quarantined" && record.round === found.round) yield record;
@@ -367,8 +367,4 @@ class FileLedger implements Ledger {
     );
     return Math.max(...(await Promise.all(times)));
   }
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

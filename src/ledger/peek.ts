@@ -8,7 +8,7 @@ import { opendir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead } from "../base/disk.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, messageOf } from "../base/faults.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { AttemptSlots, AttemptsOf } from "../model/attempts.ts";
 import { hasEnded, type Release, type State, type TransferRecord, type Verified } from "../model/record.ts";
@@ -265,7 +265,7 @@ class LedgerReader {
     try {
       return parseRecord(text, path);
     } catch (error) {
-      onDamaged?.(path, error instanceof Error ? error.message : String(error));
+      onDamaged?.(path, messageOf(error));
       return undefined;
     }
   }
@@ -373,7 +373,7 @@ async function tolerate<Result>(
   try {
     return await read();
   } catch (error) {
-    onDamaged(path, error instanceof Error ? error.message : String(error));
+    onDamaged(path, messageOf(error));
     return undefined;
   }
 }

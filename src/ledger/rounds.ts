@@ -274,7 +274,7 @@ export class Rounds {
     return placed;
   }
 
-  /** Nothing is left to do for a round that ended with content: recovery does not find it any more. */
+  /** Removes the ticket of a finished round, so that recovery does not find the round again. */
   async dropTicket(end: EndRecord): Promise<void> {
     if (end.token === undefined) return;
     await tryUnlink(
