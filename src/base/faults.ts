@@ -2,15 +2,19 @@
 import { FAULT_CODES, type FaultCode } from "./fault-codes.ts";
 import type { Verdict } from "./verdict.ts";
 
+/**
+ * Where the answer to a request came from. `service`: it has the service's own format. `intermediary`: it has not, so a
+ * proxy may have written it. `silence`: there was none, or it was cut short. `unsent`: the request never left.
+ */
+export type Word = "service" | "intermediary" | "silence" | "unsent";
+
 export interface FaultDetails {
   /** What exactly happened, for the operator: never a secret, never an href. */
   readonly detail?: string;
   /** How long the service asked us to wait. */
   readonly retryAfterMs?: number;
-  /** The HTTP status of the answer, where there was one. */
-  readonly status?: number;
-  /** The service's own error number, where it gave one. */
-  readonly errorCode?: number;
+  /** Missing where no request was made. */
+  readonly word?: Word;
   readonly cause?: unknown;
 }
 
@@ -20,8 +24,7 @@ export class Fault extends Error {
   readonly verdict: Verdict;
   readonly advice: string;
   readonly retryAfterMs: number | undefined;
-  readonly status: number | undefined;
-  readonly errorCode: number | undefined;
+  readonly word: Word | undefined;
 
   constructor(code: FaultCode, details: FaultDetails = {}) {
     const meaning = FAULT_CODES[code];
@@ -33,8 +36,7 @@ export class Fault extends Error {
     this.verdict = meaning.verdict;
     this.advice = meaning.advice;
     this.retryAfterMs = details.retryAfterMs;
-    this.status = details.status;
-    this.errorCode = details.errorCode;
+    this.word = details.word;
   }
 }
 
@@ -51,7 +53,8 @@ export function messageOf(error: unknown): string {
 
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
-  const waits =
-    fault.retryAfterMs === undefined ? "" : ` It asks to wait ${Math.ceil(fault.retryAfterMs / 1000)} s.`;
+  const { retryAfterMs, word } = fault;
+  const isAsked = retryAfterMs !== undefined && word !== undefined;
+  const waits = isAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
   return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }

@@ -18,6 +18,11 @@ export const TRANSFER_FAULTS = {
     happened: "The password cannot be used, because it is empty or not one line of text",
     advice: "Write it again, as one line of UTF-8 text.",
   },
+  PASSWORDS_HELD: {
+    verdict: "retry",
+    happened: "No password is sent now: the service left open whether the last one was right",
+    advice: "It goes on by itself when the service answers again; each unclear answer costs an attempt.",
+  },
   TRANSFER_LOCKED: {
     verdict: "wait",
     happened: "The service has locked the transfer after too many wrong passwords",
@@ -27,6 +32,11 @@ export const TRANSFER_FAULTS = {
     verdict: "fatal",
     happened: "The service has deleted the transfer",
     advice: "Ask the sender to send it again.",
+  },
+  MESSAGE_REFUSED: {
+    verdict: "quarantine",
+    happened: "The service does not give the confidential message of this transfer",
+    advice: "Ask the sender for the message, then release the transfer to deliver its files without it.",
   },
   CHECKSUMS_UNREADABLE: {
     verdict: "quarantine",

@@ -136,6 +136,7 @@ function narrate(
     pickedUp: quiet,
     overdue: quiet,
     passwordRefused: quiet,
+    messageRefused: quiet,
     removed: quiet,
     leftInPlace: quiet,
     leftOver: quiet,

@@ -1,16 +1,18 @@
 /** `password`: supplies the password of a transfer that waits for one. */
+import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { isKept } from "../passwords/candidates.ts";
-import { DropFolder, dropPassword } from "../passwords/dropped.ts";
+import { dropPassword, takeAway } from "../passwords/dropped.ts";
+import { isKept } from "../passwords/kept.ts";
 import { isRefused, type Objection, objectionToSupply } from "../passwords/supply.ts";
 import { readSecret } from "./api/session.ts";
 import { askHidden } from "./asking.ts";
@@ -25,6 +27,8 @@ interface PasswordOptions {
   readonly config?: string;
   readonly mailbox?: string;
   readonly passwordFile?: string;
+  readonly onceMore?: boolean;
+  readonly all?: boolean;
 }
 
 /** Stands for a password that nobody has given yet. */
@@ -32,15 +36,22 @@ const ANY = new Secret("\0");
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .argument("<tracking-id>", "which transfer")
-    .option("--mailbox <name>", "look at how it stands for this mailbox alone, where several received it")
+    .argument("[tracking-id]", "which transfer")
+    .option("--mailbox <name>", "for this mailbox and its service alone, where several received it")
     .option("--password-file <file>", "read it from a file, or from standard input with -")
+    .option("--once-more", "supply none, but allow one more attempt for a transfer that has none left")
+    .option("--all", "with --once-more: for every transfer whose attempts were lost in an outage")
     .addHelpText(
       "after",
-      "\nOn a terminal it is asked for and not shown; otherwise it is read from standard input.\nA wrong password counts: a service may destroy a transfer after a few.\nIt is tried for every mailbox that received the transfer and waits for it; once refused it is not sent again for any.",
+      "\nOn a terminal it is asked for and not shown; otherwise it is read from standard input.\nA wrong password counts: a service may destroy a transfer after a few.\nIt is tried for every mailbox that received the transfer and waits for it; once refused it is not sent again for any.\nAn accepted password is kept until the transfer expires, for retry, release and redeliver.",
     )
-    .action((trackingId: string, options: PasswordOptions) =>
-      run((context) => supply(context, trackingId, options)),
+    .action((trackingId: string | undefined, options: PasswordOptions) =>
+      run((context) => {
+        if (options.onceMore) return allowOnceMore(context, trackingId, options);
+        if (trackingId === undefined || options.all)
+          throw new Fault("ORDER_IMPOSSIBLE", { detail: "name one transfer, or use --once-more --all" });
+        return supply(context, trackingId, options);
+      }),
     );
 }
 
@@ -50,6 +61,7 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     await loadSettings({ env: context.env, path, ignoreSecrets: true }),
   );
   const records = await findTransfers(settings, trackingId, mailbox);
+  demandOneService(settings, records);
   // Nobody is asked for what would not be sent.
   await demandUse(settings, records, ANY);
   const password =
@@ -61,14 +73,16 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     say(context, `It was refused before, and was not sent again: ask the sender for the right one.`);
     return "attention";
   }
-  const dropped = await asOwnerOf(settings.state, () => dropPassword(settings.state, trackingId, password));
+  const dropped = await asOwnerOf(settings.state, () =>
+    dropPassword(settings.state, { trackingId, mailbox }, password),
+  );
   const taken = dropped === undefined ? "late" : await untilTaken(dropped, settings.work, context.stop);
   if (taken === "nobody") {
     say(context, "No daemon runs now: it is tried as soon as one runs.");
     return "fine";
   }
   if (taken === "late") {
-    await asOwnerOf(settings.state, () => new DropFolder(settings.state).takeAway(trackingId, password));
+    if (dropped !== undefined) await asOwnerOf(settings.state, () => takeAway(dropped, password));
     say(
       context,
       `A daemon runs, but did not take it up in time, and it was taken back. See how ${trackingId} is with inlet status, and supply it again.`,
@@ -84,10 +98,9 @@ async function demandUse(
   records: readonly TransferRecord[],
   password: Secret,
 ): Promise<boolean> {
-  const { mailboxes } = settings;
   const objections: Objection[] = [];
   for (const record of records) {
-    const { passwordAttempts = 0 } = mailboxes.find(({ name }) => name === record.mailbox) ?? {};
+    const { passwordAttempts } = serviceOf(settings, record.mailbox);
     const spent = await spentOn(settings, record);
     const objection = await objectionToSupply(record, spent, passwordAttempts, password);
     if (objection === undefined) return true;
@@ -121,7 +134,8 @@ async function tellOutcome(
           said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
         };
       }
-      if (after.state !== "downloading" || (await isKept(state, mailbox, trackingId))) {
+      const { origin } = serviceOf(settings, mailbox);
+      if (after.state !== "downloading" || (await isKept(state, { origin, trackingId }))) {
         return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
       }
     }
@@ -131,9 +145,68 @@ async function tellOutcome(
   return told?.outcome ?? "fine";
 }
 
-function spentOn({ work, mailboxes }: Settings, record: TransferRecord): Promise<SpentAttempts> {
-  const { mailbox, trackingId } = record;
+/** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
+function demandOneService(settings: Settings, records: readonly TransferRecord[]): void {
+  const open = records.filter((record) => !hasEnded(record));
+  const origins = new Set(open.map(({ mailbox }) => serviceOf(settings, mailbox).origin));
+  if (origins.size <= 1) return;
+  const names = open.map(({ mailbox }) => mailbox).join(", ");
+  throw new Fault("ORDER_IMPOSSIBLE", {
+    detail: `several services list it, for ${names}: name one with --mailbox`,
+  });
+}
+
+async function allowOnceMore(
+  context: Context,
+  trackingId: string | undefined,
+  { config: path, mailbox, all }: PasswordOptions,
+): Promise<Outcome> {
+  if ((trackingId === undefined) !== (all === true))
+    throw new Fault("ORDER_IMPOSSIBLE", { detail: "name one transfer, or use --once-more --all" });
+  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  const records =
+    trackingId === undefined
+      ? await Array.fromAsync(peekLedger(settings.work).open())
+      : await findTransfers(settings, trackingId, mailbox);
+  const chosen = await exhausted(settings, records, mailbox, all === true);
+  if (chosen.length === 0 && !all)
+    throw new Fault("ORDER_IMPOSSIBLE", { detail: "it has attempts left, or does not wait for a password" });
+  for (const { record, grants } of chosen) {
+    const order = { action: "retry", mailbox: record.mailbox, round: record.round, grants } as const;
+    const given = { ...order, trackingId: record.trackingId, by: userInfo().username };
+    await asOwnerOf(settings.work, () => giveOrder(settings.work, given));
+  }
+  const many = chosen.length === 1 ? "1 transfer" : `${chosen.length} transfers`;
+  say(context, `One more password attempt is allowed for ${many}.`);
+  return "fine";
+}
+
+/** The transfers that wait because no attempt is left, one for each service. `isLost`: only after lost answers. */
+async function exhausted(
+  settings: Settings,
+  records: readonly TransferRecord[],
+  mailbox: string | undefined,
+  isLost: boolean,
+): Promise<{ readonly record: TransferRecord; readonly grants: number }[]> {
+  const chosen = new Map<string, { readonly record: TransferRecord; readonly grants: number }>();
+  for (const record of records) {
+    const isMeant = mailbox === undefined || record.mailbox === mailbox;
+    if (!isMeant || record.state !== "waiting" || record.reason !== "password") continue;
+    const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
+    const { spent, allowed, unanswered } = await spentOn(settings, record);
+    if (spent < allowed || (isLost && unanswered === 0)) continue;
+    chosen.set(`${origin}\0${record.trackingId}`, { record, grants: allowed - passwordAttempts + 1 });
+  }
+  return [...chosen.values()];
+}
+
+function spentOn(settings: Settings, record: TransferRecord): Promise<SpentAttempts> {
+  const { trackingId } = record;
+  const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
+  return peekLedger(settings.work).attempts.spent({ origin, trackingId }, nameOf(record), passwordAttempts);
+}
+
+function serviceOf({ mailboxes }: Settings, mailbox: string) {
   const { service, passwordAttempts = 0 } = mailboxes.find(({ name }) => name === mailbox) ?? {};
-  const origin = service?.baseUrl.origin ?? "";
-  return peekLedger(work).attempts.spent({ origin, trackingId }, nameOf(record), passwordAttempts);
+  return { origin: service?.baseUrl.origin ?? "", passwordAttempts };
 }

@@ -61,6 +61,8 @@ export function tellLog(log: Log): DaemonWatch {
       const level = told.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
       log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and tried again");
     },
+    messageRefused: (record, fault) =>
+      log.warn({ ...factsOf(record), fault }, "delivering without the confidential message"),
     passwordRefused: (record) => log.debug(factsOf(record), "a password was refused"),
     acknowledged: (record) => log.info(factsOf(record), "gone, and acknowledged"),
     lost: (record) => log.info(factsOf(record), "another attempt or an operator has ended it"),

@@ -156,13 +156,29 @@ async function download(
   );
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
-  const { fileMode } = tools.handoff;
-  const maxBytes = plan.totalBytes;
-  const message = await fetchMessage(service, transfer.access, run.stage.folder, maxBytes, fileMode, signal);
-  const contents: Contents = { files: fetched.files, message, subject: transfer.subject };
+  const message = await fetchMessage(
+    {
+      service,
+      access: transfer.access,
+      folder: run.stage.folder,
+      totalBytes: plan.totalBytes,
+      fileMode: tools.handoff.fileMode,
+      record: run.record,
+    },
+    signal,
+  );
+  const contents: Contents = {
+    files: fetched.files,
+    message: message.kind === "present" ? message.sha256 : undefined,
+    isMessageRefused: message.kind === "refused",
+    subject: transfer.subject,
+  };
   run.contents = contents;
-  const doubt = transfer.doubt ?? fetched.doubt ?? doubtOf(contents, mailbox.verify);
+  const isMissed = message.kind === "refused" && run.record.hasMessage === true;
+  const missed = isMissed ? message.fault : undefined;
+  const doubt = transfer.doubt ?? fetched.doubt ?? missed ?? doubtOf(contents, mailbox.verify);
   if (doubt !== undefined && !released) throw doubt;
+  if (message.kind === "refused") tools.watch.messageRefused(run.record, message.fault);
   return contents;
 }
 

@@ -30,6 +30,8 @@ const Shape = v.object({
   files: v.array(Content),
   /** The SHA-256 of the confidential message, where there is one. */
   message: v.optional(v.string()),
+  /** The service does not give the confidential message, and there may be one. */
+  isMessageRefused: v.optional(v.boolean()),
   subject: v.optional(v.string()),
 });
 

@@ -3,13 +3,14 @@ import { Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { adoptContent } from "./adopt.ts";
+import { isDispensable } from "./answers.ts";
 import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
 import type { Plan } from "./plan.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
-/** Where the ZIP is not what it should be, the files are fetched one by one. */
+/** Where the ZIP is refused, or not what it should be, the files are fetched one by one. */
 export async function fetchContent(
   tools: CollectTools,
   { service }: Source,
@@ -42,7 +43,9 @@ export async function fetchContent(
   try {
     if (plan.way === "files") return await fetchFiles(context, plan, signal);
     return await fetchZip(context, plan, signal).catch((error: unknown) => {
-      if (!(error instanceof Fault && MAY_BE_DAMAGE.has(error.code))) throw error;
+      if (!(error instanceof Fault)) throw error;
+      const isDamage = MAY_BE_DAMAGE.has(error.code);
+      if (!isDamage && !isDispensable("zip", error, run.record.attempts)) throw error;
       return fetchFiles(context, plan, signal);
     });
   } catch (error) {

@@ -35,7 +35,7 @@ export function formatManifest(record: TransferRecord, name: string, contents: C
     expires,
     verified: verifiedOf(contents),
     released,
-    message: contents.message === undefined ? "none" : "present",
+    message: contents.message !== undefined ? "present" : contents.isMessageRefused ? "refused" : "none",
     files,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

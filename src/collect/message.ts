@@ -4,7 +4,9 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import type { TransferRecord } from "../model/record.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
+import { isDispensable, isRefusedForGood } from "./answers.ts";
 import { MESSAGE } from "./plan.ts";
 
 /** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
@@ -12,50 +14,81 @@ const THRESHOLD_MEGABYTES = 1;
 /** What the message itself may have, where a service does not know the threshold: base64 takes a third more. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
-/** The SHA-256 of the message, `undefined` where there is none. */
-export async function fetchMessage(
-  service: ServicePort,
-  access: TransferAccess,
-  folder: string,
+/** `sha256`: of the message file. `fault`: why the service does not give it. */
+export type Message =
+  | { readonly kind: "present"; readonly sha256: string }
+  | { readonly kind: "none" }
+  | { readonly kind: "refused"; readonly fault: Fault };
+
+interface MessageRequest {
+  readonly service: ServicePort;
+  readonly access: TransferAccess;
+  readonly folder: string;
   /** Of all files of the transfer. */
-  totalBytes: number,
-  fileMode: number,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const download = await openMessage(service, access, totalBytes * 1.5 + SPARE_BYTES, signal);
-  if (download === undefined) return undefined;
+  readonly totalBytes: number;
+  readonly fileMode: number;
+  /** Whether there is one, and how often the download was tried. */
+  readonly record: Pick<TransferRecord, "hasMessage" | "attempts">;
+}
+
+/** Throws where asking again may help. */
+export async function fetchMessage(request: MessageRequest, signal: AbortSignal): Promise<Message> {
+  const { hasMessage, attempts } = request.record;
+  if (hasMessage === false) return { kind: "none" };
+  try {
+    const sha256 = await download(request, signal);
+    if (sha256 !== undefined) return { kind: "present", sha256 };
+    if (!hasMessage) return { kind: "none" };
+    return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
+  } catch (error) {
+    if (!(error instanceof Fault && isDispensable("message", error, attempts))) throw error;
+    // Without a word of the list, a service that refuses the message says that there is none.
+    if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
+    return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: error.message, cause: error }) };
+  }
+}
+
+/** The SHA-256 of the message; `undefined` where the answer is empty. */
+async function download(request: MessageRequest, signal: AbortSignal): Promise<string | undefined> {
+  const { folder, fileMode } = request;
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
+  let bytes = 0;
+  const { body } = await openMessage(request, signal);
   try {
     await rm(path, { force: true });
     const file = await open(path, "wx", 0o600);
     try {
-      for await (const chunk of download.body) {
+      for await (const chunk of body) {
         hash.update(chunk);
+        bytes += chunk.byteLength;
         await file.appendFile(chunk);
       }
-      await finishFile(file, fileMode);
+      if (bytes > 0) await finishFile(file, fileMode);
     } finally {
       await file.close();
     }
+    if (bytes === 0) await rm(path, { force: true });
   } catch (error) {
+    await rm(path, { force: true }).catch(() => {});
     throw faultOfDisk(error, path);
   }
-  return hash.digest("hex");
+  return bytes === 0 ? undefined : hash.digest("hex");
 }
 
+/** A service that does not know the threshold is asked without it. */
 async function openMessage(
-  service: ServicePort,
-  access: TransferAccess,
-  maxBytes: number,
+  { service, access, totalBytes, record }: MessageRequest,
   signal: AbortSignal,
-): Promise<Download | undefined> {
+): Promise<Download> {
+  const options = {
+    maxBytes: totalBytes * 1.5 + SPARE_BYTES,
+    isExpected: record.hasMessage === true,
+  };
   try {
-    return await service.openEml(access, { maxBytes, thresholdMegabytes: THRESHOLD_MEGABYTES }, signal);
+    return await service.openEml(access, { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES }, signal);
   } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    if (["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"].includes(error.code)) return undefined;
-    if (error.code !== "BAD_REQUEST") throw error;
-    return service.openEml(access, { maxBytes }, signal);
+    if (!(error instanceof Fault && error.code === "BAD_REQUEST")) throw error;
+    return service.openEml(access, options, signal);
   }
 }

@@ -1,9 +1,12 @@
 /** Opens a transfer: proves its password, alone and first, then learns what it consists of. */
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import { NO_PASSWORD } from "../model/attempts.ts";
 import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
+import { isDispensable } from "./answers.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -31,13 +34,18 @@ export async function openTransfer(
   const { service, health } = source;
   const { transferId } = run.record;
   const askHarmlessly = async () => void (await service.apiVersions(signal));
+  const accessWith = (password: Secret) => ({
+    transferId,
+    password: password === NO_PASSWORD ? undefined : password,
+  });
   // An attempt without an answer is spent: while the service is shaky, it is asked something harmless first.
   if (health.shaky) await askHarmlessly();
   const proof = await tools.passwords.prove(
     {
       ...requestOf(source, run.record, signal),
-      send: (password) => service.information({ transferId, password }, signal),
+      send: (password) => service.information(accessWith(password), signal),
       askHarmlessly,
+      ownAnswers: () => service.ownAnswers(),
       onRefused: () => tools.watch.passwordRefused(run.record),
     },
     signal,
@@ -46,10 +54,10 @@ export async function openTransfer(
     run.enter("waiting", { reason: "password", message: proof.message, password: proof.obstacle });
     return undefined;
   }
-  const access = { transferId, password: proof.password };
+  const access = accessWith(proof.password);
   const files = await service.files(access, signal);
   const { totalBytes, algorithm } = proof.value;
-  const { subject, checksums, doubt } = await readChecksums(source, access, files, signal);
+  const { subject, checksums, doubt } = await readChecksums(source, run, access, files, signal);
   const opened = files.map((file) => ({
     ...file,
     checksums: [
@@ -87,9 +95,9 @@ export async function waitsIdly(
 }
 
 function requestOf({ mailbox, service, linkOf }: Source, record: TransferRecord, signal: AbortSignal) {
-  const { trackingId, sender, passwordInLink } = record;
+  const { trackingId, sender, passwordInLink, hasNoPassword: hasNone = false } = record;
   const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
-  return { mailbox, origin: service.origin, query: { trackingId, sender, link }, record };
+  return { mailbox, origin: service.origin, query: { trackingId, sender, link, hasNone }, record };
 }
 
 interface ReadChecksums {
@@ -99,9 +107,10 @@ interface ReadChecksums {
   readonly doubt: Fault | undefined;
 }
 
-/** A service without a checksums file is judged by its list alone. */
+/** Where the service gives no checksums file, or one that cannot be read, its list alone counts. */
 async function readChecksums(
   { service }: Source,
+  { record }: Run,
   access: TransferAccess,
   files: readonly TransferFile[],
   signal: AbortSignal,
@@ -116,11 +125,11 @@ async function readChecksums(
     const doubt = unlisted.length > 0 ? new Fault("CHECKSUMS_INCOMPLETE", { detail }) : undefined;
     return { subject, checksums: new Map(checksums), doubt };
   } catch (error) {
-    const absent = ["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"];
     if (!(error instanceof Fault)) throw error;
     const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
-    if (absent.includes(error.code)) return { ...nothing, doubt: undefined };
-    if (error.verdict === "quarantine") return { ...nothing, doubt: error };
-    throw error;
+    const isInList = files.every(({ checksum }) => checksum !== undefined);
+    if (error.verdict === "quarantine") return { ...nothing, doubt: isInList ? undefined : error };
+    if (!isDispensable("checksums", error, record.attempts)) throw error;
+    return { ...nothing, doubt: undefined };
   }
 }

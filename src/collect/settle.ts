@@ -3,6 +3,7 @@ import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
+import { needsPerson } from "./answers.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
@@ -98,7 +99,8 @@ async function settle(
 
 function wait({ clock }: CollectTools, run: Run, reason: string, fault: Fault, afterMs: number): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
-  run.enter("waiting", { reason, message: describeFault(fault), until }, fault);
+  const person = reason === "retry" && needsPerson(fault, run.record.attempts) ? { needsPerson: true } : {};
+  run.enter("waiting", { reason, message: describeFault(fault), until, ...person }, fault);
   return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
 }
 

@@ -45,6 +45,8 @@ interface CollectWatch {
   /** It cannot go on, and not even its record can say so; it is tried again and again. */
   stuck(record: TransferRecord, fault: Fault): void;
   passwordRefused(record: TransferRecord): void;
+  /** It is delivered without its confidential message, which the service does not give. */
+  messageRefused(record: TransferRecord, fault: Fault): void;
   /** Another attempt, or an operator, has ended its round. */
   lost(record: TransferRecord): void;
   /** So many bytes of so many are here now, and so many of them have just come. */

@@ -24,5 +24,13 @@ export function coRecipientsAmong(
       });
       return (await Promise.all(found)).flat();
     },
+    async isElsewhere(mailbox, trackingId) {
+      const service = serviceOf(mailbox);
+      const others = mailboxes().filter(({ service: own }) => own.baseUrl.origin !== service);
+      const found = others.map(({ name }) =>
+        ledger.find({ mailbox: name, trackingId }).catch(() => undefined),
+      );
+      return (await Promise.all(found)).some((record) => record !== undefined && !hasEnded(record));
+    },
   };
 }

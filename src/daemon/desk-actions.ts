@@ -73,7 +73,7 @@ export async function openActions(
       if (objection !== undefined) {
         return { text: `Nothing was done with ${trackingId}: ${objection.detail}.`, refused: 409 };
       }
-      await dropPassword(state, trackingId, given);
+      await dropPassword(state, { trackingId, mailbox }, given);
       return { text: `The password of ${trackingId} is being tried.` };
     },
   };

@@ -3,7 +3,8 @@
  * by creating a file that must not exist yet: so no number of processes can have more slots than the budget.
  *
  * Accepted, or answered by the service about something else: its maker removes the slot. Refused: the slot keeps a
- * fingerprint. Anything else, also a crash: it stays as it is, and counts.
+ * fingerprint. Anything else, also a crash: it stays as it is, and counts. An operator grants one more attempt by the next
+ * file `attempts/KEY.grant-N.json`.
  */
 import { join } from "node:path";
 import * as v from "valibot";
@@ -25,6 +26,12 @@ const Shape = v.object({
 
 /** A slot whose text a power cut took away counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
+
+interface TakenNumber {
+  readonly number: number;
+  readonly slot: Slot;
+  readonly isVoid: boolean;
+}
 
 export class FileAttempts implements AttemptSlots {
   readonly #disk: Disk;
@@ -48,10 +55,16 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    let limit = budget;
-    for (let number = 1; number <= limit; number++) {
+    let [limit, granted] = [budget, false];
+    for (let number = 1; ; number++) {
+      // Only who has spent the budget needs to look for grants.
+      if (number > limit && !granted) {
+        limit += await this.#countGrants(of);
+        granted = true;
+      }
+      if (number > limit) return undefined;
       const path = this.#pathOf(of, number);
-      if (await this.#isCreated(path, owner)) {
+      if (await this.#tryCreate(path, owner)) {
         // When the request goes out, no power cut can take the slot away.
         await this.#rounds.syncs.sync(this.#paths.attempts);
         return {
@@ -66,7 +79,23 @@ export class FileAttempts implements AttemptSlots {
       const slot = await this.#read(path);
       if (slot !== undefined && (await this.#isVoid(slot))) limit++;
     }
-    return undefined;
+  }
+
+  async grant(of: AttemptsOf, owner: AttemptOwner, attempts: number): Promise<void> {
+    try {
+      for (let number = 1; number <= attempts; number++) {
+        await this.#tryCreate(this.#grantOf(of, number), owner);
+      }
+      await this.#rounds.syncs.sync(this.#paths.attempts);
+    } catch (error) {
+      throw faultOfDisk(error, this.#paths.attempts);
+    }
+  }
+
+  async #countGrants(of: AttemptsOf): Promise<number> {
+    let count = 0;
+    while ((await this.#disk.kindOf(this.#grantOf(of, count + 1))) !== undefined) count++;
+    return count;
   }
 
   /** `except`: this slot is not counted. */
@@ -76,26 +105,43 @@ export class FileAttempts implements AttemptSlots {
     budget: number,
     except: number | undefined,
   ): Promise<SpentAttempts & { readonly pending: number }> {
-    let [limit, pending] = [budget, 0];
+    let pending = 0;
     const fingerprints: string[] = [];
     const counted: Slot[] = [];
-    for (let number = 1; number <= limit; number++) {
-      const slot = number === except ? undefined : await this.#read(this.#pathOf(of, number));
-      if (slot === undefined) continue;
+    for await (const { number, slot, isVoid } of this.#slots(of, budget)) {
+      if (number === except) continue;
       if (slot.fingerprint !== undefined) fingerprints.push(slot.fingerprint);
-      if (await this.#isVoid(slot)) limit++;
-      else {
-        counted.push(slot);
-        if (slot.fingerprint === undefined && number < (except ?? 0)) pending++;
-      }
+      if (isVoid) continue;
+      counted.push(slot);
+      if (slot.fingerprint === undefined && number < (except ?? 0)) pending++;
     }
     return {
       spent: counted.length,
       unanswered: counted.filter(({ fingerprint }) => fingerprint === undefined).length,
       fingerprints,
       isShared: counted.some((slot) => slot.name !== name),
+      // With fewer, the number that is allowed makes no difference.
+      allowed: counted.length < budget ? budget : budget + (await this.#countGrants(of)),
       pending,
     };
+  }
+
+  /** Those that are taken. A void one makes room for one more, and so does a grant. */
+  async *#slots(of: AttemptsOf, budget: number): AsyncGenerator<TakenNumber> {
+    let [limit, isGranted, found] = [budget, false, 0];
+    for (let number = 1; ; number++) {
+      if (number > limit && !isGranted && found > 0) {
+        limit += await this.#countGrants(of);
+        isGranted = true;
+      }
+      if (number > limit) return;
+      const slot = await this.#read(this.#pathOf(of, number));
+      if (slot === undefined) continue;
+      found++;
+      const isVoid = await this.#isVoid(slot);
+      if (isVoid) limit++;
+      yield { number, slot, isVoid };
+    }
   }
 
   /** The round of the mailbox that made the attempt was delivered: the service knows better by now. */
@@ -107,7 +153,7 @@ export class FileAttempts implements AttemptSlots {
     return true;
   }
 
-  async #isCreated(path: string, owner: Slot): Promise<boolean> {
+  async #tryCreate(path: string, owner: Slot): Promise<boolean> {
     try {
       const file = await this.#disk.create(path, 0o600);
       try {
@@ -144,5 +190,9 @@ export class FileAttempts implements AttemptSlots {
 
   #pathOf({ origin, trackingId }: AttemptsOf, number: number): string {
     return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.${number}.json`);
+  }
+
+  #grantOf({ origin, trackingId }: AttemptsOf, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.grant-${number}.json`);
   }
 }

@@ -21,6 +21,7 @@ const Shape = v.object({
   trackingId: v.string(),
   round: v.number(),
   by: v.string(),
+  grants: v.optional(v.number()),
 });
 
 const ENTRY = /^.+~[0-9a-f]{16}\.json$/;

@@ -80,10 +80,14 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
 async function beginAgain(
   { ledger, queue, clock, watch }: OrderTools,
   state: MailboxState,
-  { action, by }: Order & { readonly action: Exclude<Action, "discard"> },
+  { action, by, grants }: Order & { readonly action: Exclude<Action, "discard"> },
   record: TransferRecord,
 ): Promise<void> {
-  const { mailbox, trackingId } = record;
+  const { mailbox, trackingId, round } = record;
+  if (grants !== undefined) {
+    const owner = { name: ledger.nameOf(record), round, at: new Date(clock.now()).toISOString() };
+    await ledger.attempts.grant({ origin: state.service.origin, trackingId }, owner, grants);
+  }
   const expiresMs = expiryOf(record);
   state.undelivered.set(trackingId, { expiresMs });
   state.settled.delete(trackingId);

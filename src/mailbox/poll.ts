@@ -12,11 +12,21 @@ import { jobOf, type PollTools } from "./tools.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
 
-/** What discovery uses, and nothing else. */
-const FIELDS = {
+/** What discovery needs; all of it is documented. */
+const NEEDED_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true },
   transfer: { expirationDate: true },
+} as const satisfies PollQuery["fields"];
+
+/** What it can use besides. A service may refuse to select what it does not know. */
+const WANTED_FIELDS = {
+  ...NEEDED_FIELDS,
+  transfer: {
+    ...NEEDED_FIELDS.transfer,
+    confidentialMessageFileId: true,
+    securityMode: { config: { passwordMode: true } },
+  },
 } as const satisfies PollQuery["fields"];
 
 /** Returns whether the poll succeeded; a failure is reported, never thrown. */
@@ -29,7 +39,7 @@ export async function pollMailbox(
   const { name } = state.mailbox;
   try {
     const { unsettled, discovered } = await state.tokens.use(
-      (address) => discover(tools, state, address, signal),
+      (address) => discoverAll(tools, state, address, signal),
       signal,
     );
     await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
@@ -53,6 +63,19 @@ export async function pollMailbox(
   }
 }
 
+/** A service that does not understand the wanted fields is asked for the needed ones from then on. */
+async function discoverAll(...parameters: Parameters<typeof discover>): ReturnType<typeof discover> {
+  const [, state] = parameters;
+  try {
+    return await discover(...parameters);
+  } catch (error) {
+    const isRefused = error instanceof Fault && error.code === "BAD_REQUEST" && error.word === "service";
+    if (!isRefused || state.fields === "needed") throw error;
+    state.fields = "needed";
+    return discover(...parameters);
+  }
+}
+
 /** Jobs are given out when the list was read, or broke off: what expires first goes first, wherever it stood. */
 async function discover(
   tools: PollTools,
@@ -72,7 +95,7 @@ async function discover(
   };
   let discovered = 0;
   try {
-    const query = { active: true, fields: FIELDS };
+    const query = { active: true, fields: state.fields === "needed" ? NEEDED_FIELDS : WANTED_FIELDS };
     const isKnown = (trackingId: string) => {
       if (!state.settled.has(trackingId)) return false;
       state.settled.set(trackingId, poll);
@@ -183,6 +206,9 @@ function newRecord(
   transferId: string,
   known: TransferRecord | undefined,
 ): TransferRecord {
+  const { downloadUrl } = recipient;
+  const passwordInLink = downloadUrl !== undefined && passwordOfLink(downloadUrl) !== undefined;
+  const { passwordMode, messageFile } = entry;
   return {
     version: RECORD_VERSION,
     mailbox: mailbox.name,
@@ -195,10 +221,16 @@ function newRecord(
     message: undefined,
     until: undefined,
     expires: entry.expires?.toISOString(),
-    passwordInLink:
-      recipient.downloadUrl !== undefined && passwordOfLink(recipient.downloadUrl) !== undefined,
+    passwordInLink,
+    hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
+    // The service withholds both from anyone but the recipient: one that is there vouches for the other.
+    hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
     folder: undefined,
     attempts: 0,
     at: { discovered: new Date(clock.now()).toISOString() },
   };
+}
+
+function asBoolean(messageFile: ListedTransfer["messageFile"]): boolean | undefined {
+  return messageFile === undefined ? undefined : messageFile === "present";
 }

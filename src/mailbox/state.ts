@@ -13,6 +13,8 @@ export class MailboxState {
   readonly health = { shaky: false };
   /** Listed transfers that need nothing more, and the poll that saw them last: their ledger are not read again. */
   settled = new Map<string, number>();
+  /** Which fields of the list the service understands. */
+  fields: "wanted" | "needed" = "wanted";
   /** How many polls have begun. */
   polls = 0;
   /** Transfers with a record that is not final. */
@@ -37,7 +39,8 @@ export class MailboxState {
   }
 
   /** Takes over what the settings do not change, from the state before they did. */
-  inherit({ settled, polls, undelivered, links, missing, complaints, warned, failing }: MailboxState): void {
-    Object.assign(this, { settled, polls, undelivered, links, missing, complaints, warned, failing });
+  inherit(before: MailboxState): void {
+    const { settled, polls, undelivered, links, missing, complaints, warned, failing, fields } = before;
+    Object.assign(this, { settled, polls, undelivered, links, missing, complaints, warned, failing, fields });
   }
 }

@@ -57,8 +57,8 @@ export async function recoverLeftOvers(
     }),
   );
   noteUnfinished(unfinished, mailboxes);
+  await passwords.forgetExpired();
   if (areAllRead) {
-    await passwords.forgetOthers(unfinished);
     await passwords.forgetDropped((trackingId) => isSettled(trackingId, unfinished, ledger, mailboxes));
   }
   return placed;

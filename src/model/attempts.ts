@@ -1,5 +1,10 @@
 /** Password attempts of a transfer: they are counted before they are sent, over all mailboxes and processes. */
 
+import { Secret } from "../base/secret.ts";
+
+/** Stands for a request without a password. */
+export const NO_PASSWORD = new Secret("");
+
 /** Whose attempts: a service counts wrong passwords over all recipients of a transfer. */
 export interface AttemptsOf {
   /** Of the service. */
@@ -16,6 +21,8 @@ export interface SpentAttempts {
   readonly fingerprints: readonly string[];
   /** Other mailboxes made some of them. */
   readonly isShared: boolean;
+  /** How many there may be: the budget, and what an operator has granted beyond it. */
+  readonly allowed: number;
 }
 
 /** Who makes an attempt. */
@@ -40,6 +47,8 @@ export interface TakenSlot {
 export interface AttemptSlots {
   /** `name`: of the transfer for the mailbox that asks. */
   spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts>;
+  /** Allows so many attempts beyond the budget. When it returns, a power cut cannot undo it. May be called twice. */
+  grant(of: AttemptsOf, owner: AttemptOwner, attempts: number): Promise<void>;
   /** When it returns, a power cut cannot take the slot away. `undefined` where the budget is spent. */
   take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
 }

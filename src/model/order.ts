@@ -16,23 +16,28 @@ export interface Order {
   readonly round: number;
   /** Who gave it. */
   readonly by: string;
+  /** With `retry`: how many password attempts beyond the budget are allowed from now on. */
+  readonly grants?: number | undefined;
 }
 
 /** What a command needs beside the transfer, to mean this one. */
 export interface CommandWay {
   readonly config?: string | undefined;
   readonly mailbox?: string | undefined;
+  /** With `password`: one more attempt is allowed. */
+  readonly onceMore?: boolean;
 }
 
 /** What to type in a shell: whatever is not plain goes into single quotes. */
 export function commandFor(
   action: Action | "password",
   trackingId: string,
-  { config, mailbox }: CommandWay = {},
+  { config, mailbox, onceMore }: CommandWay = {},
 ): string {
   const options = [
     ...(config === undefined ? [] : ["--config", quote(config)]),
     ...(mailbox === undefined ? [] : ["--mailbox", quote(mailbox)]),
+    ...(onceMore ? ["--once-more"] : []),
   ];
   const word = quote(trackingId);
   return ["inlet", action, ...options, ...(isPlain(trackingId) ? [word] : ["--", word])].join(" ");

@@ -61,6 +61,10 @@ export interface TransferRecord extends TransferKey {
   readonly expires: string | undefined;
   /** The sender chose no password: the link that the service lists carries one. */
   readonly passwordInLink: boolean;
+  /** The sender chose no password, and the link carries none either. */
+  readonly hasNoPassword?: boolean | undefined;
+  /** Whether it holds a confidential message; missing where the service does not say. */
+  readonly hasMessage?: boolean | undefined;
   /** Where it was or will be delivered, from the inbox's root. */
   readonly folder: string | undefined;
   /** What its manifest says. Known once it is complete. */
@@ -70,6 +74,8 @@ export interface TransferRecord extends TransferKey {
   readonly released?: Release | undefined;
   /** It is gone, and an operator knows it. */
   readonly acknowledged?: boolean | undefined;
+  /** It waits, and trying again will hardly help: a person has to act. */
+  readonly needsPerson?: boolean | undefined;
   /** It waits for a password: what stood in the way when passwords were tried last. */
   readonly password?: PasswordObstacle | undefined;
   /** An operator wants it now: quiet hours and waits do not keep it back. */
@@ -121,7 +127,7 @@ export function entered(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, until, password, wanted, vanished, ...kept } = record;
+  const { reason, message, until, password, wanted, vanished, needsPerson, ...kept } = record;
   const unsaid = { reason: undefined, message: undefined, until: undefined };
   return { ...kept, ...unsaid, ...facts, state, at };
 }
@@ -131,7 +137,8 @@ export function entered(
  * that day.
  */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
-  const { mailbox, trackingId, transferId, sender, round, expires, passwordInLink, at } = record;
+  const { mailbox, trackingId, transferId, sender, round, expires, at } = record;
+  const { passwordInLink, hasNoPassword, hasMessage } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -145,6 +152,8 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
     until: undefined,
     expires,
     passwordInLink,
+    hasNoPassword,
+    hasMessage,
     folder: undefined,
     attempts: 0,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },

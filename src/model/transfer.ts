@@ -38,6 +38,8 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
+  /** Of the confidential message. `none` is also said to those who may not know. */
+  readonly messageFile: "present" | "none" | undefined;
 }
 
 export interface TransferInformation {

@@ -15,6 +15,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 interface Entry {
   readonly state: State;
   readonly reason: string | undefined;
+  readonly needsPerson: boolean;
   readonly since: string | undefined;
   readonly expires: string | undefined;
   /** Missing for those beyond the bounds. */
@@ -68,8 +69,10 @@ export class TransferBoard {
     const isKnown = isGrave(state) ? this.#grave < MOST_GRAVE : this.#known < MOST_KNOWN;
     const isWorkedOn = isOurs && (state === "downloading" || state === "delivering");
     const meter = isWorkedOn && isKnown ? (before?.meter ?? new ProgressMeter()) : undefined;
-    const facts = { state, reason, since: at[state], expires: state === "gone" ? undefined : expires };
-    this.#entries.set(key, { ...facts, record: isKnown ? record : undefined, meter });
+    const needsPerson = record.needsPerson === true || reason === "password";
+    const facts = { state, reason, needsPerson, since: at[state] };
+    const shown = { expires: state === "gone" ? undefined : expires, record: isKnown ? record : undefined };
+    this.#entries.set(key, { ...facts, ...shown, meter });
     if (isKnown) this.#count(state, 1);
   }
 
@@ -129,12 +132,12 @@ export class TransferBoard {
 
 type Place = "quarantined" | "gone" | "pressing" | "inHand" | "queued";
 
-function placeOf({ state, reason, expires, meter }: Entry, nowMs: number): Place {
+function placeOf({ state, needsPerson, expires, meter }: Entry, nowMs: number): Place {
   if (meter !== undefined) return "inHand";
   if (state === "quarantined" || state === "gone") return state;
   // It will not go on by itself, or not in time.
   const isLate = expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
-  return reason === "password" || isLate ? "pressing" : "queued";
+  return needsPerson || isLate ? "pressing" : "queued";
 }
 
 function show({ since, expires, meter }: Entry, record: TransferRecord, nowMs: number): TransferStatus {

@@ -1,134 +1,139 @@
-/** Where passwords come from: the drop folder, links that carry one, and rules. */
-import { hash } from "node:crypto";
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
-import { systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, replaceDurably } from "../base/durable.ts";
+/** Where passwords come from: earlier ones that were accepted, the drop folder, links that carry one, and rules. */
 import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
+import { NO_PASSWORD } from "../model/attempts.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
-import { DropFolder, markOf, readPassword } from "./dropped.ts";
-import type { CoRecipients, PasswordQuery } from "./port.ts";
+import { clearDrop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
+import { KeptPasswords } from "./kept.ts";
+import type { CoRecipients, WaitingRequest } from "./port.ts";
 import { fits } from "./rules.ts";
 
 export interface Candidate {
   readonly password: Secret;
   /**
-   * `kept`: accepted before, for this very transfer. `drop`: a person supplied it. `link`: the transfer has no
-   * password of its own. `rule`: the configuration says so.
+   * `kept`: accepted before, for this very transfer. `drop`: a person supplied it. `link`: the sender chose none, and the
+   * link carries one. `none`: the sender chose none, and the link carries none. `rule`: the configuration says so.
    */
-  readonly origin: "kept" | "drop" | "link" | "rule";
+  readonly origin: "kept" | "drop" | "link" | "none" | "rule";
+  /** The file of a dropped one. */
+  readonly path?: string;
 }
 
-export interface Candidates {
+export class Candidates {
+  readonly #drops: DropFolder;
+  readonly #kept: KeptPasswords;
+  readonly #coRecipients: CoRecipients;
+
+  private constructor(drops: DropFolder, kept: KeptPasswords, coRecipients: CoRecipients) {
+    this.#drops = drops;
+    this.#kept = kept;
+    this.#coRecipients = coRecipients;
+  }
+
+  static async open(state: string, nowMs: number, coRecipients: CoRecipients): Promise<Candidates> {
+    const drops = new DropFolder(state);
+    await makeFolderDurably(drops.folder, 0o700);
+    return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients);
+  }
+
   /** Best first; each is read when it is its turn. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
-  find(mailbox: Mailbox, query: PasswordQuery, signal: AbortSignal): AsyncIterable<Candidate>;
-  /**
-   * Takes a dropped password out of the drop folder; it is kept apart until the transfer is settled, for every mailbox
-   * that still has to collect it.
-   */
-  accepted(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate): Promise<void>;
-  /** Takes a dropped password out of the drop folder for good. */
-  refused(query: PasswordQuery, candidate: Candidate): Promise<void>;
-  /** Takes away a dropped password that no attempt is left for, by the budget of any mailbox that might want it. */
-  unsent(mailbox: Mailbox, query: PasswordQuery, candidate: Candidate, spent: number): Promise<void>;
-  /** Something was dropped that is no password. */
-  isUnusable(trackingId: string): Promise<boolean>;
-  settled(mailbox: Mailbox, trackingId: string): Promise<void>;
-  forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
-  forgetOthers(
-    unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
-  ): Promise<void>;
-  supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
+  async *find(request: WaitingRequest, signal: AbortSignal): AsyncIterable<Candidate> {
+    const { mailbox, query } = request;
+    const kept = await this.#kept.read(keyOf(request));
+    if (kept !== undefined) yield { password: kept, origin: "kept" };
+    for (const path of await this.#dropsFor(request)) {
+      const dropped = await readPassword(path);
+      if (dropped !== undefined) yield { password: dropped, origin: "drop", path };
+    }
+    const link = await query.link();
+    const carried = link === undefined ? undefined : passwordOfLink(link);
+    if (carried !== undefined) yield { password: carried, origin: "link" };
+    else if (query.hasNone) yield { password: NO_PASSWORD, origin: "none" };
+    for (const rule of mailbox.passwords) {
+      if (fits(rule, query)) yield { password: await rule.password.read(signal), origin: "rule" };
+    }
+  }
+
+  /** Keeps a supplied password until the transfer expires, and takes it out of the drop folder. */
+  async accepted(
+    request: WaitingRequest,
+    { origin, password, path }: Candidate,
+    nowMs: number,
+  ): Promise<void> {
+    if (origin !== "drop" || path === undefined) return;
+    await this.#kept.keep(keyOf(request), password, request.record.expires, nowMs);
+    await takeAway(path, password);
+  }
+
+  /** Forgets a supplied password for good. */
+  async refused(request: WaitingRequest, { origin, password, path }: Candidate): Promise<void> {
+    if (origin === "kept") await this.#kept.forget(keyOf(request));
+    if (path !== undefined) await takeAway(path, password);
+  }
+
+  /** Removes a dropped password that no attempt is left for, by the budget of any mailbox that it is meant for. */
+  async unsent(request: WaitingRequest, candidate: Candidate, spent: number): Promise<void> {
+    const { mailbox, query } = request;
+    const others = await this.#coRecipients.open(mailbox.name, query.trackingId);
+    if (others.every(({ passwordAttempts }) => spent >= passwordAttempts))
+      await this.refused(request, candidate);
+  }
+
+  /** A file was dropped that holds no password. */
+  async isUnusable(request: WaitingRequest): Promise<boolean> {
+    for (const path of await this.#dropsFor(request)) {
+      if ((await markOf(path)) !== undefined && (await readPassword(path)) === undefined) return true;
+    }
+    return false;
+  }
+
+  /** Several services list this tracking-id, and a dropped password does not say which of them it is for. */
+  async isAmbiguous({ mailbox, query: { trackingId } }: WaitingRequest): Promise<boolean> {
+    if ((await markOf(this.#drops.pathOf(trackingId))) === undefined) return false;
+    return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
+  }
+
+  /** The round of a transfer has ended: a dropped password goes, unless another mailbox waits for it. */
+  async settled({ name }: Mailbox, trackingId: string): Promise<void> {
+    const [own, common] = [this.#drops.pathOf(trackingId, name), this.#drops.pathOf(trackingId)];
+    if (own !== undefined) await clearDrop(own);
+    if ((await markOf(common)) === undefined || common === undefined) return;
+    const { open, isElsewhere } = this.#coRecipients;
+    const isWanted = (await open(name, trackingId)).length > 0 || (await isElsewhere(name, trackingId));
+    if (!isWanted) await clearDrop(common);
+  }
+
+  async forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void> {
+    for (const { trackingId, path } of await this.#drops.list()) {
+      if (await isSettled(trackingId)) await clearDrop(path);
+    }
+  }
+
+  forgetExpired(nowMs: number): Promise<void> {
+    return this.#kept.forgetExpired(nowMs);
+  }
+
+  async supplied({ name }: Mailbox, trackingId: string): Promise<string | undefined> {
+    const marks = await Promise.all(this.#drops.pathsFor(name, trackingId).map(markOf));
+    const origin = this.#coRecipients.serviceOf(name);
+    const isKept = await this.#kept.has({ origin, trackingId });
+    return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
+  }
+
+  async #dropsFor({ mailbox: { name }, query: { trackingId } }: WaitingRequest): Promise<string[]> {
+    const paths = this.#drops.pathsFor(name, trackingId);
+    const found = [];
+    for (const path of paths) if ((await markOf(path)) !== undefined) found.push(path);
+    const common = this.#drops.pathOf(trackingId);
+    const isAmbiguous =
+      common !== undefined &&
+      found.includes(common) &&
+      (await this.#coRecipients.isElsewhere(name, trackingId));
+    return isAmbiguous ? found.filter((path) => path !== common) : found;
+  }
 }
 
-/** Below the state folder: `passwords/`, where people drop files named by tracking-id, and what was accepted of them. */
-export async function openCandidates(
-  state: string,
-  nowMs: number,
-  coRecipients: CoRecipients,
-): Promise<Candidates> {
-  const drops = new DropFolder(state);
-  const keptFolder = keptFolderIn(state);
-  for (const folder of [drops.folder, keptFolder]) await makeFolderDurably(folder, 0o700);
-  await clearTemporaries(keptFolder, nowMs);
-  /** Names in that folder: most transfers have none, and it need not be looked for. */
-  const known = new Set(await readdir(keptFolder));
-  const keptPath = (mailbox: string, trackingId: string) => join(keptFolder, keptName(mailbox, trackingId));
-  const takeDropped = async ({ trackingId }: PasswordQuery, { origin, password }: Candidate) => {
-    if (origin === "drop") await drops.takeAway(trackingId, password);
-  };
-
-  return {
-    async *find(mailbox, query, signal) {
-      const isKnown = known.has(keptName(mailbox.name, query.trackingId));
-      const kept = isKnown ? await readPassword(keptPath(mailbox.name, query.trackingId)) : undefined;
-      if (kept !== undefined) yield { password: kept, origin: "kept" };
-      const dropped = await drops.read(query.trackingId);
-      if (dropped !== undefined) yield { password: dropped, origin: "drop" };
-      const link = await query.link();
-      const carried = link === undefined ? undefined : passwordOfLink(link);
-      if (carried !== undefined) yield { password: carried, origin: "link" };
-      for (const rule of mailbox.passwords) {
-        if (fits(rule, query)) yield { password: await rule.password.read(signal), origin: "rule" };
-      }
-    },
-    async accepted(mailbox, query, candidate) {
-      if (candidate.origin !== "drop") return;
-      const { trackingId } = query;
-      const others = await coRecipients.open(mailbox.name, trackingId);
-      for (const name of [mailbox.name, ...others.map(({ record }) => record.mailbox)]) {
-        known.add(keptName(name, trackingId));
-        await replaceDurably(keptPath(name, trackingId), candidate.password.reveal(), 0o600);
-      }
-      await takeDropped(query, candidate);
-    },
-    refused: takeDropped,
-    async unsent(mailbox, query, candidate, spent) {
-      const others = await coRecipients.open(mailbox.name, query.trackingId);
-      if (others.every(({ passwordAttempts }) => spent >= passwordAttempts))
-        await takeDropped(query, candidate);
-    },
-    isUnusable: async (trackingId) =>
-      (await markOf(drops.pathOf(trackingId))) !== undefined && (await drops.read(trackingId)) === undefined,
-    async settled(mailbox, trackingId) {
-      const name = keptName(mailbox.name, trackingId);
-      if (known.has(name)) await tryUnlink(systemDisk, join(keptFolder, name));
-      known.delete(name);
-      if ((await markOf(drops.pathOf(trackingId))) === undefined) return;
-      if ((await coRecipients.open(mailbox.name, trackingId)).length === 0) await drops.clear(trackingId);
-    },
-    async forgetDropped(isSettled) {
-      for (const trackingId of await drops.list()) {
-        if (await isSettled(trackingId)) await drops.clear(trackingId);
-      }
-    },
-    async forgetOthers(unsettled) {
-      const wanted = new Set(unsettled.map(({ mailbox, trackingId }) => keptName(mailbox, trackingId)));
-      for (const name of await readdir(keptFolder)) {
-        if (!wanted.has(name)) await tryUnlink(systemDisk, join(keptFolder, name));
-      }
-    },
-    async supplied(mailbox, trackingId) {
-      const places = [drops.pathOf(trackingId), keptPath(mailbox.name, trackingId)];
-      const marks = await Promise.all(places.map(markOf));
-      // Another process of this machine may have kept it.
-      if (marks[1] !== undefined) known.add(keptName(mailbox.name, trackingId));
-      return marks.every((mark) => mark === undefined) ? undefined : marks.join();
-    },
-  };
-}
-
-/** Whether a supplied password was accepted for it, and it is not settled yet; for whoever only looks. */
-export async function isKept(state: string, mailbox: string, trackingId: string): Promise<boolean> {
-  return (await markOf(join(keptFolderIn(state), keptName(mailbox, trackingId)))) !== undefined;
-}
-
-function keptFolderIn(state: string): string {
-  return join(state, "accepted");
-}
-
-function keptName(mailbox: string, trackingId: string): string {
-  return hash("sha256", `${mailbox}\0${trackingId}`, "hex");
+function keyOf({ origin, query }: WaitingRequest) {
+  return { origin, trackingId: query.trackingId };
 }

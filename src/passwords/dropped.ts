@@ -1,13 +1,25 @@
-/** The drop folder: passwords that people supply, as files named by tracking-id. */
+/**
+ * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
+ * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
+ */
 import { constants } from "node:fs";
 import { lstat, open, readdir, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { replaceDurably } from "../base/durable.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { Secret } from "../base/secret.ts";
 
 /** Longer than any password that a service accepts. */
 const MOST_BYTES = 64 * 1024;
+/** Mailboxes and tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */
+const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
+
+interface Drop {
+  readonly trackingId: string;
+  /** Missing: for every mailbox that received the transfer. */
+  readonly mailbox: string | undefined;
+  readonly path: string;
+}
 
 export class DropFolder {
   readonly folder: string;
@@ -16,60 +28,68 @@ export class DropFolder {
     this.folder = join(state, "passwords");
   }
 
-  /** `undefined` where the tracking-id cannot be the name of a file. */
-  pathOf(trackingId: string): string | undefined {
-    // Tracking-ids are opaque: one that is no plain file name cannot have a dropped password.
-    const plain = /^[^/\0]{1,200}$/.test(trackingId) && !trackingId.startsWith(".");
-    return plain ? join(this.folder, trackingId) : undefined;
+  /** `undefined` where the names cannot be those of files. */
+  pathOf(trackingId: string, mailbox?: string): string | undefined {
+    const names = mailbox === undefined ? [trackingId] : [mailbox, trackingId];
+    return names.every((name) => PLAIN_NAME.test(name)) ? join(this.folder, ...names) : undefined;
   }
 
-  /** What was dropped, as far as it can be used. */
-  async read(trackingId: string): Promise<Secret | undefined> {
-    const path = this.pathOf(trackingId);
-    return path === undefined ? undefined : readPassword(path);
+  /** Where a password may lie for a transfer of this mailbox; the first counts before the second. */
+  pathsFor(mailbox: string, trackingId: string): string[] {
+    return [this.pathOf(trackingId, mailbox), this.pathOf(trackingId)].filter((path) => path !== undefined);
   }
 
-  /** Takes this very password away: somebody may have dropped another one since. */
-  async takeAway(trackingId: string, password: Secret): Promise<void> {
-    if ((await this.read(trackingId))?.reveal() === password.reveal()) await this.clear(trackingId);
+  async list(): Promise<Drop[]> {
+    const drops: Drop[] = [];
+    for (const { name, isFolder } of await this.#entries(this.folder)) {
+      const path = join(this.folder, name);
+      if (!isFolder) drops.push({ trackingId: name, mailbox: undefined, path });
+      for (const inside of isFolder ? await this.#entries(path) : [])
+        drops.push({ trackingId: inside.name, mailbox: name, path: join(path, inside.name) });
+    }
+    return drops;
   }
 
-  /** Whatever was dropped for it goes. What is no file was not put there as a password, and stays. */
-  async clear(trackingId: string): Promise<void> {
-    const path = this.pathOf(trackingId);
-    if (path === undefined) return;
-    await unlink(path).catch((error: NodeJS.ErrnoException) => {
-      if (!["ENOENT", "EISDIR", "EPERM"].includes(error.code ?? "")) throw error;
-    });
-  }
-
-  /** The tracking-ids for which something was dropped. */
-  async list(): Promise<string[]> {
-    return (await readdir(this.folder)).filter((name) => this.pathOf(name) !== undefined);
+  async #entries(folder: string): Promise<{ readonly name: string; readonly isFolder: boolean }[]> {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries
+      .filter(({ name }) => PLAIN_NAME.test(name))
+      .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
   }
 }
 
-/** Drops a password as a person would. Returns where; `undefined` where the tracking-id cannot be the name of a file. */
+/** Drops a password as a person would. Returns where; `undefined` where the names cannot be those of files. */
 export async function dropPassword(
   state: string,
-  trackingId: string,
+  transfer: { readonly trackingId: string; readonly mailbox?: string | undefined },
   password: Secret,
 ): Promise<string | undefined> {
-  const drops = new DropFolder(state);
-  const path = drops.pathOf(trackingId);
+  const path = new DropFolder(state).pathOf(transfer.trackingId, transfer.mailbox);
   if (path === undefined) return undefined;
-  await makeFolderDurably(drops.folder, 0o700);
-  await replaceDurably(path, password.reveal(), 0o600, drops.folder);
+  await makeFolderDurably(dirname(path), 0o700);
+  await replaceDurably(path, password.reveal(), 0o600, dirname(path));
   return path;
 }
 
-/** Names what lies there: something else, or the same once more, has another name. `undefined` where nothing does. */
+/** Removes this very password: another one may have been dropped since. */
+export async function takeAway(path: string, password: Secret): Promise<void> {
+  if ((await readPassword(path))?.reveal() === password.reveal()) await clearDrop(path);
+}
+
+/** Anything but a file was not put there as a password, and stays. */
+export async function clearDrop(path: string): Promise<void> {
+  await unlink(path).catch((error: NodeJS.ErrnoException) => {
+    if (!["ENOENT", "ENOTDIR", "EISDIR", "EPERM"].includes(error.code ?? "")) throw error;
+  });
+}
+
+/** Identifies a file: another one, or the same written once more, has another mark. `undefined` where there is none. */
 export async function markOf(path: string | undefined): Promise<string | undefined> {
   const facts = path && (await lstat(path, { bigint: true }).catch(() => undefined));
   return facts ? `${facts.ino}-${facts.ctimeNs}` : undefined;
 }
 
-/** Only a regular file counts, never what a link leads to; without the line end that editors add. */
+/** Only a regular file counts, never the target of a link; without the line end that editors add. */
 export async function readPassword(path: string): Promise<Secret | undefined> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(path, flags).catch(() => undefined);

@@ -10,14 +10,14 @@ export type Permission = "yes" | "known" | "exhausted" | "reserved";
 
 /** `spent`: without the attempt in question. */
 export async function mayTry(
-  { spent, fingerprints }: SpentAttempts,
+  { spent, fingerprints, allowed }: SpentAttempts,
   { password, origin }: Candidate,
   trackingId: string,
   budget: number,
 ): Promise<Permission> {
   const isKnown = fingerprints.length > 0 && fingerprints.includes(await fingerprintOf(password, trackingId));
   if (isKnown) return "known";
-  if (spent >= budget) return "exhausted";
+  if (spent >= allowed) return "exhausted";
   const forRules = Math.max(1, budget - 1);
   return origin === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
 }

@@ -13,7 +13,7 @@ export async function isIdle(
   const { mailbox, query, record } = request;
   const { passwordAttempts: budget } = mailbox;
   const spent = await countSpent(tools, request);
-  for await (const candidate of candidates.find(mailbox, query, signal)) {
+  for await (const candidate of candidates.find(request, signal)) {
     const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
     const permission = isProven ? "yes" : await mayTry(spent, candidate, query.trackingId, budget);
     // A dropped one has to be removed at least.
@@ -23,7 +23,7 @@ export async function isIdle(
   return (
     password !== undefined &&
     password.spent === spent.spent &&
-    password.isExhausted === spent.spent >= budget &&
-    password.isUnusable === (await candidates.isUnusable(query.trackingId))
+    password.isExhausted === spent.spent >= spent.allowed &&
+    password.isUnusable === (await candidates.isUnusable(request))
   );
 }

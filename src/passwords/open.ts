@@ -1,6 +1,7 @@
 /** Opens the passwords below a state folder. */
 import { Turns } from "../base/turns.ts";
-import { openCandidates } from "./candidates.ts";
+import { Breaker } from "./breaker.ts";
+import { Candidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
 import { type ProofTools, prove } from "./prove.ts";
@@ -13,21 +14,21 @@ export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" 
 
 export async function openPasswords(options: PasswordsOptions): Promise<Passwords> {
   const { state, clock, coRecipients } = options;
-  const candidates = await openCandidates(state, clock.now(), coRecipients);
+  const candidates = await Candidates.open(state, clock.now(), coRecipients);
   const proven = new Proven(coRecipients);
-  const tools: ProofTools = { ...options, candidates, proven };
+  const tools: ProofTools = { ...options, candidates, proven, breaker: new Breaker(clock) };
   // One mailbox at a time: what one of them is refused, the next one knows.
   const turns = new Turns();
   return {
     prove: (request, signal) =>
       turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
     isIdle: (request, signal) => isIdle(tools, request, signal),
-    supplied: candidates.supplied,
+    supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),
     async settled(mailbox, trackingId) {
       proven.forget(mailbox.name, trackingId);
       await candidates.settled(mailbox, trackingId);
     },
-    forgetOthers: candidates.forgetOthers,
-    forgetDropped: candidates.forgetDropped,
+    forgetExpired: () => candidates.forgetExpired(clock.now()),
+    forgetDropped: (isSettled) => candidates.forgetDropped(isSettled),
   };
 }

@@ -2,13 +2,16 @@
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { PasswordObstacle, TransferRecord } from "../model/record.ts";
+import type { PasswordGoal } from "./breaker.ts";
 
 /** What a password is looked for by. */
-export interface PasswordQuery {
+interface PasswordQuery {
   readonly trackingId: string;
   readonly sender: string;
   /** The link for people, which carries the password where the sender chose none. */
   link(): Promise<Secret | undefined>;
+  /** The sender chose no password. */
+  readonly hasNone: boolean;
 }
 
 export interface WaitingRequest {
@@ -19,11 +22,9 @@ export interface WaitingRequest {
   readonly record: TransferRecord;
 }
 
-export interface ProofRequest<Value> extends WaitingRequest {
-  /** One request that needs the password; throws a fault, `PASSWORD_REFUSED` among them. */
+export interface ProofRequest<Value> extends WaitingRequest, PasswordGoal {
+  /** One request with the password, or without one for `NO_PASSWORD`. Throws faults, `PASSWORD_REFUSED` among them. */
   send(password: Secret): Promise<Value>;
-  /** One request that needs none: called first where the answer to an earlier attempt is not known. */
-  askHarmlessly(): Promise<void>;
   onRefused(): void;
 }
 
@@ -45,6 +46,8 @@ export interface CoRecipients {
   serviceOf(mailbox: string): string;
   /** Those whose round is open, as far as records can be read. */
   open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
+  /** Whether a mailbox of another service has an open transfer of the same tracking-id. */
+  isElsewhere(mailbox: string, trackingId: string): Promise<boolean>;
 }
 
 export interface Passwords {
@@ -52,7 +55,7 @@ export interface Passwords {
    * Tries candidates one after the other, each alone: what was accepted before, what a person dropped, what the link
    * carries, what rules say. An attempt is counted before it is sent, and a refused password is never sent again, for
    * whichever mailbox of the service. A fault that is not about the password is thrown; the attempt stays counted unless
-   * the answer says that it cost nothing.
+   * the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while the service leaves verdicts open.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
   /**
@@ -65,12 +68,10 @@ export interface Passwords {
    * `undefined` where there is nothing.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
-  /** Forgets what was kept, and what nobody needs of what was dropped, for a transfer whose round has ended. */
+  /** The round of a transfer has ended: removes what was dropped for it. An accepted password is kept until it expires. */
   settled(mailbox: Mailbox, trackingId: string): Promise<void>;
-  /** Forgets everything but what was kept for these: a crash may have come before `settled`. */
-  forgetOthers(
-    unsettled: readonly { readonly mailbox: string; readonly trackingId: string }[],
-  ): Promise<void>;
+  /** Removes accepted passwords of transfers that have expired. */
+  forgetExpired(): Promise<void>;
   /** Removes dropped passwords that came too late; those for transfers that are still to come stay. */
   forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
 }

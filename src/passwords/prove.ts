@@ -1,35 +1,15 @@
 /** Tries passwords one after the other, each in a slot of the budget that is taken before it is sent. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
-import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { TransferKey } from "../model/record.ts";
+import type { Breaker } from "./breaker.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
 import { explain, NOTES } from "./explain.ts";
 import { fingerprintOf, mayTry, type Permission } from "./guard.ts";
 import type { Proof, ProofRequest, WaitingRequest } from "./port.ts";
 import type { Proven } from "./proven.ts";
-
-/** An answer came and was not about the password, or nothing was sent: the attempt cost nothing. */
-const COSTS_NOTHING: ReadonlySet<FaultCode> = new Set([
-  "SERVICE_UNREACHABLE",
-  "TLS_REFUSED",
-  "PROXY_REFUSED",
-  "REDIRECT_REFUSED",
-  "PASSWORD_UNUSABLE",
-  "RATE_LIMITED",
-  "SERVER_FAULT",
-  "NOT_SUPPORTED",
-  "BAD_REQUEST",
-  "BAD_ANSWER",
-  "ANSWER_TOO_LARGE",
-  "NOT_LICENSED",
-  "POLICY_REFUSED",
-  "API_VERSION",
-  "NO_SUCH_ENDPOINT",
-  "NOT_FOUND",
-]);
 
 /** For the answer to an attempt of another process. */
 const MOST_WAIT_MS = 3_000;
@@ -38,6 +18,7 @@ const LOOK_EVERY_MS = 100;
 export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
+  readonly breaker: Breaker;
   readonly attempts: AttemptSlots;
   readonly clock: Clock;
   nameOf(key: TransferKey): string;
@@ -48,11 +29,11 @@ export async function prove<Value>(
   request: ProofRequest<Value>,
   signal: AbortSignal,
 ): Promise<Proof<Value>> {
-  const { candidates, proven } = tools;
-  const { mailbox, query } = request;
+  const { candidates, clock } = tools;
+  const { query } = request;
   let obstacle: Permission = "known";
   const notes: string[] = [];
-  for await (const candidate of inOrder(candidates, proven, request, signal)) {
+  for await (const candidate of inOrder(tools, request, signal)) {
     const slot = await takeSlot(tools, request);
     const permission = await permit(tools, request, candidate, slot);
     if (permission !== "yes") {
@@ -63,17 +44,18 @@ export async function prove<Value>(
     }
     const value = await attempt(tools, request, candidate, slot, signal);
     if (value === REFUSED) {
-      await candidates.refused(query, candidate);
+      await candidates.refused(request, candidate);
       continue;
     }
-    await candidates.accepted(mailbox, query, candidate);
+    await candidates.accepted(request, candidate, clock.now());
     return { kind: "accepted", password: candidate.password, value };
   }
-  const isUnusable = await candidates.isUnusable(query.trackingId);
+  const isUnusable = await candidates.isUnusable(request);
   if (isUnusable) notes.unshift(NOTES.unusable);
+  if (await candidates.isAmbiguous(request)) notes.unshift(NOTES.ambiguous);
   const spent = await countSpent(tools, request);
-  const message = [explain(spent, query.trackingId, obstacle, mailbox.passwordAttempts), ...notes].join(" ");
-  const isExhausted = spent.spent >= mailbox.passwordAttempts;
+  const message = [explain(spent, query.trackingId, obstacle), ...notes].join(" ");
+  const isExhausted = spent.spent >= spent.allowed;
   return { kind: "waiting", message, obstacle: { spent: spent.spent, isExhausted, isUnusable } };
 }
 
@@ -81,31 +63,47 @@ const REFUSED = Symbol("refused");
 
 /** Throws everything but a refusal. The slot stays unless the answer says that the attempt cost nothing. */
 async function attempt<Value>(
-  { proven }: ProofTools,
-  { mailbox, query, send, onRefused }: ProofRequest<Value>,
-  { password }: Candidate,
+  { proven, breaker }: ProofTools,
+  request: ProofRequest<Value>,
+  { password, origin }: Candidate,
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
+  const { mailbox, query, send, onRefused } = request;
   const { trackingId } = query;
-  if (signal.aborted) {
-    await slot?.giveBack();
-    throw new Fault("STOPPED");
-  }
   try {
-    const value = await send(password);
+    if (signal.aborted) throw new Fault("STOPPED", { word: "unsent" });
+    const value = await breaker.pass(request, () => send(password));
     proven.add(mailbox.name, trackingId, password);
     await slot?.giveBack();
     return value;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    if (COSTS_NOTHING.has(error.code)) await slot?.giveBack();
-    if (error.code !== "PASSWORD_REFUSED") throw error;
+    const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isAboutRequest(error));
+    if (!isRefused) {
+      if (await costsNothing(error, slot)) await slot?.giveBack();
+      throw error;
+    }
     proven.forgetAll(mailbox.name, trackingId);
     await slot?.refused(await fingerprintOf(password, trackingId));
     onRefused();
     return REFUSED;
   }
+}
+
+/** The service wants a password after all, though the sender chose none. */
+function isAboutRequest({ code, word }: Fault): boolean {
+  return word === "service" && code === "BAD_REQUEST";
+}
+
+/**
+ * Only the service itself can say so. A lock may be its verdict on an earlier attempt, and a deleted transfer its verdict
+ * on this one.
+ */
+async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
+  if (word === "unsent" || code === "PASSWORDS_HELD") return true;
+  if (word !== "service" || code === "TRANSFER_DELETED") return false;
+  return code !== "TRANSFER_LOCKED" || slot === undefined || (await slot.others()).spent === 0;
 }
 
 /** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
@@ -155,19 +153,18 @@ export function countSpent(
   return attempts.spent({ origin, trackingId }, nameOf(record), mailbox.passwordAttempts);
 }
 
-/** What the service has just accepted before anything else: another one could only be wrong. */
+/** What the service has just accepted comes first: another one could only be wrong. */
 async function* inOrder(
-  candidates: Candidates,
-  proven: Proven,
-  { mailbox, query }: WaitingRequest,
+  { candidates, proven }: ProofTools,
+  request: WaitingRequest,
   signal: AbortSignal,
 ): AsyncIterable<Candidate> {
-  const password = proven.of(mailbox.name, query.trackingId);
+  const password = proven.of(request.mailbox.name, request.query.trackingId);
   if (password !== undefined) yield { password, origin: "kept" };
-  yield* candidates.find(mailbox, query, signal);
+  yield* candidates.find(request, signal);
 }
 
-/** Removes a dropped password that nobody could use. Returns what people should know about it. */
+/** Removes a dropped password that cannot be used. Returns sentences about it for people. */
 async function passOver(
   tools: ProofTools,
   request: WaitingRequest,
@@ -175,11 +172,10 @@ async function passOver(
   permission: Permission,
 ): Promise<string[]> {
   const { candidates } = tools;
-  const { mailbox, query } = request;
-  if (permission === "known") await candidates.refused(query, candidate);
+  if (permission === "known") await candidates.refused(request, candidate);
   if (permission === "exhausted") {
     const { spent } = await countSpent(tools, request);
-    await candidates.unsent(mailbox, query, candidate, spent);
+    await candidates.unsent(request, candidate, spent);
   }
   if (candidate.origin !== "drop") return [];
   return [permission === "known" ? NOTES.known : NOTES.unsent];

@@ -32,7 +32,7 @@ export async function objectionToSupply(
   if (permission === "yes") return undefined;
   const where = spent.isShared ? " over all mailboxes that received it" : "";
   return impossible(
-    `${spent.spent} attempts are spent${where}, which is all that passwordAttempts allows for ${mailbox}: raise it first`,
+    `${spent.spent} attempts are spent${where}, which is all that passwordAttempts allows for ${mailbox}: allow one more with --once-more`,
   );
 }
 

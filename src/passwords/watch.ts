@@ -7,7 +7,7 @@ export async function watchDropFolder(
   onDropped: (trackingId: string) => void,
 ): Promise<{ close(): Promise<void> }> {
   const { watch: watchFolder } = await import("chokidar");
-  const watcher = watchFolder(join(state, "passwords"), { depth: 0, ignoreInitial: true });
+  const watcher = watchFolder(join(state, "passwords"), { depth: 1, ignoreInitial: true });
   const report = (path: string) => onDropped(basename(path));
   watcher.on("add", report).on("change", report);
   // Polls look into the folder too: without a watcher it only takes longer.

@@ -1,7 +1,10 @@
-/** What a refusal or a broken connection means: HTTP statuses, the service's error numbers and socket errors → faults. */
+/**
+ * Classifies answers: HTTP statuses, the service's error numbers and socket errors become faults that say what happened
+ * and whose word it is. No other code looks at statuses or error numbers.
+ */
 import * as v from "valibot";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, type Word } from "../base/faults.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
 
 /** The service's own numbers say more than the status that carries them. */
@@ -25,7 +28,7 @@ const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
   5002: "NOT_SUPPORTED",
 };
 
-/** For answers without such a number: a proxy wrote them, or a version that we do not know. */
+/** For answers without such a number: a proxy wrote them, or an unknown version of the service. */
 const BY_STATUS: Readonly<Record<number, FaultCode>> = {
   401: "ACCESS_REFUSED",
   403: "ACCESS_REFUSED",
@@ -39,7 +42,6 @@ const BY_STATUS: Readonly<Record<number, FaultCode>> = {
   501: "NOT_SUPPORTED",
 };
 
-/** Before a connection stands nothing can have been sent: these faults, and no others, are unreachable. */
 const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
   UND_ERR_CONNECT_TIMEOUT: "SERVICE_UNREACHABLE",
   ECONNREFUSED: "SERVICE_UNREACHABLE",
@@ -74,8 +76,6 @@ export interface Refusal {
   readonly what: string;
   readonly status: number;
   readonly body: string;
-  /** A refusal that says nothing else then is one of the password. */
-  readonly carriedPassword: boolean;
   readonly retryAfter: string | undefined;
 }
 
@@ -88,28 +88,25 @@ export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: st
   const text = typeof message === "string" ? clean(message) : "";
   const retryAfterMs = parseRetryAfter(refusal.retryAfter, nowMs);
   const said = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
-  return new Fault(codeOfRefusal(status, errorCode, refusal.carriedPassword), {
+  return new Fault(codeOfRefusal(status, errorCode), {
     detail: `${refusal.what}: ${said.join(", ")}`,
-    status,
-    ...(errorCode === undefined ? {} : { errorCode }),
+    word: told.success ? "service" : "intermediary",
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
 
 /** Turns what undici or Node threw into a fault; a fault stays what it is. */
-export function faultOfTransport(error: unknown, what: string): Fault {
+export function faultOfTransport(error: unknown, what: string, word: Word): Fault {
   if (error instanceof Fault) return error;
   const root = rootError(error);
   // The parser's error carries what was received, which is not ours to repeat.
   const cause = root.name === "HTTPParserError" ? undefined : error;
-  return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, cause });
+  return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, word, cause });
 }
 
-function codeOfRefusal(status: number, errorCode: number | undefined, carriedPassword: boolean): FaultCode {
-  const code = errorCode === undefined ? undefined : BY_ERROR_CODE[errorCode];
-  if (code === undefined && status === 401 && carriedPassword) return "PASSWORD_REFUSED";
+function codeOfRefusal(status: number, errorCode: number | undefined): FaultCode {
   return (
-    code ??
+    (errorCode === undefined ? undefined : BY_ERROR_CODE[errorCode]) ??
     BY_STATUS[status] ??
     (status >= 500 ? "SERVER_FAULT" : status >= 400 ? "BAD_REQUEST" : "BAD_ANSWER")
   );

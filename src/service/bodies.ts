@@ -16,23 +16,23 @@ export interface JsonText {
 
 export async function readJson(answer: Answer, what: string): Promise<JsonText> {
   const text = await readText(answer, MOST_JSON_BYTES, what);
-  return { text, parse: () => parseJson(text, answer.statusCode, what) };
+  return { text, parse: () => parseJson(text, what) };
 }
 
-function parseJson(text: string, status: number, what: string): unknown {
+function parseJson(text: string, what: string): unknown {
   if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     const instead = text.trimStart().startsWith("<") ? "a page for people" : "incomplete or foreign text";
-    throw new Fault("BAD_ANSWER", { detail: `${what}: ${instead} instead of JSON`, status });
+    throw new Fault("BAD_ANSWER", { detail: `${what}: ${instead} instead of JSON`, word: "intermediary" });
   }
 }
 
 /** UTF-8 text that is no longer than that, neither packed nor unpacked. */
 export async function readText(answer: Answer, mostBytes: number, what: string): Promise<string> {
   const raw = await readAtMost(answer.body, mostBytes);
-  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what });
+  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what, word: "intermediary" });
   return (await unzip(raw, encodingOf(answer), mostBytes, what)).toString();
 }
 
@@ -69,11 +69,13 @@ async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: str
   try {
     return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });
   } catch (cause) {
-    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, cause });
-    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, cause });
+    const word = "intermediary";
+    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, word, cause });
+    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, word, cause });
   }
 }
 
 export function unknownEncoding(encoding: string, what: string): Fault {
-  return new Fault("BAD_ANSWER", { detail: `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}` });
+  const detail = `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}`;
+  return new Fault("BAD_ANSWER", { detail, word: "intermediary" });
 }

@@ -1,6 +1,6 @@
 /** How an answer of the service is held against a schema: what fits is decoded, what does not is a fault that names it. */
 import * as v from "valibot";
-import { Fault } from "../base/faults.ts";
+import { Fault, type Word } from "../base/faults.ts";
 import type { Page } from "./port.ts";
 
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
@@ -26,7 +26,8 @@ export function decodePage<Entry>(
   return (answer, what, knownId) => {
     const list = decodeList(answer, what);
     if (list.length > MOST_ENTRIES_PER_PAGE) {
-      throw new Fault("ANSWER_TOO_LARGE", { detail: `${what}: ${list.length} entries on one page` });
+      const detail = `${what}: ${list.length} entries on one page`;
+      throw new Fault("ANSWER_TOO_LARGE", { detail, word: "service" });
     }
     const entries: Entry[] = [];
     const known: string[] = [];
@@ -39,7 +40,7 @@ export function decodePage<Entry>(
       }
       const result = v.safeParse(schema, raw);
       if (result.success) entries.push(result.output);
-      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`));
+      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`, "service"));
     }
     return { entries, known, rejected };
   };
@@ -48,16 +49,20 @@ export function decodePage<Entry>(
 export function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  throw mismatch(result.issues, what);
+  throw mismatch(result.issues, what, isEnvelope(value) ? "service" : "intermediary");
+}
+
+function isEnvelope(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "data" in value;
 }
 
 /** Names where and what was expected; what came instead may be a secret and is never repeated. */
-function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string): Fault {
+function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string, word: Word): Fault {
   const [first] = issues;
   const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
   const expected =
     first?.type === "max_length"
       ? `${first.expected?.replace("<=", "at most ")} characters long`
       : (first?.expected ?? first?.type ?? "something else");
-  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}` });
+  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}`, word });
 }

@@ -16,6 +16,12 @@ import type {
 } from "./port.ts";
 import type { Answer, AnswerBody } from "./receiving.ts";
 
+/** The oldest minor version whose ZIP can be limited to some files. */
+const ZIP_SELECTION_MINOR_VERSION = 11;
+
+/** Answers of a service that keeps an operation at another path. */
+const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
+
 /** How a list of file-ids is written in a query: the interface does not say. */
 export type IdListForm = "repeat" | "comma";
 
@@ -38,9 +44,10 @@ export function createDownloads(
     access: TransferAccess,
     name: "zip" | "eml" | "checksums",
     call: Omit<Call, "path" | "password">,
-    options: DownloadOptions,
+    options: DownloadOptions & { readonly isExpected?: boolean },
     signal: AbortSignal,
   ): Promise<Download> {
+    const missing = options.isExpected ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
     const at = (place: readonly string[]) => ({
       ...call,
       path: ["transfers", access.transferId, ...place, name],
@@ -49,7 +56,7 @@ export function createDownloads(
     try {
       return noPage(await open(line, at(below), options, signal), call.what);
     } catch (error) {
-      if (!(error instanceof Fault && error.status === 404 && error.errorCode === 1006)) throw error;
+      if (!(error instanceof Fault && missing.includes(error.code))) throw error;
       const other = below.length === 0 ? ["files"] : [];
       const download = noPage(await open(line, at(other), options, signal), call.what);
       below = other;
@@ -63,13 +70,13 @@ export function createDownloads(
       return open(line, { what: `the file ${JSON.stringify(file.name)}`, path, password }, options, signal);
     },
     openZip(access, options, signal) {
-      return openWhole(
-        access,
-        "zip",
-        { what: "the ZIP", query: zipQuery(options, idListForm) },
-        options,
-        signal,
-      );
+      const isSelective = options.only !== undefined || options.except !== undefined;
+      const call = {
+        what: "the ZIP",
+        query: zipQuery(options, idListForm),
+        ...(isSelective ? { minorVersion: ZIP_SELECTION_MINOR_VERSION } : {}),
+      };
+      return openWhole(access, "zip", call, options, signal);
     },
     openEml(access, options, signal) {
       const threshold = options.thresholdMegabytes;
@@ -90,7 +97,7 @@ export function createDownloads(
 function noPage(download: Download, what: string): Download {
   if (!/^text\/html\b/i.test(download.contentType ?? "")) return download;
   download.cancel();
-  throw new Fault("BAD_ANSWER", { detail: `${what}: a page for people came instead` });
+  throw new Fault("BAD_ANSWER", { detail: `${what}: a page for people came instead`, word: "intermediary" });
 }
 
 function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
@@ -192,7 +199,7 @@ async function* watch(
       }
     }
   } catch (error) {
-    throw faultOf(error, what, signal);
+    throw faultOf(error, what, signal, "silence");
   } finally {
     received.cancel();
   }

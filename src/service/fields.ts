@@ -9,6 +9,7 @@ export const KNOWN_FIELDS = {
     recipients: { to: true, cc: true },
     expirationDate: true,
     securityMode: { config: { passwordMode: true } },
+    confidentialMessageFileId: true,
   },
 } as const;
 

@@ -2,15 +2,20 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, type Word } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
 import { headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
-import { type Answer, type End, receive } from "./receiving.ts";
+import { type Answer, type End, receive, type Steps } from "./receiving.ts";
 
-/** The oldest minor version of the interface that has all we need. */
-export const MINIMUM_MINOR_VERSION = 12;
+/** The oldest minor version of the interface that has polling. */
+export const POLLING_MINOR_VERSION = 12;
+/** The oldest one that is known to have everything else. */
+const OLDEST_MINOR_VERSION = 7;
+
+/** How every JSON success of the service begins. */
+const OWN_FORMAT = /^\ufeff?\s*\{\s*"(?:data|meta|apiVersions)"/;
 
 const MOST_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
@@ -36,6 +41,8 @@ export interface Call {
   readonly path: readonly string[];
   readonly query?: readonly (readonly [name: string, value: string])[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** The minor version of the interface that has this operation; missing: every known one. */
+  readonly minorVersion?: number;
   readonly token?: Secret | undefined;
   readonly password?: Secret | undefined;
   readonly json?: unknown;
@@ -53,6 +60,8 @@ export interface Http {
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
+  /** How many requests without a password were answered in the service's own format. */
+  readonly ownAnswers: number;
   /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
   clockAheadMs(): number | undefined;
   close(): Promise<void>;
@@ -66,6 +75,10 @@ const CLOSE_MS = 5_000;
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
   const connections = openConnections(options, options.baseUrl);
   let told: { readonly aheadMs: number; readonly atMs: number } | undefined;
+  let ownAnswers = 0;
+  const countOwn = (call: Call, isOwn: boolean) => {
+    if (isOwn && call.password === undefined) ownAnswers++;
+  };
   const noteDate = (answer: Answer) => {
     const dateMs = Date.parse(headerOf(answer, "date") ?? "");
     if (!Number.isNaN(dateMs)) told = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
@@ -79,6 +92,10 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     // Signals that depend on each other would do the same, at the price of a small request.
     let end: End | undefined;
     let isTooLate = false;
+    let word: Word = "unsent";
+    const onSent = () => {
+      word = "silence";
+    };
     const giveUp = () => {
       isTooLate = true;
       end?.(new Error("the answer takes too long"));
@@ -89,16 +106,24 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       if (isTooLate) giveUp();
     };
     try {
-      return await finish(noteDate(await send(connections, options, call, { signal, clock, onBegun })));
+      return await finish(
+        noteDate(await send(connections, options, call, { signal, clock, onBegun, onSent })),
+      );
     } catch (error) {
-      throw isTooLate && !(error instanceof Fault) ? tooSlow(call.what) : faultOf(error, call.what, signal);
+      if (error instanceof Fault) countOwn(call, error.word === "service");
+      else if (isTooLate) throw tooSlow(call.what);
+      throw faultOf(error, call.what, signal, word);
     } finally {
       clearTimeout(timer);
     }
   };
   const jsonText = (call: Call, signal: AbortSignal) => {
     const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-    return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what));
+    return ask({ ...call, headers }, signal, async (answer) => {
+      const json = await readJson(answer, call.what);
+      countOwn(call, OWN_FORMAT.test(json.text));
+      return json;
+    });
   };
   return {
     origin: options.baseUrl.origin,
@@ -107,6 +132,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);
+    },
+    get ownAnswers() {
+      return ownAnswers;
     },
     clockAheadMs: () =>
       told !== undefined && performance.now() - told.atMs < CLOCK_KNOWN_MS ? told.aheadMs : undefined,
@@ -118,9 +146,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
 }
 
 /** What ended a request or a body, as a fault; being told to stop is one of its own, but never hides an answer. */
-export function faultOf(error: unknown, what: string, signal: AbortSignal): Fault {
-  if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what);
-  return new Fault("STOPPED", { detail: what, cause: signal.reason });
+export function faultOf(error: unknown, what: string, signal: AbortSignal, word: Word): Fault {
+  if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what, word);
+  return new Fault("STOPPED", { detail: what, word, cause: signal.reason });
 }
 
 /** Sends, follows redirects within the origin, and turns every answer but a success into a fault. */
@@ -128,7 +156,7 @@ async function send(
   connections: Dispatcher,
   options: HttpOptions,
   call: Call,
-  { signal, clock, onBegun }: { signal: AbortSignal; clock: Clock; onBegun: (end: End) => void },
+  { signal, clock, ...steps }: Steps & { readonly signal: AbortSignal; readonly clock: Clock },
 ): Promise<Answer> {
   const { origin } = options.baseUrl;
   let path = pathOf(options.baseUrl, call);
@@ -140,7 +168,7 @@ async function send(
       headers: headersOf(options, call),
       body: call.json === undefined ? null : JSON.stringify(call.json),
     };
-    const answer = await receive(connections, request, signal, onBegun);
+    const answer = await receive(connections, request, signal, steps);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
     const location = headerOf(answer, "location");
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
@@ -162,10 +190,13 @@ function redirectTarget(
   const to = URL.parse(location, from.href);
   if (to === null || to.origin !== baseUrl.origin) {
     const where = to === null ? "an address that is none" : to.origin;
-    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}` });
+    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, word: "intermediary" });
   }
   if (redirects >= MOST_REDIRECTS || call.method === "POST") {
-    throw new Fault("BAD_ANSWER", { detail: `${call.what}: redirected once too often` });
+    throw new Fault("BAD_ANSWER", {
+      detail: `${call.what}: redirected once too often`,
+      word: "intermediary",
+    });
   }
   return to;
 }
@@ -182,6 +213,7 @@ function encodeSegment(segment: string, what: string): string {
   if (!segment.isWellFormed() || ["", ".", ".."].includes(segment)) {
     throw new Fault("BAD_REQUEST", {
       detail: `${what}: ${JSON.stringify(segment)} cannot be part of an address`,
+      word: "unsent",
     });
   }
   return encodeURIComponent(segment);
@@ -190,7 +222,7 @@ function encodeSegment(segment: string, what: string): string {
 function headersOf(options: HttpOptions, call: Call): Record<string, string> {
   return {
     "x-cs-majorapiversion": "1",
-    "x-cs-minimumminorapiversion": String(MINIMUM_MINOR_VERSION),
+    "x-cs-minimumminorapiversion": String(call.minorVersion ?? OLDEST_MINOR_VERSION),
     "x-cs-productkey": "api.rest",
     "accept-language": options.acceptLanguage,
     ...(call.anonymous ? {} : { "x-cs-clientid": options.clientId.reveal() }),
@@ -203,7 +235,7 @@ function headersOf(options: HttpOptions, call: Call): Record<string, string> {
 
 function encodePassword(password: Secret): string {
   const text = password.reveal();
-  if (text === "" || !text.isWellFormed()) throw new Fault("PASSWORD_UNUSABLE");
+  if (text === "" || !text.isWellFormed()) throw new Fault("PASSWORD_UNUSABLE", { word: "unsent" });
   return encodeURIComponent(text);
 }
 
@@ -223,7 +255,6 @@ async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: 
       what: call.what,
       status: answer.statusCode,
       body,
-      carriedPassword: call.password !== undefined,
       retryAfter: headerOf(answer, "retry-after"),
     },
     clock.now(),
@@ -232,5 +263,5 @@ async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: 
 }
 
 function tooSlow(what: string): Fault {
-  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: the answer keeps trickling` });
+  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: the answer keeps trickling`, word: "silence" });
 }

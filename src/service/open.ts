@@ -65,6 +65,7 @@ export function openService(options: ServiceOptions): ServicePort {
     apiVersions: (signal) => fetchApiVersions(http, signal),
     serverTime: (signal) => fetchServerTime(http, signal),
 
+    ownAnswers: () => http.ownAnswers,
     clockAheadMs: () => http.clockAheadMs(),
     close: () => http.close(),
   };

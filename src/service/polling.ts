@@ -2,7 +2,7 @@
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { formatFields } from "./fields.ts";
-import type { Http } from "./http.ts";
+import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
 import type { KnownPages } from "./known-pages.ts";
 import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
@@ -41,7 +41,8 @@ export async function pollTransfers(
     ...(query.active === undefined ? [] : [["active", String(query.active)] as const]),
     ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
   ];
-  const call = { what, path, query: parameters, token: address.token };
+  const minorVersion = POLLING_MINOR_VERSION;
+  const call = { what, path, query: parameters, minorVersion, token: address.token };
   const answer = await http.jsonText(call, signal);
   if (answer.text.includes(ENTRY)) onEntries?.();
   return known === undefined ? decodeListed(answer.parse(), what) : known.read(answer, what);

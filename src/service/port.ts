@@ -77,6 +77,8 @@ export interface ZipOptions extends DownloadOptions {
 }
 
 interface EmlOptions extends DownloadOptions {
+  /** The list says that there is one: it is also looked for where an older service keeps it. */
+  readonly isExpected?: boolean;
   /** Largest size of the EML, in megabytes; without it every file is attached. */
   readonly thresholdMegabytes?: number;
 }
@@ -199,6 +201,8 @@ export interface ServicePort {
   /** What its clock says, to the second; `undefined` where it does not tell. */
   serverTime(signal: AbortSignal): Promise<Date | undefined>;
 
+  /** How many requests without a password it has answered in its own format. */
+  ownAnswers(): number;
   /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
   clockAheadMs(): number | undefined;
 

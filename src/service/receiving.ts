@@ -29,19 +29,26 @@ export interface AnswerBody extends AsyncIterable<Uint8Array> {
 /** Ends a request, and the reading of its body. */
 export type End = (reason: unknown) => void;
 
-/** Resolves when the head of the answer is there. `signal` ends it at any time, its body too; so does what `onBegun` gets. */
+export interface Steps {
+  /** Gets what ends the request. */
+  onBegun(end: End): void;
+  /** Called before the first byte of the request is sent. */
+  onSent(): void;
+}
+
+/** Resolves when the head of the answer is there. `signal` ends it at any time, its body too. */
 export function receive(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
   signal: AbortSignal,
-  onBegun: (end: End) => void,
+  { onBegun, onSent }: Steps,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   if (signal.aborted) {
     reject(signal.reason);
     return promise;
   }
-  const receiver = new Receiver(resolve, reject);
+  const receiver = new Receiver(resolve, reject, onSent);
   const onAbort = () => receiver.fail(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   receiver.onOver = () => signal.removeEventListener("abort", onAbort);
@@ -54,6 +61,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   onOver: (() => void) | undefined;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
+  readonly #onSent: () => void;
   #controller: Dispatcher.DispatchController | undefined;
   /** What has come and nobody has read yet. */
   #waiting: Uint8Array[] = [];
@@ -66,14 +74,16 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   /** Wakes whoever reads. */
   #wake: (() => void) | undefined;
 
-  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void) {
+  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void, onSent: () => void) {
     this.#resolve = resolve;
     this.#reject = reject;
+    this.#onSent = onSent;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#end !== undefined) this.#stop(this.#end.error);
+    else this.#onSent();
   }
 
   onResponseStart(

@@ -51,7 +51,8 @@ export async function fetchApiVersions(
   try {
     return decodeStatus(await http.json({ what, path: ["status"], anonymous: true }, signal), what);
   } catch (error) {
-    if (error instanceof Fault && error.status === 404) return undefined;
+    const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];
+    if (error instanceof Fault && absent.includes(error.code)) return undefined;
     throw error;
   }
 }

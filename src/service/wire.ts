@@ -86,6 +86,7 @@ const Listed = v.pipe(
       v.object({
         recipients: v.nullish(v.object({ to: Addressees, cc: Addressees })),
         expirationDate: Time,
+        confidentialMessageFileId: v.optional(v.unknown()),
         securityMode: v.nullish(v.object({ config: v.nullish(v.object({ passwordMode: Text })) })),
       }),
     ),
@@ -100,9 +101,16 @@ const Listed = v.pipe(
       cc: transfer?.recipients?.cc ?? [],
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
+      messageFile: messageFileOf(transfer?.confidentialMessageFileId),
     }),
   ),
 );
+
+/** Missing or of an unknown form: the service does not say. */
+function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
+  if (id === null) return "none";
+  return typeof id === "string" && id !== "" ? "present" : undefined;
+}
 
 const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients });
 

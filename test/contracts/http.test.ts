@@ -115,7 +115,7 @@ describe("what is refused stays refused, however slowly it is said", () => {
       }),
     );
     const { service, access } = await openPair({}, { baseUrl: new URL(url), timeoutMs: 200 });
-    const refused = { code: "PASSWORD_REFUSED", verdict: "wait" };
+    const refused = { code: "ACCESS_REFUSED", word: "intermediary" };
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject(refused);
     await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(refused);
   });
@@ -129,7 +129,7 @@ describe("what is refused stays refused, however slowly it is said", () => {
       }),
     );
     const { service, access } = await openPair({}, { baseUrl: new URL(url) });
-    await expect(service.files(access, stop.signal)).rejects.toMatchObject({ code: "PASSWORD_REFUSED" });
+    await expect(service.files(access, stop.signal)).rejects.toMatchObject({ code: "ACCESS_REFUSED" });
   });
 });
 
@@ -302,7 +302,7 @@ describe("secrets go to the configured origin only", () => {
     expect(request?.url).toBe("/transfer/api/transfers/ab%2Fc/files");
     expect(request?.headers).toMatchObject({
       "x-cs-majorapiversion": "1",
-      "x-cs-minimumminorapiversion": "12",
+      "x-cs-minimumminorapiversion": "7",
       "x-cs-productkey": "api.rest",
       "x-cs-clientid": simulator.clientId,
       "x-cs-password": "p%20%C3%A4",

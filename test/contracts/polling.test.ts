@@ -93,7 +93,11 @@ describe("polling what an address has received", () => {
 
   test("is a clear fault on a service that is too old", async () => {
     const { service } = await openPair({ apiVersion: "1.11" });
-    await expect(verify(service)).rejects.toMatchObject({ code: "API_VERSION", verdict: "fatal" });
+    const address = await verify(service);
+    await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject({
+      code: "API_VERSION",
+      verdict: "fatal",
+    });
   });
 
   test("is a clear fault where the query makes no sense", async () => {

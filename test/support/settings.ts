@@ -143,6 +143,7 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     pickedUp: nothing,
     overdue: nothing,
     passwordRefused: nothing,
+    messageRefused: nothing,
     removed: nothing,
     leftInPlace: nothing,
     leftOver: nothing,

@@ -1,7 +1,7 @@
 /** `api status`, `api client-id` and `api verification`: who the service is, and who we are to it. */
 import { type Command, Option } from "commander";
 import { Fault } from "../../base/faults.ts";
-import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
+import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ApiVersion, VerificationStatus } from "../../service/port.ts";
 import { askHidden } from "../asking.ts";
 import type { Context, Outcome, Run } from "../context.ts";
@@ -45,7 +45,7 @@ function showStatus(context: Context, options: ApiOptions): Promise<Outcome> {
       );
       return "attention";
     }
-    const fits = versions.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION);
+    const fits = versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION);
     if (!fits) throw new Fault("API_VERSION");
     return "fine";
   });

@@ -14,7 +14,7 @@ import { findClientId } from "../../config/client-id.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { MailboxSettings, ServiceSettings, Settings } from "../../config/settings.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
-import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
+import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import { throwawayClientId } from "../api/session.ts";
 import { openClient } from "../client.ts";
@@ -134,7 +134,7 @@ async function checkReach(
 }
 
 function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
-  const needed = `1.${MINIMUM_MINOR_VERSION}`;
+  const needed = `1.${POLLING_MINOR_VERSION}`;
   if (versions === undefined) {
     findings.warn(
       AREA,
@@ -145,7 +145,7 @@ function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePor
     return;
   }
   const spoken = versions.map(({ major, minor }) => `${major}.${minor}`).join(", ");
-  if (versions.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION)) {
+  if (versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION)) {
     findings.ok(AREA, "version", `it speaks ${spoken}, and ${needed} is needed`);
   } else
     findings.failWith(AREA, "version", new Fault("API_VERSION", { detail: `it speaks ${spoken || "none"}` }));

@@ -2,7 +2,7 @@
 import { Fault } from "../../base/faults.ts";
 import type { Secret } from "../../base/secret.ts";
 import type { ServiceSettings } from "../../config/settings.ts";
-import { MINIMUM_MINOR_VERSION } from "../../service/http.ts";
+import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import { throwawayClientId } from "../api/session.ts";
 import { openClient } from "../client.ts";
@@ -29,7 +29,7 @@ export class Trial {
       const versions = await service.apiVersions(this.#context.stop);
       const spoken = versions?.map(({ major, minor }) => `${major}.${minor}`).join(", ");
       const fits =
-        versions?.some(({ major, minor }) => major === 1 && minor >= MINIMUM_MINOR_VERSION) ?? true;
+        versions?.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION) ?? true;
       if (!fits) throw new Fault("API_VERSION", { detail: `it speaks ${spoken || "none"}` });
       const version = spoken === undefined ? "but does not tell its version" : `and speaks ${spoken}`;
       say(this.#context, `  ${service.origin} answers, ${version}.`);

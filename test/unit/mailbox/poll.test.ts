@@ -95,5 +95,6 @@ function entryOf(trackingId: string): ListedTransfer {
     cc: [],
     expires: undefined,
     passwordMode: undefined,
+    messageFile: undefined,
   };
 }

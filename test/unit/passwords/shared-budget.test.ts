@@ -53,15 +53,16 @@ async function open(passwordOf: (mailbox: string) => string) {
     const attempts = workers.map(({ mailbox, passwords }) => {
       const send = async (password: Secret): Promise<never> => {
         sent.push(password.reveal());
-        throw new Fault("PASSWORD_REFUSED");
+        throw new Fault("PASSWORD_REFUSED", { word: "service" });
       };
       const request = {
         mailbox,
         origin: mailbox.service.baseUrl.origin,
-        query: { trackingId, sender: "a@example.org", link: async () => undefined },
+        query: { trackingId, sender: "a@example.org", link: async () => undefined, hasNone: false },
         record: makeRecord({ mailbox: mailbox.name, trackingId }),
         send,
         askHarmlessly: async () => {},
+        ownAnswers: () => 0,
         onRefused() {},
       };
       return passwords.prove(request, SIGNAL);

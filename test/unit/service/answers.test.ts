@@ -28,7 +28,7 @@ describe("a refusal becomes a fault", () => {
   ])("%i with error %i: %s, %s", (status, errorCode, code, verdict) => {
     const body = JSON.stringify({ errorCode, errorMessage: "why" });
     const fault = refuse(status, body);
-    expect(fault).toMatchObject({ code, verdict, status, errorCode });
+    expect(fault).toMatchObject({ code, verdict, word: "service" });
     expect(fault.message).toContain(`it: HTTP ${status}, error ${errorCode}, "why"`);
   });
 
@@ -45,19 +45,22 @@ describe("a refusal becomes a fault", () => {
     [304, "", "BAD_ANSWER"],
     [400, '{"errorCode":"x"}', "BAD_REQUEST"],
   ])("%i with %j, as a proxy may answer: %s", (status, body, code) => {
-    expect(refuse(status, body).code).toBe(code);
+    expect(refuse(status, body)).toMatchObject({ code, word: "intermediary" });
   });
 
-  test.each([
-    '{"errorCode":3003,"errorMessage":null}',
-    '{"errorCode":"3003"}',
-    '\ufeff{"errorCode":3003}',
-    "",
-    "<html>",
-  ])("of the password, however it is written: %j", (body) => {
-    const refusal = { what: "it", status: 401, body, retryAfter: undefined, carriedPassword: true };
-    expect(faultOfRefusal(refusal, NOW, (text) => text)).toMatchObject({ code: "PASSWORD_REFUSED" });
-  });
+  test.each(['{"errorCode":3003,"errorMessage":null}', '{"errorCode":"3003"}', '\ufeff{"errorCode":3003}'])(
+    "of the password, however it is written: %j",
+    (body) => {
+      expect(refuse(401, body)).toMatchObject({ code: "PASSWORD_REFUSED", word: "service" });
+    },
+  );
+
+  test.each(["", "<html>", '{"errorCode":9999}'])(
+    "of something else, where nothing says that the password is wrong: %j",
+    (body) => {
+      expect(refuse(401, body).code).toBe("ACCESS_REFUSED");
+    },
+  );
 
   test("with the time that the service asks to wait", () => {
     expect(refuse(429, "", "7").retryAfterMs).toBe(7000);
@@ -95,22 +98,18 @@ describe("a broken connection becomes a fault", () => {
     ["CERT_HAS_EXPIRED", "TLS_REFUSED"],
   ])("%s: %s", (code, expected) => {
     const error = Object.assign(new Error("why"), { code });
-    expect(faultOfTransport(error, "it").code).toBe(expected);
-    expect(faultOfTransport(new AggregateError([error]), "it").code).toBe(expected);
-    expect(faultOfTransport(new TypeError("fetch failed", { cause: error }), "it").message).toContain(
-      `it: why (${code})`,
-    );
+    expect(faultOfTransport(error, "it", "silence").code).toBe(expected);
+    expect(faultOfTransport(new AggregateError([error]), "it", "silence").code).toBe(expected);
+    expect(
+      faultOfTransport(new TypeError("fetch failed", { cause: error }), "it", "silence").message,
+    ).toContain(`it: why (${code})`);
   });
 
   test("also where something odd was thrown", () => {
-    expect(faultOfTransport("odd", "it")).toMatchObject({ code: "CONNECTION_LOST" });
+    expect(faultOfTransport("odd", "it", "silence")).toMatchObject({ code: "CONNECTION_LOST" });
   });
 });
 
 function refuse(status: number, body: string, retryAfter?: string) {
-  return faultOfRefusal(
-    { what: "it", status, body, retryAfter, carriedPassword: false },
-    NOW,
-    (text) => text,
-  );
+  return faultOfRefusal({ what: "it", status, body, retryAfter }, NOW, (text) => text);
 }

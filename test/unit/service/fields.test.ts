@@ -7,7 +7,7 @@ describe("the field selection", () => {
   test("writes every path that the interface names", () => {
     expect(formatFields(KNOWN_FIELDS)).toBe(
       "trackingId,status(sender(email),recipients,state)," +
-        "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode)))",
+        "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode)),confidentialMessageFileId)",
     );
   });
 

@@ -1,0 +1,75 @@
+/**
+ * What a refused request means for a transfer: one table for all operations. `service/answers.ts` says whose word a fault
+ * is; nothing else decides by that.
+ */
+import type { FaultCode } from "../base/fault-codes.ts";
+import type { Fault } from "../base/faults.ts";
+
+/** From this attempt on, what used to be an outage counts as a refusal. */
+const PERSISTENT_FROM = 5;
+
+/** Operations that a delivery can do without. */
+export type Optional = "zip" | "checksums" | "message";
+
+/** The service's word on the transfer as a whole, whatever was asked for. */
+const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
+  "PASSWORD_REFUSED",
+  "TRANSFER_LOCKED",
+  "TRANSFER_DELETED",
+]);
+
+/** Answers that say nothing about the request. */
+const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIMEOUT"]);
+
+/**
+ * `refused`: the service itself will not do it. `foreign`: an intermediary answered, and the service may do it.
+ * `failed`: the service tried, and could not. `transient`: there was no answer, or one that asks to wait. `other`: it is not
+ * about this operation.
+ */
+type Kind = "refused" | "foreign" | "failed" | "transient" | "other";
+
+const MEANING: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persistent" | "never">>>> = {
+  // Single files do the same, so nothing is lost by not waiting.
+  zip: { refused: "now", foreign: "now", failed: "now", transient: "persistent", other: "never" },
+  checksums: {
+    refused: "now",
+    foreign: "persistent",
+    failed: "persistent",
+    transient: "persistent",
+    other: "never",
+  },
+  message: {
+    refused: "now",
+    foreign: "persistent",
+    failed: "persistent",
+    transient: "persistent",
+    other: "never",
+  },
+};
+
+/** Whether the delivery goes on without the operation; otherwise the fault is the transfer's. */
+export function isDispensable(operation: Optional, fault: Fault, attempts: number): boolean {
+  const when = MEANING[operation][kindOf(fault)];
+  return when === "now" || (when === "persistent" && attempts >= PERSISTENT_FROM);
+}
+
+/** Whether the service itself refused, so that asking again is of no use. */
+export function isRefusedForGood(fault: Fault): boolean {
+  return kindOf(fault) === "refused";
+}
+
+/** Whether a transfer that waits because of a fault needs a person. */
+export function needsPerson(fault: Fault, attempts: number): boolean {
+  const isTransient = fault.word === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
+  return !isTransient || attempts >= PERSISTENT_FROM;
+}
+
+function kindOf(fault: Fault): Kind {
+  const { word, code } = fault;
+  if (word === undefined || code === "STOPPED") return "other";
+  if (word === "silence" || word === "unsent") return "transient";
+  if (TRANSIENT.has(code)) return "transient";
+  if (code === "SERVER_FAULT") return "failed";
+  if (word === "intermediary") return "foreign";
+  return ABOUT_TRANSFER.has(code) ? "other" : "refused";
+}

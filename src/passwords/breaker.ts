@@ -1,0 +1,88 @@
+/**
+ * Holds passwords back from a service that left the verdict on one open: by a timeout, or by an answer that a proxy may
+ * have written. Such an attempt counts as spent, so an outage must not cost one for every transfer.
+ *
+ * Closed: every password may be sent. Open: none, until the service has answered a request without a password. Then one
+ * transfer tries at a time. The first verdict closes it; another open one keeps it open for longer each time.
+ */
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
+
+/** After the second open verdict; doubled after each further one. */
+const HOLD_MS = 60_000;
+const LONGEST_HOLD_MS = 60 * 60_000;
+
+interface Open {
+  readonly failures: number;
+  readonly untilMs: number;
+  /** How many answers in its own format the service had given then. */
+  readonly answers: number;
+  isTrying: boolean;
+}
+
+/** The service that a password goes to. */
+export interface PasswordGoal {
+  readonly origin: string;
+  /** How many requests without a password it has answered in its own format. */
+  ownAnswers(): number;
+  /** One request without a password. Throws what the service says against it. */
+  askHarmlessly(): Promise<void>;
+}
+
+export class Breaker {
+  readonly #clock: Clock;
+  readonly #open = new Map<string, Open>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Sends one password. Throws `PASSWORDS_HELD` while none may be sent. */
+  async pass<Value>(goal: PasswordGoal, send: () => Promise<Value>): Promise<Value> {
+    const trial = await this.#demand(goal);
+    try {
+      const value = await send();
+      this.#open.delete(goal.origin);
+      return value;
+    } catch (error) {
+      const word = error instanceof Fault ? error.word : undefined;
+      if (word === "service") this.#open.delete(goal.origin);
+      else if (word !== "unsent") this.#reopen(goal, trial);
+      throw error;
+    } finally {
+      if (trial !== undefined) trial.isTrying = false;
+    }
+  }
+
+  /** Returns the open state that the attempt is to end, if there is one. */
+  async #demand({ origin, ownAnswers, askHarmlessly }: PasswordGoal): Promise<Open | undefined> {
+    const open = this.#open.get(origin);
+    if (open === undefined) return undefined;
+    const leftMs = open.untilMs - this.#clock.now();
+    // A longer hold than any was noted by a clock that was wrong.
+    const isHeld = leftMs > 0 && leftMs <= LONGEST_HOLD_MS;
+    if (open.isTrying || isHeld) throw held(leftMs);
+    open.isTrying = true;
+    try {
+      if (ownAnswers() === open.answers) await askHarmlessly();
+      if (ownAnswers() === open.answers) throw held(0);
+    } catch (error) {
+      open.isTrying = false;
+      throw error;
+    }
+    return open;
+  }
+
+  /** Attempts that were under way when the outage began are one failure together. */
+  #reopen({ origin, ownAnswers }: PasswordGoal, trial: Open | undefined): void {
+    const failures = trial === undefined ? 1 : trial.failures + 1;
+    if (failures <= (this.#open.get(origin)?.failures ?? 0)) return;
+    const holdMs = failures === 1 ? 0 : Math.min(HOLD_MS * 2 ** (failures - 2), LONGEST_HOLD_MS);
+    const untilMs = this.#clock.now() + holdMs;
+    this.#open.set(origin, { failures, untilMs, answers: ownAnswers(), isTrying: false });
+  }
+}
+
+function held(leftMs: number): Fault {
+  return new Fault("PASSWORDS_HELD", leftMs > 0 ? { retryAfterMs: leftMs } : {});
+}

@@ -1,0 +1,91 @@
+/**
+ * Passwords that people supplied and the service accepted. They stay in the state folder until the transfer has expired,
+ * because `retry`, `release` and `redeliver` need them again.
+ */
+import { hash } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import * as v from "valibot";
+import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, exists, replaceDurably } from "../base/durable.ts";
+import { makeFolderDurably } from "../base/folders.ts";
+import { Secret } from "../base/secret.ts";
+import type { AttemptsOf } from "../model/attempts.ts";
+
+/** Of a transfer whose expiry the service does not say. */
+const USUAL_TERM_MS = 30 * 24 * 60 * 60_000;
+
+const Shape = v.object({ password: v.string(), until: v.string() });
+
+export class KeptPasswords {
+  readonly #folder: string;
+  /** Most transfers have none: their files need not be looked for. Other processes may add some. */
+  readonly #names: Set<string>;
+
+  private constructor(folder: string, names: readonly string[]) {
+    this.#folder = folder;
+    this.#names = new Set(names);
+  }
+
+  static async open(state: string, nowMs: number): Promise<KeptPasswords> {
+    const folder = folderIn(state);
+    await makeFolderDurably(folder, 0o700);
+    await clearTemporaries(folder, nowMs);
+    return new KeptPasswords(folder, await readdir(folder));
+  }
+
+  async read(of: AttemptsOf): Promise<Secret | undefined> {
+    const name = nameOf(of);
+    const kept = this.#names.has(name) ? await this.#read(name) : undefined;
+    return kept && new Secret(kept.password);
+  }
+
+  /** `expires`: of the transfer. */
+  async keep(of: AttemptsOf, password: Secret, expires: string | undefined, nowMs: number): Promise<void> {
+    const until = expires ?? new Date(nowMs + USUAL_TERM_MS).toISOString();
+    this.#names.add(nameOf(of));
+    const text = JSON.stringify({ password: password.reveal(), until });
+    await replaceDurably(join(this.#folder, nameOf(of)), text, 0o600);
+  }
+
+  async forget(of: AttemptsOf): Promise<void> {
+    if (this.#names.delete(nameOf(of))) await tryUnlink(systemDisk, join(this.#folder, nameOf(of)));
+  }
+
+  /** Whether there is one, also of another process. */
+  async has(of: AttemptsOf): Promise<boolean> {
+    const isThere = await exists(join(this.#folder, nameOf(of)));
+    if (isThere) this.#names.add(nameOf(of));
+    return isThere;
+  }
+
+  /** Removes those of transfers that have expired. */
+  async forgetExpired(nowMs: number): Promise<void> {
+    for (const name of await readdir(this.#folder)) {
+      const kept = await this.#read(name);
+      if (kept !== undefined && Date.parse(kept.until) >= nowMs) continue;
+      if (kept !== undefined || /^[0-9a-f]{64}$/.test(name))
+        await tryUnlink(systemDisk, join(this.#folder, name));
+      this.#names.delete(name);
+    }
+  }
+
+  async #read(name: string): Promise<v.InferOutput<typeof Shape> | undefined> {
+    const text = await tryRead(systemDisk, join(this.#folder, name));
+    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Shape), text);
+    return parsed.success ? parsed.output : undefined;
+  }
+}
+
+/** Whether a supplied password was accepted for a transfer, for commands. */
+export function isKept(state: string, of: AttemptsOf): Promise<boolean> {
+  return exists(join(folderIn(state), nameOf(of)));
+}
+
+function folderIn(state: string): string {
+  return join(state, "accepted");
+}
+
+function nameOf({ origin, trackingId }: AttemptsOf): string {
+  return hash("sha256", `${origin}\0${trackingId}`, "hex");
+}
