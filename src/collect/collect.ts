@@ -10,7 +10,7 @@ import type { Contents } from "./contents.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
-import { type OpenedTransfer, openTransfer, waitsIdly } from "./open.ts";
+import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
 import { planTransfer } from "./plan.ts";
 import { quietForMs } from "./quiet.ts";
 import { Run } from "./run.ts";
@@ -85,6 +85,7 @@ async function work(tools: CollectTools, source: Source, run: Run, signal: Abort
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
     const fault = lost.signal.aborted && !run.isDecided ? new Fault("ROUND_LOST") : asFault(error);
+    if (fault.code === "PASSWORD_REFUSED") await refusePassword(tools, source, run, signal).catch(() => {});
     return await settleFault(tools, source, run, fault, signal);
   } finally {
     lost.close();

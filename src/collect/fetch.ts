@@ -10,7 +10,7 @@ import { Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import { systemCode } from "../base/system-code.ts";
 import type { Stage } from "../ledger/port.ts";
-import type { ServicePort, TransferAccess } from "../service/port.ts";
+import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import type { ContentFile } from "./contents.ts";
 import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
@@ -169,6 +169,7 @@ async function receiveRest(
     ...(part.bytes === 0 ? {} : { resume: { offset: part.bytes, ...tag } }),
   };
   const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
+  demandContent(download, file);
   if (download.etag !== undefined) tag.etag = download.etag;
   if (download.offset !== part.bytes) await part.startAgain();
   try {
@@ -176,6 +177,16 @@ async function receiveRest(
   } finally {
     await part.drain();
   }
+}
+
+/** A proxy may answer with a page of its own, or with nothing, under the status of a success. */
+function demandContent({ contentType, totalBytes, cancel }: Download, file: PlannedFile): void {
+  const isPage = /^text\/html\b/i.test(contentType ?? "");
+  if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage)) return;
+  cancel();
+  const instead = isPage ? "a page for people" : "nothing";
+  const detail = `the file ${JSON.stringify(file.originalName)}: ${instead} came instead`;
+  throw new Fault("BAD_ANSWER", { detail, word: "intermediary" });
 }
 
 function isWorthAnotherTry(error: unknown): error is Fault {

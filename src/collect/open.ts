@@ -55,6 +55,7 @@ export async function openTransfer(
     return undefined;
   }
   const access = accessWith(proof.password);
+  run.password = proof.password;
   const files = await service.files(access, signal);
   const { totalBytes, algorithm } = proof.value;
   const { subject, checksums, doubt } = await readChecksums(source, run, access, files, signal);
@@ -80,6 +81,16 @@ export async function openTransfer(
 
 function isKnown(algorithm: string): boolean {
   return nodeAlgorithm(algorithm) !== undefined;
+}
+
+/** The service refuses the password in a later request. */
+export async function refusePassword(
+  { passwords }: CollectTools,
+  source: Source,
+  { record, password }: Run,
+  signal: AbortSignal,
+): Promise<void> {
+  if (password !== undefined) await passwords.refusedLater(requestOf(source, record, signal), password);
 }
 
 /** Whether it waits for a password, and would only go on waiting: then not even its note is touched. */

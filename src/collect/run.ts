@@ -1,5 +1,6 @@
 /** One run at one transfer: what is known of it now, and the stage that it works in. */
 import type { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
 import { entered, type State, type TransferRecord } from "../model/record.ts";
 import type { Contents } from "./contents.ts";
@@ -10,6 +11,8 @@ export class Run {
   #record: TransferRecord;
   /** Missing until there is something to download. */
   stage: Stage | undefined;
+  /** The one that the service has accepted. */
+  password: Secret | undefined;
   /** What is in the stage, once it is complete. */
   contents: Contents | undefined;
   /** The round has ended with this stage, which may still have to be placed. */

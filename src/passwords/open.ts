@@ -4,7 +4,7 @@ import { Breaker } from "./breaker.ts";
 import { Candidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
-import { type ProofTools, prove } from "./prove.ts";
+import { type ProofTools, prove, refuseLater } from "./prove.ts";
 import { Proven } from "./proven.ts";
 
 export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
@@ -22,6 +22,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   return {
     prove: (request, signal) =>
       turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
+    refusedLater: (request, password) => refuseLater(tools, request, password),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),
     async settled(mailbox, trackingId) {

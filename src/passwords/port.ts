@@ -58,6 +58,8 @@ export interface Passwords {
    * the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while the service leaves verdicts open.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
+  /** The service refuses a password that it had accepted: it is not sent again for this transfer. */
+  refusedLater(request: WaitingRequest, password: Secret): Promise<void>;
   /**
    * Whether a transfer that waits for a password would only go on waiting for the same reason. Changes nothing. Throws as
    * finding a password does.

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { Breaker } from "./breaker.ts";
@@ -89,6 +90,19 @@ async function attempt<Value>(
     onRefused();
     return REFUSED;
   }
+}
+
+/** Takes a slot for it where one is left; without one no password is sent anyway. */
+export async function refuseLater(
+  tools: ProofTools,
+  request: WaitingRequest,
+  password: Secret,
+): Promise<void> {
+  const { trackingId } = request.query;
+  tools.proven.forgetAll(request.mailbox.name, trackingId);
+  await tools.candidates.refused(request, { password, origin: "kept" });
+  const slot = await takeSlot(tools, request);
+  await slot?.refused(await fingerprintOf(password, trackingId));
 }
 
 /** The service wants a password after all, though the sender chose none. */

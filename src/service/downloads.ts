@@ -58,9 +58,14 @@ export function createDownloads(
     } catch (error) {
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
       const other = below.length === 0 ? ["files"] : [];
-      const download = noPage(await open(line, at(other), options, signal), call.what);
+      const download = await open(line, at(other), options, signal).catch((second: unknown) => {
+        // The service has nothing there either, or takes the name for a file-id: what a proxy said of the first path is
+        // all that is known.
+        const isMissing = second instanceof Fault && [...NO_OPERATION, "NOT_FOUND"].includes(second.code);
+        throw isMissing && error.word === "intermediary" ? error : second;
+      });
       below = other;
-      return download;
+      return noPage(download, call.what);
     }
   }
 

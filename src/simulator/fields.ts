@@ -12,9 +12,9 @@ interface FieldTree {
 export const DEFAULT_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(recipients)";
 
 /** Throws the service's error where the expression is malformed or names what there is not. */
-export function parseFields(expression: string): Selection {
+export function parseFields(expression: string, others: "select" | "refuse"): Selection {
   const tokens = expression.match(/[(),]|[^(),\s]+/g) ?? [];
-  const selection = parseList(tokens, FIELDS);
+  const selection = parseList(tokens, others === "select" ? FIELDS : DOCUMENTED_FIELDS);
   if (tokens.length > 0) throw malformed();
   return selection;
 }
@@ -64,6 +64,17 @@ const FIELDS: FieldTree = {
     securityMode: { name: LEAF, config: { passwordMode: LEAF } },
     senderLanguage: LEAF,
     recipientLanguage: LEAF,
+  },
+};
+
+/** Those that the interface names. */
+const DOCUMENTED_FIELDS: FieldTree = {
+  trackingId: LEAF,
+  status: { sender: { email: LEAF }, recipients: LEAF, state: LEAF },
+  transfer: {
+    recipients: { to: LEAF, cc: LEAF },
+    expirationDate: LEAF,
+    securityMode: { config: { passwordMode: LEAF } },
   },
 };
 

@@ -42,7 +42,10 @@ function listRecords(
   isMine: (transfer: StoredTransfer) => boolean,
   viewer: Viewer,
 ): Promise<unknown[]> {
-  const selection = parseFields(call.url.searchParams.get("fields") ?? DEFAULT_FIELDS);
+  const selection = parseFields(
+    call.url.searchParams.get("fields") ?? DEFAULT_FIELDS,
+    world.settings.otherFields,
+  );
   const active = booleanParameter(call, "active");
   const page = choosePage(
     call,

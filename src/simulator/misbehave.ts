@@ -18,7 +18,10 @@ export interface Wire {
 /** Whether something before the service answers in its place. */
 export function isIntercepted(strikes: readonly Strike[]): boolean {
   return strikes.some(
-    ({ does }) => does.kind === "error" || does.kind === "html" || does.kind === "redirect",
+    ({ does }) =>
+      does.kind === "error" ||
+      does.kind === "redirect" ||
+      ((does.kind === "html" || does.kind === "empty") && does.late !== true),
   );
 }
 
@@ -29,6 +32,8 @@ export function alterReply(reply: Reply, does: Misbehaviour): Reply {
       return errorOf(does);
     case "html":
       return textReply(does.status ?? 200, "text/html; charset=utf-8", HTML_PAGE);
+    case "empty":
+      return textReply(does.status ?? 204, "text/plain", "");
     case "redirect":
       return { ...textReply(does.status ?? 302, "text/plain", ""), headers: { Location: does.to } };
     case "body":

@@ -22,7 +22,11 @@ export const misbehaviour = v.variant("kind", [
     errorMessage: v.exactOptional(v.string()),
     retryAfter: v.exactOptional(v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/))),
   }),
-  shape({ kind: v.literal("html"), status: v.exactOptional(status) }),
+  shape({
+    kind: v.picklist(["html", "empty"]),
+    status: v.exactOptional(status),
+    late: v.exactOptional(v.boolean()),
+  }),
   shape({
     kind: v.literal("body"),
     text: v.string(),

@@ -133,6 +133,8 @@ const scenario = shape({
   ),
   passwordRules: v.exactOptional(passwordRules),
   oldPaths: v.exactOptional(v.boolean()),
+  showsMessage: v.exactOptional(v.boolean()),
+  otherFields: v.exactOptional(v.picklist(["select", "refuse"])),
   languagePacks: v.exactOptional(
     v.array(
       shape({

@@ -27,7 +27,7 @@ export async function describeTransfer(
       expirationDate: formatDate(transfer.expiresAtMs),
       fileChecksumAlgorithm: algorithmOf(transfer),
       files: isSelected(selection, "transfer", "files") ? await describeFiles(transfer, viewer, world) : [],
-      ...describeMessage(transfer, viewer),
+      ...(world.settings.showsMessage ? describeMessage(transfer, viewer) : {}),
       notificationMessage: { subject: transfer.subject, body: "" },
       securityMode: { name: "ONE_TIME_PASSWORD", config: { passwordMode: transfer.passwordMode } },
       senderLanguage: "en",

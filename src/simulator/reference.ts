@@ -15,6 +15,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; a 
                   "empty" or "missing" }: how checksums files are written
   passwordRules   { minimumLengthRequired: 8, digitsRequired: true, … }
   oldPaths        true: zip, eml and checksums stand below files/
+  showsMessage    false: lists do not say whether there is a confidential message
+  otherFields     "refuse": fields that the interface does not name are an error
   languagePacks   [{ locale, displayName, version, lastChangeTimestamp, files }]
   transfers       [transfer, …]
   faults          [fault, …]
@@ -47,7 +49,9 @@ languages, language, language-file. What it does:
   { kind: "lengthen", bytes }              too many
   { kind: "corrupt", at }                  one wrong bit
   { kind: "error", status, errorCode, errorMessage, retryAfter }
-  { kind: "html", status }                 a page for people
+  { kind: "html", status, late }           a page for people; late: the service has
+                                           seen the request
+  { kind: "empty", status, late }          a status (204), and nothing else
   { kind: "body", text, contentType }      any other text
   { kind: "alter", path, value }           one value of the JSON changed or, without
                                            value, taken away ("data.0.trackingId")

@@ -25,6 +25,10 @@ export interface Scenario {
   readonly passwordRules?: PasswordRules;
   /** Serves ZIP, EML and checksums under `/files/zip`, `/files/eml`, `/files/checksums` only. Default false. */
   readonly oldPaths?: boolean;
+  /** Lists say whether there is a confidential message. Default true. */
+  readonly showsMessage?: boolean;
+  /** What it does with fields that the interface does not name. Default `select`. */
+  readonly otherFields?: "select" | "refuse";
   readonly languagePacks?: readonly LanguagePackPlan[];
   readonly transfers?: readonly TransferPlan[];
   readonly faults?: readonly FaultPlan[];
@@ -166,8 +170,8 @@ export type Operation = (typeof OPERATIONS)[number];
 
 /**
  * Bytes are counted in the body of the answer. Where several faults strike one request, each works on what those
- * before it made. `error`, `html` and `redirect` stand before the service, which never sees the request; with
- * all others the request takes effect, whatever becomes of its answer.
+ * before it made. `error`, `html`, `empty` and `redirect` stand before the service, which never sees the request; with
+ * `late`, and with all others, the request takes effect, whatever becomes of its answer.
  */
 export type Misbehaviour =
   /** Closes the connection with a reset: before any answer, or after so many bytes of the body. */
@@ -194,7 +198,9 @@ export type Misbehaviour =
       readonly retryAfter?: string;
     }
   /** Answers with a page for people, as a proxy does. Default status 200, as of a login page. */
-  | { readonly kind: "html"; readonly status?: number }
+  | { readonly kind: "html"; readonly status?: number; readonly late?: boolean }
+  /** Answers with this status and nothing else. Default 204. */
+  | { readonly kind: "empty"; readonly status?: number; readonly late?: boolean }
   /** Answers with this text instead, under the same status: half a document, the wrong shape, nothing. */
   | { readonly kind: "body"; readonly text: string; readonly contentType?: string }
   /** Changes one value of the JSON answer, by its path (`data.0.trackingId`); without `value` it is taken away. */

@@ -18,6 +18,8 @@ export interface Settings {
   readonly passwordRules: PasswordRules;
   readonly languagePacks: readonly LanguagePackPlan[];
   readonly oldPaths: boolean;
+  readonly showsMessage: boolean;
+  readonly otherFields: "select" | "refuse";
 }
 
 export interface Version {
@@ -41,6 +43,8 @@ export function settingsOf(scenario: Scenario): Settings {
     passwordRules: scenario.passwordRules ?? DEFAULT_RULES,
     languagePacks: scenario.languagePacks ?? DEFAULT_PACKS,
     oldPaths: scenario.oldPaths ?? false,
+    showsMessage: scenario.showsMessage ?? true,
+    otherFields: scenario.otherFields ?? "select",
   };
 }
 

@@ -1,0 +1,250 @@
+/**
+ * Every operation × every kind of refusal × the situation of the transfer: what becomes of it. The rules are those of
+ * docs/protocol.md, "What an answer means", written down once more.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { runInParallel } from "../../src/base/parallel.ts";
+import type { TransferRecord } from "../../src/model/record.ts";
+import type { FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
+import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings } from "../support/settings.ts";
+
+const TIMEOUT_MS = 500;
+
+/** `later`: it says nothing about the request, and may be another next time. `cut`: a part of it has come. */
+type Meaning =
+  | "refused"
+  | "password"
+  | "locked"
+  | "deleted"
+  | "foreign"
+  | "failed"
+  | "later"
+  | "cut"
+  | "empty";
+
+interface Refusal {
+  readonly name: string;
+  readonly does: Misbehaviour;
+  readonly means: Meaning;
+}
+
+const OWN: readonly (readonly [status: number, errorCode: number, means: Meaning])[] = [
+  [400, 1002, "refused"],
+  [400, 1004, "refused"],
+  [400, 1005, "refused"],
+  [401, 3002, "refused"],
+  [401, 3003, "password"],
+  [403, 2005, "locked"],
+  [403, 3001, "refused"],
+  [403, 3010, "refused"],
+  [403, 3011, "refused"],
+  [404, 1006, "refused"],
+  [404, 2003, "refused"],
+  [404, 2004, "refused"],
+  [409, 9999, "refused"],
+  [410, 2006, "deleted"],
+  [422, 9999, "refused"],
+  [429, 2007, "later"],
+  [500, 5000, "failed"],
+  [501, 5001, "refused"],
+  [501, 5002, "refused"],
+];
+const PAGES = [200, 400, 401, 403, 404, 405, 409, 410, 422, 429, 500, 501, 502, 503, 504];
+const BARE = [200, 204, 400, 403, 404, 500];
+
+const REFUSALS: readonly Refusal[] = [
+  ...OWN.map(([status, errorCode, means]) => ({
+    name: `${status} with error ${errorCode}`,
+    does: { kind: "error", status, errorCode } as const,
+    means,
+  })),
+  ...PAGES.map((status) => ({
+    name: `a page with status ${status}`,
+    does: { kind: "html", status } as const,
+    means: meaningOfStatus(status),
+  })),
+  ...BARE.map((status) => ({
+    name: `nothing but status ${status}`,
+    does: { kind: "empty", status } as const,
+    means: status < 300 ? ("empty" as const) : meaningOfStatus(status),
+  })),
+  {
+    name: "a redirect to another host",
+    does: { kind: "redirect", to: "https://other.example/" },
+    means: "foreign",
+  },
+  { name: "a reset", does: { kind: "reset" }, means: "later" },
+  {
+    name: "an answer that is cut",
+    does: { kind: "truncate", afterBytes: 1, announce: true },
+    means: "cut",
+  },
+  { name: "silence", does: { kind: "stall" }, means: "later" },
+];
+
+/** Of an answer that is not in the service's format. */
+function meaningOfStatus(status: number): Meaning {
+  if (status === 429) return "later";
+  return status >= 500 && status !== 501 ? "failed" : "foreign";
+}
+
+interface Situation {
+  readonly name: string;
+  readonly operation: Operation;
+  /** Two, unless said otherwise. */
+  readonly files?: number;
+  readonly message?: string;
+  /** Lists say whether there is a message; otherwise they do not. */
+  readonly isTold?: boolean;
+  readonly listChecksum?: FilePlan["listChecksum"];
+  /** What becomes of a transfer in the end. */
+  expected(means: Meaning): string;
+}
+
+const FINE = "delivered, message none";
+const PERSON = "waiting for a person";
+const PASSWORD = "waiting for a password";
+const LOCKED = "waiting for the lock";
+
+/** What each answer means where the operation is needed, and where it is about the whole transfer. */
+function whereNeeded(means: Meaning): string {
+  return means === "password" ? PASSWORD : means === "locked" ? LOCKED : PERSON;
+}
+
+function whereOptional(means: Meaning, without: string): string {
+  return ["password", "locked", "deleted"].includes(means) ? whereNeeded(means) : without;
+}
+
+const SITUATIONS: readonly Situation[] = [
+  { name: "the list of files", operation: "files", expected: whereNeeded },
+  {
+    name: "a file",
+    operation: "file",
+    // A download goes on where it broke off.
+    expected: (means) => (means === "cut" ? FINE : whereNeeded(means)),
+  },
+  {
+    name: "a ZIP of many files",
+    operation: "zip",
+    files: 20,
+    expected: (means) => whereOptional(means, FINE),
+  },
+  {
+    name: "checksums, which the list has too",
+    operation: "checksums",
+    expected: (means) => whereOptional(means, FINE),
+  },
+  {
+    name: "checksums, which the list lacks",
+    operation: "checksums",
+    listChecksum: "missing",
+    expected: (means) =>
+      whereOptional(
+        means,
+        means === "empty" ? "quarantined, CHECKSUMS_UNREADABLE" : "quarantined, UNVERIFIABLE",
+      ),
+  },
+  { name: "the message, where the list says there is none", operation: "eml", expected: () => FINE },
+  {
+    name: "the message, where the list says there is one",
+    operation: "eml",
+    message: "for you alone",
+    expected: (means) => whereOptional(means, "quarantined, MESSAGE_REFUSED"),
+  },
+  {
+    name: "the message, where the list does not say",
+    operation: "eml",
+    message: "for you alone",
+    isTold: false,
+    expected: (means) =>
+      whereOptional(means, means === "refused" || means === "empty" ? FINE : "delivered, message refused"),
+  },
+];
+
+describe("I7 nothing silent: a request that is refused in every way", () => {
+  test.each(SITUATIONS)("$name", async (situation) => {
+    const cells = REFUSALS.map((refusal, at) => ({ refusal, trackingId: `t${at}` }));
+    const simulator = await openTestSimulator({
+      showsMessage: situation.isTold ?? true,
+      transfers: cells.map(({ trackingId }) => planOf(situation, trackingId)),
+      faults: cells.map(({ refusal, trackingId }) => ({
+        on: situation.operation,
+        transfer: trackingId,
+        times: "always" as const,
+        does: refusal.does,
+      })),
+    });
+    const mailbox = mailboxSettings(simulator, { fetch: "auto" });
+    const settings = await daemonSettings(
+      [{ ...mailbox, service: { ...mailbox.service, timeoutMs: TIMEOUT_MS } }],
+      { limits: { ...(await daemonSettings([])).limits, transfers: 16 } },
+    );
+    const daemon = startDaemon(settings, { retryMs: 20 });
+    const last = (trackingId: string) =>
+      daemon.changes.findLast((record) => record.trackingId === trackingId && isSettled(record));
+    const open = () => cells.map(({ trackingId }) => trackingId).filter((it) => last(it) === undefined);
+    await expect.poll(open).toEqual([]);
+    await daemon.stop();
+    const outcomes = [];
+    for (const { refusal, trackingId } of cells) {
+      const outcome = await describeOutcome(last(trackingId), settings.inbox);
+      outcomes.push(`${refusal.name}: ${outcome}`);
+    }
+    const expected = cells.map(({ refusal }) => `${refusal.name}: ${situation.expected(refusal.means)}`);
+    expect(outcomes).toEqual(expected);
+  });
+
+  // Each on a service of its own: an unclear verdict on one password holds back those for other transfers.
+  test("the request that carries the password first", async () => {
+    const outcomes: string[] = [];
+    const expected = REFUSALS.map(({ name, means }) => {
+      const isOpen = ["foreign", "failed", "later", "cut", "empty", "deleted"].includes(means);
+      const isOwn = /error|deleted/.test(name) && means !== "deleted";
+      return `${name}: ${isOpen && !isOwn ? PASSWORD : whereNeeded(means)}`;
+    });
+    await runInParallel(8, [...REFUSALS.entries()], async ([at, { name, does }]) => {
+      const simulator = await openTestSimulator({
+        transfers: [transferPlan({ trackingId: "t1" })],
+        faults: [{ on: "info", times: "always", does }],
+      });
+      const mailbox = mailboxSettings(simulator);
+      const settings = await daemonSettings([
+        { ...mailbox, service: { ...mailbox.service, timeoutMs: TIMEOUT_MS } },
+      ]);
+      const daemon = startDaemon(settings, { retryMs: 20 });
+      const last = () => daemon.changes.findLast(isSettled);
+      await expect.poll(last).toBeDefined();
+      outcomes[at] = `${name}: ${await describeOutcome(last(), settings.inbox)}`;
+      await daemon.stop();
+    });
+    expect(outcomes).toEqual(expected);
+  });
+});
+
+function planOf({ files = 2, message, listChecksum }: Situation, trackingId: string) {
+  const plans: FilePlan[] = Array.from({ length: files }, (_, at) => ({
+    name: `f${at}.txt`,
+    text: `${trackingId} ${at}`,
+    ...(listChecksum === undefined ? {} : { listChecksum }),
+  }));
+  return transferPlan({ trackingId, files: plans, ...(message === undefined ? {} : { message }) });
+}
+
+function isSettled({ state, reason, needsPerson }: TransferRecord): boolean {
+  if (state === "waiting") return needsPerson === true || reason === "password" || reason === "locked";
+  return state === "delivered" || state === "quarantined" || state === "gone";
+}
+
+async function describeOutcome(record: TransferRecord | undefined, inbox: string): Promise<string> {
+  const { state, reason, folder = "" } = record ?? {};
+  if (state === "waiting") return reason === "password" ? PASSWORD : reason === "locked" ? LOCKED : PERSON;
+  if (state !== "delivered") return `${state}, ${reason}`;
+  const manifest = JSON.parse(await readFile(join(inbox, folder, "transfer.json"), "utf8")) as {
+    message: string;
+  };
+  return `delivered, message ${manifest.message}`;
+}
