@@ -191,7 +191,7 @@ async function exhausted(
   const chosen = new Map<string, { readonly record: TransferRecord; readonly grants: number }>();
   for (const record of records) {
     const isMeant = mailbox === undefined || record.mailbox === mailbox;
-    if (!isMeant || record.state !== "waiting" || record.reason !== "password") continue;
+    if (!isMeant || record.state !== "waiting") continue;
     const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
     const { spent, allowed, unanswered } = await spentOn(settings, record);
     if (spent < allowed || (isLost && unanswered === 0)) continue;

@@ -93,7 +93,7 @@ export interface PasswordObstacle {
   readonly spent: number;
   /** Not even a person's password would be sent. */
   readonly isExhausted: boolean;
-  /** The supplied file was no password. */
+  /** The supplied file is no password, or does not say which service it is for. */
   readonly isUnusable: boolean;
 }
 

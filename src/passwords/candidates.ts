@@ -80,8 +80,9 @@ export class Candidates {
       await this.refused(request, candidate);
   }
 
-  /** A file was dropped that holds no password. */
+  /** A file was dropped that holds no password, or does not say which service it is for. */
   async isUnusable(request: WaitingRequest): Promise<boolean> {
+    if (await this.isAmbiguous(request)) return true;
     for (const path of await this.#dropsFor(request)) {
       if ((await markOf(path)) !== undefined && (await readPassword(path)) === undefined) return true;
     }

@@ -52,8 +52,7 @@ export async function prove<Value>(
     return { kind: "accepted", password: candidate.password, value };
   }
   const isUnusable = await candidates.isUnusable(request);
-  if (isUnusable) notes.unshift(NOTES.unusable);
-  if (await candidates.isAmbiguous(request)) notes.unshift(NOTES.ambiguous);
+  if (isUnusable) notes.unshift((await candidates.isAmbiguous(request)) ? NOTES.ambiguous : NOTES.unusable);
   const spent = await countSpent(tools, request);
   const message = [explain(spent, query.trackingId, obstacle), ...notes].join(" ");
   const isExhausted = spent.spent >= spent.allowed;

@@ -78,9 +78,10 @@ const DOWNLOADS_KEPT = 100;
 /** The smaller meaning of the word, so that the mail is within both. */
 const MEGABYTE = 1_000_000;
 
-function openTransfer(call: Call, { transfers, guard }: World): OpenedTransfer {
-  const password = passwordOf(call);
+function openTransfer(call: Call, { transfers, guard, settings }: World): OpenedTransfer {
   const opened = transfers.open(call.path["transfer"] ?? "");
+  const isOpen = settings.noPassword === "open" && opened?.transfer.passwordMode === "NONE";
+  const password = isOpen ? opened.transfer.password : passwordOf(call);
   if (opened === undefined) throw new ServiceError("noSuchEntity");
   const state = transfers.stateOf(opened.transfer);
   if (state === "Processing" || state === "Failed") throw new ServiceError("noSuchEntity");
@@ -107,7 +108,8 @@ function repeatedQuery(call: Call): string {
     "password",
   ];
   const pairs = names.flatMap((name) => {
-    const value = name === "password" ? passwordOf(call) : parameter(call, name);
+    const given = parameter(call, name);
+    const value = name === "password" && given !== undefined ? passwordOf(call) : given;
     return value === undefined ? [] : [`${PARAMETERS[name].twin}=${encodeURIComponent(value)}`];
   });
   return pairs.join("&");

@@ -134,6 +134,7 @@ const scenario = shape({
   passwordRules: v.exactOptional(passwordRules),
   oldPaths: v.exactOptional(v.boolean()),
   showsMessage: v.exactOptional(v.boolean()),
+  noPassword: v.exactOptional(v.picklist(["link", "open", "withheld"])),
   otherFields: v.exactOptional(v.picklist(["select", "refuse"])),
   languagePacks: v.exactOptional(
     v.array(

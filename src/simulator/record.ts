@@ -89,7 +89,8 @@ function describeRecipient(
 /** The link for people: it carries the password where no other is asked for. */
 function downloadUrlOf(transfer: StoredTransfer, transferId: string, world: World): string {
   const query = new URLSearchParams({ id: transferId });
-  if (transfer.passwordMode === "NONE") query.set("password", transfer.password);
+  if (transfer.passwordMode === "NONE" && world.settings.noPassword === "link")
+    query.set("password", transfer.password);
   return `${world.url()}/download?${query}`;
 }
 

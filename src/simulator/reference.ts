@@ -16,6 +16,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; a 
   passwordRules   { minimumLengthRequired: 8, digitsRequired: true, … }
   oldPaths        true: zip, eml and checksums stand below files/
   showsMessage    false: lists do not say whether there is a confidential message
+  noPassword      of transfers with password mode NONE: "link" (it carries one),
+                  "open" (none is needed), "withheld" (the link lacks it)
   otherFields     "refuse": fields that the interface does not name are an error
   languagePacks   [{ locale, displayName, version, lastChangeTimestamp, files }]
   transfers       [transfer, …]

@@ -27,6 +27,11 @@ export interface Scenario {
   readonly oldPaths?: boolean;
   /** Lists say whether there is a confidential message. Default true. */
   readonly showsMessage?: boolean;
+  /**
+   * Of transfers whose password mode is `NONE`: the link carries the password (`link`, the default), none is needed
+   * (`open`), or one is needed and the link does not say it (`withheld`).
+   */
+  readonly noPassword?: "link" | "open" | "withheld";
   /** What it does with fields that the interface does not name. Default `select`. */
   readonly otherFields?: "select" | "refuse";
   readonly languagePacks?: readonly LanguagePackPlan[];

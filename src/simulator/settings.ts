@@ -20,6 +20,7 @@ export interface Settings {
   readonly oldPaths: boolean;
   readonly showsMessage: boolean;
   readonly otherFields: "select" | "refuse";
+  readonly noPassword: "link" | "open" | "withheld";
 }
 
 export interface Version {
@@ -45,6 +46,7 @@ export function settingsOf(scenario: Scenario): Settings {
     oldPaths: scenario.oldPaths ?? false,
     showsMessage: scenario.showsMessage ?? true,
     otherFields: scenario.otherFields ?? "select",
+    noPassword: scenario.noPassword ?? "link",
   };
 }
 

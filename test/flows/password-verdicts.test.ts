@@ -1,0 +1,222 @@
+/** I3 no burnt transfers: what an attempt costs where it is unclear what the service made of the password. */
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import type { Misbehaviour } from "../../src/simulator/scenario.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { install } from "../support/installation.ts";
+import { runProgram } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
+
+const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
+
+describe("an answer of a proxy", () => {
+  test("to a wrong password costs an attempt: the service has counted it", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    const polls = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
+    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(2);
+  });
+
+  test.each([401, 403, 504, 200])("with status %i does not lose the right password", async (status) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    simulator.addFault({ on: "info", does: { kind: "html", status } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("holds back the passwords of other transfers, until the service answers again", async () => {
+    const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
+    const simulator = await openTestSimulator({
+      transfers: names.map((trackingId) => transferPlan({ trackingId })),
+    });
+    simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    const isHeld = () => daemon.changes.filter(({ message }) => message?.includes("No password is sent now"));
+    await expect.poll(() => new Set(isHeld().map(({ trackingId }) => trackingId)).size).toBeGreaterThan(20);
+    // Those that were under way together, and one that tried whether it is over.
+    expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
+  });
+});
+
+describe("a lock", () => {
+  test("costs no attempt where the password is right, however often it is met", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const locked: Misbehaviour = { kind: "error", status: 403, errorCode: 2005 };
+    simulator.addFault({ on: "info", times: 4, does: locked });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(simulator.totals().info).toBe(5);
+  });
+
+  test("counts after a refused password, because it may be the verdict on the next one", async () => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1" })],
+      wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 1 },
+    });
+    const mailbox = mailboxSettings(simulator, {
+      passwords: rules("wrong 1", "wrong 2", "wrong 3"),
+      passwordAttempts: 3,
+    });
+    const daemon = startDaemon(await daemonSettings([mailbox]));
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    expect(simulator.refusedPasswords("t1").length).toBeLessThanOrEqual(3);
+  });
+});
+
+describe("a supplied password", () => {
+  test("goes to the service of its mailbox alone", async () => {
+    const { simulators, settings } = await openTwoServices();
+    await drop(settings, join("a", "t1"), "meant for a");
+    await runOnce(settings);
+    expect(simulators.map((it) => it.refusedPasswords("t1"))).toEqual([["meant for a"], []]);
+  });
+
+  test("that does not say which of two services it is for is sent to neither", async () => {
+    const { simulators, settings } = await openTwoServices();
+    await drop(settings, "t1", "for whom?");
+    const { changes } = await runOnce(settings);
+    expect(simulators.flatMap((it) => it.refusedPasswords("t1"))).toEqual([]);
+    expect(changes.findLast(({ mailbox }) => mailbox === "a")?.message).toContain("supply it with --mailbox");
+    expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
+  });
+
+  test("is there again for redeliver and for release", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await drop(settings, "t1", PASSWORD);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    const order = { action: "redeliver", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" } as const;
+    await giveOrder(settings.work, order);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    expect(simulator.refusedPasswords("t1")).toEqual([]);
+  });
+
+  test("is forgotten when the transfer has expired", async () => {
+    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 4 });
+    const simulator = await openTestSimulator({ transfers: [plan] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await drop(settings, "t1", PASSWORD);
+    await runOnce(settings);
+    const kept = () => readdir(join(settings.state, "accepted"));
+    expect(await kept()).toHaveLength(1);
+    await expect.poll(() => runOnce(settings).then(kept)).toEqual([]);
+  });
+});
+
+describe("inlet password --once-more", () => {
+  test("allows one more attempt to a transfer that has none left", async () => {
+    const { config, simulator } = await install({
+      transfers: [transferPlan({ trackingId: "t1" })],
+      faults: [{ on: "info", times: 2, does: { kind: "reset" } }],
+    });
+    const once = () => runProgram(["once", "--config", config]);
+    const askedAfter = async () => {
+      await once();
+      return simulator.totals().info;
+    };
+    await expect.poll(askedAfter).toBe(2);
+    expect((await once()).exitCode).toBe(3);
+    expect(simulator.totals().info).toBe(2);
+    const granted = await runProgram(["password", "--once-more", "t1", "--config", config]);
+    expect([granted.exitCode, granted.stderr]).toEqual([0, expect.stringContaining("for 1 transfer.")]);
+    expect((await once()).exitCode).toBe(0);
+    const twice = await runProgram(["password", "--once-more", "t1", "--config", config]);
+    expect([twice.exitCode, twice.stderr]).toEqual([2, expect.stringContaining("does not wait")]);
+  });
+
+  test("--all does so after an outage, and not where a password was refused", async () => {
+    const { config, simulator } = await install({
+      transfers: ["t1", "t2", "t3"].map((trackingId) =>
+        transferPlan({ trackingId, ...(trackingId === "t3" ? { password: "an0ther:One" } : {}) }),
+      ),
+      faults: ["t1", "t2"].map((transfer) => ({
+        on: "info" as const,
+        transfer,
+        times: 2,
+        does: { kind: "reset" as const },
+      })),
+    });
+    const once = () => runProgram(["once", "--config", config]);
+    await expect
+      .poll(async () => {
+        await once();
+        return simulator.totals().info;
+      })
+      .toBe(5);
+    const granted = await runProgram(["password", "--once-more", "--all", "--config", config]);
+    expect(granted.stderr).toContain("for 2 transfers.");
+    await expect.poll(async () => (await once()).stderr).toContain("2 delivered");
+    expect(simulator.refusedPasswords("t3")).toHaveLength(1);
+  });
+
+  test("says what is missing", async () => {
+    const { config } = await install({ transfers: [] });
+    for (const words of [["--once-more"], ["--once-more", "--all", "t1"], []]) {
+      const { exitCode } = await runProgram(["password", ...words, "--config", config]);
+      expect(exitCode).toBe(2);
+    }
+  });
+});
+
+describe("a transfer whose sender chose no password, and whose link carries none", () => {
+  test("is opened without one", async () => {
+    const simulator = await openTestSimulator({
+      noPassword: "open",
+      transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+
+  test("is asked for once without one, and then waits for a person", async () => {
+    const simulator = await openTestSimulator({
+      noPassword: "withheld",
+      transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })],
+    });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    for (let round = 0; round < 3; round++) {
+      const { changes } = await runOnce(settings);
+      if (round === 0) expect(changes.at(-1)).toMatchObject({ state: "waiting", reason: "password" });
+    }
+    expect(simulator.totals().info).toBe(1);
+    await drop(settings, "t1", PASSWORD);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+});
+
+function rules(...passwords: string[]): MailboxSettings["passwords"] {
+  return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
+}
+
+/** `path`: below the folder of dropped passwords. */
+async function drop(settings: Settings, path: string, password: string): Promise<void> {
+  const target = join(settings.state, "passwords", path);
+  await mkdir(join(target, ".."), { recursive: true });
+  await writeFile(target, password);
+}
+
+/** Two services that list transfers of the same tracking-id, which wait for their passwords. */
+async function openTwoServices() {
+  const mailboxes = ["a", "b"].map((name) => ({ name, email: `${name}@example.com` }));
+  const simulators = await Promise.all(
+    mailboxes.map(({ email }) =>
+      openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: [email] })] }),
+    ),
+  );
+  const settings = await daemonSettings(
+    mailboxes.map((mailbox, at) => mailboxSettings(simulators[at] as never, { ...mailbox, passwords: [] })),
+  );
+  await runOnce(settings);
+  return { simulators, settings };
+}

@@ -1,0 +1,90 @@
+/** I3 no burnt transfers: an outage costs a few attempts, not one for every transfer. */
+import { describe, expect, test } from "vitest";
+import { Fault, type Word } from "../../../src/base/faults.ts";
+import { Breaker } from "../../../src/passwords/breaker.ts";
+
+const MINUTE_MS = 60_000;
+
+describe("after a password whose verdict is open", () => {
+  test("none is sent until the service has answered a request without one", async () => {
+    const { send, service } = open();
+    await send("silence");
+    service.isUp = false;
+    expect(await send()).toBe("PASSWORDS_HELD");
+    expect(service.sent).toBe(1);
+    service.isUp = true;
+    expect(await send()).toBe("accepted");
+    expect(await send()).toBe("accepted");
+  });
+
+  test("one transfer tries at a time, and the first verdict ends it", async () => {
+    const { send, service } = open();
+    await send("intermediary");
+    const outcomes = await Promise.all([send("service"), send(), send()]);
+    expect(outcomes).toEqual(["PASSWORD_REFUSED", "PASSWORDS_HELD", "PASSWORDS_HELD"]);
+    expect(service.sent).toBe(2);
+    expect(await Promise.all([send(), send()])).toEqual(["accepted", "accepted"]);
+  });
+
+  test("further ones are tried less and less often", async () => {
+    const { send, service } = open();
+    for (let minute = 0; minute < 24 * 60; minute++) {
+      await send("silence");
+      service.nowMs += MINUTE_MS;
+    }
+    expect(service.sent).toBeLessThan(32);
+    service.nowMs += 60 * MINUTE_MS;
+    expect(await send()).toBe("accepted");
+  });
+
+  test("those that were under way at the same time count as one failure", async () => {
+    const { send } = open();
+    await Promise.all([send("silence"), send("silence"), send("silence")]);
+    expect(await send()).toBe("accepted");
+  });
+
+  test("one that never left says nothing", async () => {
+    const { send } = open();
+    await send("silence");
+    expect(await send("unsent")).toBe("SERVICE_UNREACHABLE");
+    expect(await send()).toBe("accepted");
+  });
+
+  test("other services are not held back", async () => {
+    const { send } = open();
+    await send("silence");
+    expect(await Promise.all([send(undefined, "b"), send(undefined, "b")])).toEqual(["accepted", "accepted"]);
+  });
+});
+
+function open() {
+  const service = { isUp: true, nowMs: 0, sent: 0, answers: 0 };
+  const breaker = new Breaker({ now: () => service.nowMs });
+  /** `word`: of the answer; missing where the password is accepted. Returns what the caller gets. */
+  const send = async (word?: Word, origin = "a"): Promise<string> => {
+    const goal = {
+      origin,
+      ownAnswers: () => service.answers,
+      askHarmlessly: async () => {
+        if (service.isUp) service.answers++;
+      },
+    };
+    try {
+      return await breaker.pass(goal, async () => {
+        service.sent++;
+        await Promise.resolve();
+        if (word === undefined) return "accepted";
+        const code =
+          word === "unsent"
+            ? "SERVICE_UNREACHABLE"
+            : word === "service"
+              ? "PASSWORD_REFUSED"
+              : "CONNECTION_LOST";
+        throw new Fault(code, { word });
+      });
+    } catch (error) {
+      return (error as Fault).code;
+    }
+  };
+  return { send, service };
+}
