@@ -5,8 +5,9 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
-import { headerOf, type JsonText, readJson, readText } from "./bodies.ts";
+import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
+import { readEntries } from "./entries.ts";
 import { type Answer, type End, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has all we need. */
@@ -43,6 +44,8 @@ export interface Call {
   readonly secrets?: readonly Secret[];
   /** Asked before there is a client id to send. */
   readonly anonymous?: boolean;
+  /** How large a JSON answer may be; small unless told. */
+  readonly size?: AnswerSize;
 }
 
 export interface Http {
@@ -51,6 +54,8 @@ export interface Http {
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** The same before it is parsed. */
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
+  /** Passes on each entry of a long list that a successful answer holds, while it arrives. */
+  entries(call: Call, signal: AbortSignal, take: (entry: unknown) => void): Promise<void>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
   /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
@@ -96,14 +101,17 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       clearTimeout(timer);
     }
   };
-  const jsonText = (call: Call, signal: AbortSignal) => {
+  const askJson = <Value>(call: Call, signal: AbortSignal, finish: (answer: Answer) => Promise<Value>) => {
     const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-    return ask({ ...call, headers }, signal, (answer) => readJson(answer, call.what));
+    return ask({ ...call, headers }, signal, finish);
   };
+  const jsonText = (call: Call, signal: AbortSignal) =>
+    askJson(call, signal, (answer) => readJson(answer, call.what, call.size));
   return {
     origin: options.baseUrl.origin,
     json: async (call, signal) => (await jsonText(call, signal)).parse(),
     jsonText,
+    entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),
     stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);

@@ -41,7 +41,7 @@ export async function pollTransfers(
     ...(query.active === undefined ? [] : [["active", String(query.active)] as const]),
     ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
   ];
-  const call = { what, path, query: parameters, token: address.token };
+  const call = { what, path, query: parameters, token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
   if (answer.text.includes(ENTRY)) onEntries?.();
   return known === undefined ? decodeListed(answer.parse(), what) : known.read(answer, what);
@@ -55,7 +55,7 @@ export async function pollLegacy(
 ): Promise<Page<LegacyTransfer>> {
   const what = `the sent transfers of ${address.email} (deprecated list)`;
   const path = ["users", address.email, "transfers"];
-  const call = { what, path, query: pageParameters(query), token: address.token };
+  const call = { what, path, query: pageParameters(query), token: address.token, size: "page" } as const;
   return decodeLegacy(await http.json(call, signal), what);
 }
 

@@ -6,7 +6,7 @@ import { type ChecksumReport, parseChecksums } from "./checksums.ts";
 import type { Downloads } from "./downloads.ts";
 import type { Http } from "./http.ts";
 import type { TransferAccess } from "./port.ts";
-import { decodeFiles, decodeInformation } from "./wire.ts";
+import { decodeFile, decodeInformation } from "./wire.ts";
 
 /** A row is a name and a checksum; the subject has some room of its own. */
 const MOST_CHECKSUM_BYTES = { whole: 256 * 1024, perFile: 4 * 1024 };
@@ -29,9 +29,9 @@ export async function fetchFiles(
   signal: AbortSignal,
 ): Promise<readonly TransferFile[]> {
   const what = "the list of files";
-  const files = decodeFiles(
-    await http.json({ what, path: ["transfers", transferId, "files"], password }, signal),
-    what,
+  const files: TransferFile[] = [];
+  await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) =>
+    files.push(decodeFile(entry, `${what}, entry ${files.length + 1}`)),
   );
   if (new Set(files.map((file) => file.id)).size < files.length) {
     throw new Fault("BAD_ANSWER", { detail: `${what}: two files have the same id` });
