@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { BoundedAsk } from "../support/bounded-client.ts";
 import { listen } from "../support/servers.ts";
+import { openPair, SIGNAL } from "../support/service.ts";
 
 /** What the thread may take in all, the program included. */
 const MOST_MEBIBYTES = 120;
@@ -42,6 +43,32 @@ describe("I8 bounded: a small packed answer of millions of values is a fault, no
     }));
     expect(await answerOf("files", JSON.stringify({ data: files }))).toBe(100_000);
   });
+});
+
+test("I8 bounded: of a checksums file no more is read than the list of files justifies", async () => {
+  let sentBytes = 0;
+  const chunk = Buffer.from("a,b\n".repeat(16_384));
+  const url = await listen(
+    createServer((_request, response) => {
+      response.writeHead(200, { "content-type": "text/csv" });
+      const send = () => {
+        sentBytes += chunk.length;
+        if (sentBytes > 256 * 1024 * 1024) response.end();
+        else if (response.write(chunk)) setImmediate(send);
+        else response.once("drain", send);
+      };
+      send();
+    }),
+  );
+  const { service, access } = await openPair({}, { baseUrl: new URL(url) });
+  const files = Array.from({ length: 20_000 }, (_, at) => ({ id: `${at}`, name: `file ${at}`, bytes: 1 }));
+  const report = service.checksums(
+    access,
+    files.map((file) => ({ ...file, checksum: undefined })),
+    SIGNAL,
+  );
+  await expect(report).rejects.toMatchObject({ code: "CHECKSUMS_UNREADABLE", verdict: "quarantine" });
+  expect(sentBytes).toBeLessThan(24 * 1024 * 1024);
 });
 
 function many(value: string, count: number): string {
