@@ -217,7 +217,7 @@ async function live(
   await recover({ ledger, handoffs, watch }, () => unplaced++);
   const unfinished = await Array.fromAsync(ledger.open(() => {}));
   const kept = await Array.fromAsync(ledger.quarantined(() => {}));
-  const unusable = [...mailboxes.values()].reduce((sum, { complaints }) => sum + complaints.size, 0);
+  const unusable = [...mailboxes.values()].reduce((sum, { rejected }) => sum + rejected.entries, 0);
   return {
     failedPolls: handlers.failedPolls(),
     unsettled: unfinished.length + unplaced + kept.length + unusable + handoffs.failing(),

@@ -22,6 +22,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   BAD_ANSWER: "failed",
   ANSWER_TOO_LARGE: "failed",
   LIST_ENDLESS: "failed",
+  TOO_MANY_TRANSFERS: "failed",
   BAD_REQUEST: "failed",
   TOKEN_REFUSED: "attention",
   NOT_LICENSED: "failed",

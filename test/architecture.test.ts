@@ -41,7 +41,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Packages that only one room may know. */
 const HELD_BY: Readonly<Record<string, string>> = {
   undici: "service/",
-  "csv-parse": "service/",
   yazl: "simulator/",
   bullmq: "queue/bullmq",
   ioredis: "queue/bullmq",

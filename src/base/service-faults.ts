@@ -66,6 +66,12 @@ export const SERVICE_FAULTS = {
     happened: "The list of transfers does not end",
     advice: "Tell whoever runs the service.",
   },
+  TOO_MANY_TRANSFERS: {
+    verdict: "retry",
+    happened: "The service lists more new transfers than Inlet takes up at once",
+    advice:
+      "Nothing is to be done where so many are expected: later polls take up the others, as open ones are delivered. Otherwise tell whoever runs the service.",
+  },
   BAD_REQUEST: {
     verdict: "fatal",
     happened: "The service did not understand the request",

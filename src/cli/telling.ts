@@ -46,7 +46,11 @@ export function tellLog(log: Log): DaemonWatch {
       log[isToldForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
     },
     discovered: (record) => log.info(factsOf(record), "discovered"),
-    rejected: (mailbox, fault) => log.warn({ mailbox, fault }, "an entry of the list cannot be used"),
+    rejected: (mailbox, entries, [fault, other]) =>
+      log.warn(
+        { mailbox, entries, fault, ...(other === undefined ? {} : { otherReason: other.message }) },
+        "entries of the list cannot be used",
+      ),
     missed: (mailbox, { described: expected }, dueMs) =>
       log.error(
         { mailbox, expected, due: new Date(dueMs).toISOString() },

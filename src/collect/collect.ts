@@ -17,9 +17,6 @@ import { Run } from "./run.ts";
 import { endIfGone, hasRoom, settleFault, stuck } from "./settle.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
-/** For what an operator vouches for. */
-const UNLIMITED = { maxFiles: Number.POSITIVE_INFINITY, maxTransferBytes: Number.POSITIVE_INFINITY };
-
 const LOOK_EVERY_MS = 5_000;
 
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
@@ -148,13 +145,7 @@ async function download(
   if (transfer === undefined) return undefined;
   const { mailbox, service } = source;
   const { released } = run.record;
-  const plan = planTransfer(
-    transfer,
-    mailbox,
-    released ? UNLIMITED : tools.limits,
-    tools.handoff,
-    tools.inbox,
-  );
+  const plan = planTransfer(transfer, mailbox, tools.handoff, tools.inbox);
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
   const message = await fetchMessage(

@@ -24,7 +24,7 @@ interface OpenedFile extends TransferFile {
   readonly checksums: readonly Checksum[];
 }
 
-/** `undefined`: no password opens it, and the record says so. */
+/** `undefined`: no password opens it, and the record says so. Throws `LIMIT_EXCEEDED`. */
 export async function openTransfer(
   tools: CollectTools,
   source: Source,
@@ -58,6 +58,8 @@ export async function openTransfer(
   run.password = proof.password;
   const files = await service.files(access, signal);
   const { totalBytes, algorithm } = proof.value;
+  // An operator vouches for what was released.
+  if (!run.record.released) checkLimits(files, totalBytes, tools.limits);
   const { subject, checksums, doubt } = await readChecksums(source, run, access, files, signal);
   const opened = files.map((file) => ({
     ...file,
@@ -77,6 +79,22 @@ export async function openTransfer(
     })),
     doubt: doubt ?? (unknown && new Fault("ALGORITHM_UNKNOWN", { detail: unknown.algorithm })),
   };
+}
+
+function checkLimits(
+  files: readonly TransferFile[],
+  totalBytes: number,
+  { maxFiles, maxTransferBytes }: CollectTools["limits"],
+): void {
+  const bytes = Math.max(
+    totalBytes,
+    files.reduce((sum, file) => sum + file.bytes, 0),
+  );
+  const tooMany = files.length > maxFiles ? `${files.length} files, and ${maxFiles} are allowed` : undefined;
+  const tooLarge =
+    bytes > maxTransferBytes ? `${bytes} bytes, and ${maxTransferBytes} are allowed` : undefined;
+  const detail = tooMany ?? tooLarge;
+  if (detail !== undefined) throw new Fault("LIMIT_EXCEEDED", { detail });
 }
 
 function isKnown(algorithm: string): boolean {

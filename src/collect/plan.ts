@@ -1,8 +1,7 @@
-/** What is to be done for a transfer: which file under which name, by which way, within which limits. */
-import { Fault } from "../base/faults.ts";
+/** What is to be done for a transfer: which file under which name, by which way. */
 import type { Inbox } from "../inbox/port.ts";
 import type { Checksum } from "../model/checksum.ts";
-import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import type { Handoff, Mailbox } from "../model/mailbox.ts";
 import { REASON } from "./contents.ts";
 import type { OpenedTransfer } from "./open.ts";
 
@@ -31,26 +30,15 @@ export interface Plan {
   readonly neededBytes: number;
 }
 
-/** Pure. Throws `LIMIT_EXCEEDED`. */
+/** Pure. */
 export function planTransfer(
   transfer: OpenedTransfer,
   mailbox: Mailbox,
-  limits: Pick<Limits, "maxFiles" | "maxTransferBytes">,
   handoff: Handoff,
   inbox: Inbox,
 ): Plan {
   const totalBytes = transfer.files.reduce((sum, file) => sum + file.bytes, 0);
   const announced = Math.max(totalBytes, transfer.totalBytes);
-  if (transfer.files.length > limits.maxFiles) {
-    throw new Fault("LIMIT_EXCEEDED", {
-      detail: `${transfer.files.length} files, and ${limits.maxFiles} are allowed`,
-    });
-  }
-  if (announced > limits.maxTransferBytes) {
-    throw new Fault("LIMIT_EXCEEDED", {
-      detail: `${announced} bytes, and ${limits.maxTransferBytes} are allowed`,
-    });
-  }
   const { marker, acknowledgement } = handoff;
   const said = [marker, acknowledgement].filter((name) => name !== undefined);
   const reserved = [MANIFEST, SUMS, MESSAGE, REASON, ...said];

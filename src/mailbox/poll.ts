@@ -5,12 +5,17 @@ import type { CollectJob } from "../model/job.ts";
 import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
 import type { PollQuery, VerifiedAddress } from "../service/port.ts";
-import { reconcile } from "./reconcile.ts";
-import type { MailboxState } from "./state.ts";
+import { keepLink } from "./links.ts";
+import { forget, reconcile } from "./reconcile.ts";
+import { type MailboxState, MOST_OPEN } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
+
+/** How many new transfers one poll takes up, and how many reasons it gives for entries that it rejects. */
+const MOST_NEW = 1_000;
+const MOST_REASONS = 2;
 
 /** What discovery needs; all of it is documented. */
 const NEEDED_FIELDS = {
@@ -38,18 +43,20 @@ export async function pollMailbox(
   const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
   try {
-    const { unsettled, discovered } = await state.tokens.use(
+    const { unsettled, listed, discovered, postponed } = await state.tokens.use(
       (address) => discoverAll(tools, state, address, signal),
       signal,
     );
     await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
     state.health.shaky = false;
+    if (postponed > 0)
+      throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskFull.isPast(name);
     if (state.failing !== undefined) {
       watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
     }
     state.failing = undefined;
-    watch.polled(name, unsettled.size + state.settled.size, discovered);
+    watch.polled(name, listed, discovered);
     return true;
   } catch (error) {
     const fault = asFault(error);
@@ -76,24 +83,46 @@ async function discoverAll(...parameters: Parameters<typeof discover>): ReturnTy
   }
 }
 
-/** Jobs are given out when the list was read, or broke off: what expires first goes first, wherever it stood. */
+interface Discovery {
+  /** Listed transfers that are open. */
+  readonly unsettled: ReadonlySet<string>;
+  readonly listed: number;
+  readonly discovered: number;
+  /** Listed transfers that are left for later polls. */
+  readonly postponed: number;
+}
+
+/**
+ * Jobs are given out when the list was read, or broke off: what expires first goes first, wherever it stood. New transfers
+ * are taken up in the order of the list. Beyond the bounds they are postponed, until open ones have ended; one that expires
+ * before that is never downloaded, which is why the poll fails visibly.
+ */
 async function discover(
   tools: PollTools,
   state: MailboxState,
   address: VerifiedAddress,
   signal: AbortSignal,
-): Promise<{ unsettled: ReadonlySet<string>; discovered: number }> {
+): Promise<Discovery> {
   const unsettled = new Set<string>();
   state.polls++;
   const poll = state.polls;
   const links: MailboxState["links"] = new Map();
   const jobs: CollectJob[] = [];
-  const complaints = new Set<string>();
+  const rejected = { entries: 0, reasons: new Map<string, Fault>() };
   const reject = (fault: Fault) => {
-    complaints.add(fault.message);
-    if (!state.complaints.has(fault.message)) tools.watch.rejected(state.mailbox.name, fault);
+    rejected.entries++;
+    if (rejected.reasons.size < MOST_REASONS) rejected.reasons.set(fault.message, fault);
   };
   let discovered = 0;
+  let others = 0;
+  let begun = 0;
+  let postponed = 0;
+  const mayBegin = () => {
+    const hasPlace = begun < MOST_NEW && state.undelivered.size < MOST_OPEN;
+    if (hasPlace) begun++;
+    else postponed++;
+    return hasPlace;
+  };
   try {
     const query = { active: true, fields: state.fields === "needed" ? NEEDED_FIELDS : WANTED_FIELDS };
     const isKnown = (trackingId: string) => {
@@ -103,11 +132,16 @@ async function discover(
     };
     const take = async (entry: ListedTransfer) => {
       const recipient = findRecipient(entry.recipients, state.mailbox.email);
-      if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
-      const taking = takeUp(tools, state, entry, recipient);
+      const taking = takeUp(tools, state, entry, recipient, mayBegin);
       const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
-      if (taken.settled) state.settled.set(entry.trackingId, poll);
-      else unsettled.add(entry.trackingId);
+      if (taken.settled) {
+        state.settled.set(entry.trackingId, poll);
+        forget(state, entry.trackingId);
+      } else others++;
+      if (state.undelivered.has(entry.trackingId)) {
+        unsettled.add(entry.trackingId);
+        keepLink(links, entry.trackingId, recipient?.downloadUrl);
+      }
       if (taken.discovered) discovered++;
       if (taken.job !== undefined) jobs.push(taken.job);
     };
@@ -116,12 +150,26 @@ async function discover(
     }
     // What the list no longer has is not remembered.
     for (const [trackingId, seen] of state.settled) if (seen !== poll) state.settled.delete(trackingId);
-    state.complaints = complaints;
+    if (rejected.entries === 0) state.rejected = { entries: 0, summary: "" };
   } finally {
     state.links = links;
+    reportRejected(tools, state, rejected.entries, [...rejected.reasons.values()]);
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
-  return { unsettled, discovered };
+  return { unsettled, listed: others + state.settled.size, discovered, postponed };
+}
+
+/** Once per poll, and not again while polls have the same to say. */
+function reportRejected(
+  { watch }: PollTools,
+  state: MailboxState,
+  entries: number,
+  reasons: readonly Fault[],
+): void {
+  if (entries === 0) return;
+  const summary = [entries, ...reasons.map(({ message }) => message)].join("\n");
+  if (summary !== state.rejected.summary) watch.rejected(state.mailbox.name, entries, reasons);
+  state.rejected = { entries, summary };
 }
 
 /** What became of one entry of the list. */
@@ -142,12 +190,13 @@ function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
   return LEFT_ALONE;
 }
 
-/** One listed transfer: a note where there is none, a job where there is something to do. */
+/** One listed transfer: a note where there is none and one may begin, a job where there is something to do. */
 async function takeUp(
   tools: PollTools,
   state: MailboxState,
   entry: ListedTransfer,
   recipient: Recipient | undefined,
+  mayBegin: () => boolean,
 ): Promise<Taken> {
   const { ledger, watch } = tools;
   const { name } = state.mailbox;
@@ -158,10 +207,12 @@ async function takeUp(
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
+  const isOpen = known !== undefined && !hasEnded(known);
+  if (!isOpen && !mayBegin()) return LEFT_ALONE;
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.undelivered.set(trackingId, { expiresMs });
   const job = jobOf(ledger, name, trackingId, expiresMs);
-  if (known === undefined || hasEnded(known)) {
+  if (!isOpen) {
     const record = newRecord(tools, state, entry, recipient, recipient.transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)

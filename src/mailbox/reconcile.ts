@@ -35,7 +35,8 @@ export async function reconcile(
   }
 }
 
-function forget(state: MailboxState, trackingId: string): void {
+/** Nothing is left to do for it. */
+export function forget(state: MailboxState, trackingId: string): void {
   state.undelivered.delete(trackingId);
   state.missing.delete(trackingId);
   state.warned.delete(trackingId);

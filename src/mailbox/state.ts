@@ -5,6 +5,9 @@ import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { Tokens } from "./tokens.ts";
 
+/** How many transfers of a mailbox are open at most: a service can list any number. */
+export const MOST_OPEN = 10_000;
+
 export class MailboxState {
   readonly mailbox: Mailbox;
   readonly service: ServicePort;
@@ -19,12 +22,12 @@ export class MailboxState {
   polls = 0;
   /** Transfers with a record that is not final. */
   undelivered = new Map<string, { expiresMs: number }>();
-  /** Links of listed transfers, for those whose link carries the password. */
+  /** Links of open transfers that carry the password. */
   links = new Map<string, Secret>();
   /** Undelivered ones that were not listed, and how many polls ago that began. */
   readonly missing = new Map<string, number>();
-  /** What the last poll had against entries of the list: the same is not reported again. */
-  complaints = new Set<string>();
+  /** How many entries of the list the last poll could not use, and why, in short: the same is not reported again. */
+  rejected = { entries: 0, summary: "" };
   /** Those of which it was reported that they expire soon. */
   readonly warned = new Set<string>();
   /** Those that wait for a password, and were tried with what these settings say and with what was supplied then. */
@@ -40,7 +43,7 @@ export class MailboxState {
 
   /** Takes over what the settings do not change, from the state before they did. */
   inherit(before: MailboxState): void {
-    const { settled, polls, undelivered, links, missing, complaints, warned, failing, fields } = before;
-    Object.assign(this, { settled, polls, undelivered, links, missing, complaints, warned, failing, fields });
+    const { settled, polls, undelivered, links, missing, rejected, warned, failing, fields } = before;
+    Object.assign(this, { settled, polls, undelivered, links, missing, rejected, warned, failing, fields });
   }
 }

@@ -28,8 +28,8 @@ interface PollWatch {
   /** `fault`: what it failed for, last. */
   recovered(mailbox: string, failedForMs: number, fault: Fault): void;
   discovered(record: TransferRecord): void;
-  /** A listed entry that cannot be used, and why. */
-  rejected(mailbox: string, fault: Fault): void;
+  /** How many listed entries cannot be used, and the first reasons. Not told again while polls find the same. */
+  rejected(mailbox: string, entries: number, reasons: readonly Fault[]): void;
   expiresSoon(record: TransferRecord): void;
 }
 

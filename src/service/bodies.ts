@@ -5,7 +5,17 @@ import { giveBack } from "../base/blocks.ts";
 import { Fault } from "../base/faults.ts";
 import type { Answer } from "./receiving.ts";
 
-const MOST_JSON_BYTES = 16 * 1024 * 1024;
+/**
+ * How large an honest JSON answer can be, unpacked. `values` counts objects, arrays and what they hold: a value of two bytes
+ * can take a hundred bytes of memory, so they are counted before the text is parsed.
+ */
+const MOST = {
+  small: { bytes: 1024 * 1024, values: 20_000 },
+  /** Of a list: up to a hundred transfers, each with its recipients. */
+  page: { bytes: 4 * 1024 * 1024, values: 100_000 },
+} as const;
+
+export type AnswerSize = keyof typeof MOST;
 
 /** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
 export interface JsonText {
@@ -14,9 +24,32 @@ export interface JsonText {
   parse(): unknown;
 }
 
-export async function readJson(answer: Answer, what: string): Promise<JsonText> {
-  const text = await readText(answer, MOST_JSON_BYTES, what);
+/** Throws `ANSWER_TOO_LARGE` before anything is parsed. */
+export async function readJson(answer: Answer, what: string, size: AnswerSize = "small"): Promise<JsonText> {
+  const { bytes, values } = MOST[size];
+  const raw = await readUnzipped(answer, bytes, what);
+  if (hasMoreValues(raw, values))
+    throw new Fault("ANSWER_TOO_LARGE", {
+      detail: `${what}: too many values`,
+      word: "intermediary",
+    });
+  const text = raw.toString();
   return { text, parse: () => parseJson(text, what) };
+}
+
+const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT] = Buffer.from('"\\,[{');
+
+function hasMoreValues(json: Uint8Array, most: number): boolean {
+  let values = 0;
+  let isInString = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === BACKSLASH) at++;
+    else if (byte === QUOTE) isInString = !isInString;
+    else if (isInString || (byte !== COMMA && byte !== OPEN_ARRAY && byte !== OPEN_OBJECT)) continue;
+    else if (++values > most) return true;
+  }
+  return false;
 }
 
 function parseJson(text: string, what: string): unknown {
@@ -31,9 +64,13 @@ function parseJson(text: string, what: string): unknown {
 
 /** UTF-8 text that is no longer than that, neither packed nor unpacked. */
 export async function readText(answer: Answer, mostBytes: number, what: string): Promise<string> {
+  return (await readUnzipped(answer, mostBytes, what)).toString();
+}
+
+async function readUnzipped(answer: Answer, mostBytes: number, what: string): Promise<Buffer> {
   const raw = await readAtMost(answer.body, mostBytes);
   if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what, word: "intermediary" });
-  return (await unzip(raw, encodingOf(answer), mostBytes, what)).toString();
+  return unzip(raw, encodingOf(answer), mostBytes, what);
 }
 
 /** `undefined` where there is more than that; the rest is not read. */

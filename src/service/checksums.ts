@@ -34,10 +34,17 @@ const LONGEST_CELL = 512;
 
 /** Hexadecimal digits, perhaps in pairs with colons, or base64; then the algorithm in parentheses. */
 const CHECKSUM_CELL =
-  /^\s*((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(\s*([^()]+?)\s*\)\s*$/i;
+  /^((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(([^()]+)\)$/i;
 
 /** A subject of more lines than that is no honest one. */
 const MOST_SUBJECT_LINES = 1_000;
+const MOST_SUBJECT_CHARACTERS = 1_000;
+
+/** How often a text may be read in all; a short one may be read more often. */
+const READINGS = 4;
+const LEAST_CHARACTERS = 1024 * 1024;
+/** What matching a table to the list costs per file, compared with reading a character. */
+const CHARACTERS_PER_FILE = 20;
 
 /** Throws `CHECKSUMS_UNREADABLE` where no reading has the known structure. */
 export function parseChecksums(
@@ -46,11 +53,17 @@ export function parseChecksums(
   files: readonly TransferFile[],
 ): ChecksumReport {
   let best: ChecksumReport | undefined;
+  const names = new Set(files.map((file) => file.name));
+  const budget = {
+    characters: Math.max(READINGS * bytes.length, LEAST_CHARACTERS),
+    mostRecords: files.length + MOST_SUBJECT_LINES,
+  };
   for (const text of decodeText(bytes, contentType)) {
-    for (const reading of readCsv(text, files.length + MOST_SUBJECT_LINES)) {
-      const table = findTable(reading, files);
+    for (const reading of readCsv(text, budget)) {
+      const table = findTable(reading, names, files.length);
       if (table === undefined) continue;
       const report = matchRows(table, files);
+      budget.characters -= files.length * CHARACTERS_PER_FILE;
       if (leftovers(report) === 0) return report;
       if (best === undefined || isBetter(report, best)) best = report;
     }
@@ -67,14 +80,17 @@ interface Table {
 }
 
 /** From the end: what looks like a file's row is one; and so is what names a file, while rows are missing. */
-function findTable({ records, delimiter }: CsvReading, files: readonly TransferFile[]): Table | undefined {
-  const names = new Set(files.map((file) => file.name));
+function findTable(
+  { records, delimiter }: CsvReading,
+  names: ReadonlySet<string>,
+  fileCount: number,
+): Table | undefined {
   const rows: ChecksumRow[] = [];
   for (let at = records.length - 1; at >= 0; at--) {
     const record = records[at] ?? [];
     const row =
       parseRow(record, delimiter) ??
-      (rows.length < files.length ? parseOddRow(record, delimiter, names) : undefined);
+      (rows.length < fileCount ? parseOddRow(record, delimiter, names) : undefined);
     if (row === undefined) {
       if (!isLabels(record)) return undefined;
       return { subject: readSubject(records.slice(0, at), delimiter), rows: rows.reverse() };
@@ -88,12 +104,20 @@ function findTable({ records, delimiter }: CsvReading, files: readonly TransferF
 function parseRow(record: readonly string[], delimiter: string): ChecksumRow | undefined {
   if (record.length < 2) return undefined;
   const name = record.slice(0, -1).join(delimiter);
-  const cell = record.at(-1) ?? "";
-  if (cell.trim() === "") return { name, checksum: undefined };
+  const cell = (record.at(-1) ?? "").trim();
+  if (cell === "") return { name, checksum: undefined };
   if (cell.length > LONGEST_CELL) return undefined;
-  const [, value, algorithm] = CHECKSUM_CELL.exec(cell) ?? [];
-  if (value === undefined || algorithm === undefined) return undefined;
-  return { name, checksum: { value: value.replaceAll(":", ""), algorithm } };
+  const [, value = "", algorithm = ""] = CHECKSUM_CELL.exec(cell) ?? [];
+  if (algorithm.trim() === "") return undefined;
+  return {
+    name,
+    checksum: { value: copyOf(value.replaceAll(":", "")), algorithm: copyOf(algorithm.trim()) },
+  };
+}
+
+/** V8 keeps a whole text in memory for a part of it: what outlives the text is copied. */
+function copyOf(text: string): string {
+  return Buffer.from(text, "utf16le").toString("utf16le");
 }
 
 /** A row of a listed file whose checksum is written in a way that nobody knows: there is none to verify by. */
@@ -117,13 +141,15 @@ function readSubject(records: CsvReading["records"], delimiter: string): string 
   const value = /^[^:]*:\s*\S/.test(label)
     ? text.slice(label.indexOf(":") + 1)
     : text.slice(label.length + 1);
-  return value.trim() === "" ? undefined : value.trim();
+  const subject = value.trim().slice(0, MOST_SUBJECT_CHARACTERS).trim();
+  return subject === "" ? undefined : copyOf(subject);
 }
 
 function matchRows(table: Table, files: readonly TransferFile[]): ChecksumReport {
   const byFileId = new Map<string, ChecksumRow>();
   const inSameForm = claimRows(table.rows, files, byFileId, (name) => name);
-  const unlisted = claimRows(inSameForm, files, byFileId, (name) => name.normalize("NFC"));
+  const unlisted =
+    inSameForm.length === 0 ? [] : claimRows(inSameForm, files, byFileId, (name) => name.normalize("NFC"));
   return {
     subject: table.subject,
     byFileId,
@@ -140,14 +166,15 @@ function claimRows(
   form: (name: string) => string,
 ): ChecksumRow[] {
   const waiting = new Map<string, TransferFile[]>();
-  for (const file of files) {
+  // Backwards, so that the first of several files with one name is the last of its list, and cheap to take.
+  for (const file of files.toReversed()) {
     if (byFileId.has(file.id)) continue;
     const sameName = waiting.get(form(file.name));
     if (sameName === undefined) waiting.set(form(file.name), [file]);
     else sameName.push(file);
   }
   return rows.filter((row) => {
-    const file = waiting.get(form(row.name))?.shift();
+    const file = waiting.get(form(row.name))?.pop();
     if (file !== undefined) byFileId.set(file.id, row);
     return file === undefined;
   });

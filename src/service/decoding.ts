@@ -9,6 +9,9 @@ const MOST_ENTRIES_PER_PAGE = 1_000;
 
 type Schema<Output> = v.GenericSchema<unknown, Output>;
 
+/** The first problem decides: a hostile answer can have millions. */
+const FIRST_PROBLEM = { abortEarly: true, abortPipeEarly: true };
+
 /** Every success but the server status is wrapped: `{ data, meta }`. */
 export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
   const envelope = v.object({ data: schema });
@@ -38,7 +41,7 @@ export function decodePage<Entry>(
         known.push(id);
         continue;
       }
-      const result = v.safeParse(schema, raw);
+      const result = v.safeParse(schema, raw, FIRST_PROBLEM);
       if (result.success) entries.push(result.output);
       else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`, "service"));
     }
@@ -47,7 +50,7 @@ export function decodePage<Entry>(
 }
 
 export function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {
-  const result = v.safeParse(schema, value);
+  const result = v.safeParse(schema, value, FIRST_PROBLEM);
   if (result.success) return result.output;
   throw mismatch(result.issues, what, isEnvelope(value) ? "service" : "intermediary");
 }
@@ -62,7 +65,7 @@ function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string, word: W
   const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
   const expected =
     first?.type === "max_length"
-      ? `${first.expected?.replace("<=", "at most ")} characters long`
+      ? `at most ${first.expected?.replace("<=", "")} ${typeof first.input === "string" ? "characters long" : "entries"}`
       : (first?.expected ?? first?.type ?? "something else");
   return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}`, word });
 }

@@ -5,8 +5,9 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault, type Word } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { faultOfRefusal, faultOfTransport } from "./answers.ts";
-import { headerOf, type JsonText, readJson, readText } from "./bodies.ts";
+import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
+import { readEntries } from "./entries.ts";
 import { type Answer, type End, receive, type Steps } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has polling. */
@@ -50,6 +51,8 @@ export interface Call {
   readonly secrets?: readonly Secret[];
   /** Asked before there is a client id to send. */
   readonly anonymous?: boolean;
+  /** How large a JSON answer may be; small unless told. */
+  readonly size?: AnswerSize;
 }
 
 export interface Http {
@@ -58,6 +61,8 @@ export interface Http {
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** The same before it is parsed. */
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
+  /** Passes on each entry of a long list that a successful answer holds, while it arrives. */
+  entries(call: Call, signal: AbortSignal, take: (entry: unknown) => void): Promise<void>;
   /** A successful answer whose body is still to be read. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
   /** How many requests without a password were answered in the service's own format. */
@@ -117,18 +122,21 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       clearTimeout(timer);
     }
   };
-  const jsonText = (call: Call, signal: AbortSignal) => {
+  const askJson = <Value>(call: Call, signal: AbortSignal, finish: (answer: Answer) => Promise<Value>) => {
     const headers = { accept: "application/json", "accept-encoding": "gzip", ...call.headers };
-    return ask({ ...call, headers }, signal, async (answer) => {
-      const json = await readJson(answer, call.what);
+    return ask({ ...call, headers }, signal, finish);
+  };
+  const jsonText = (call: Call, signal: AbortSignal) =>
+    askJson(call, signal, async (answer) => {
+      const json = await readJson(answer, call.what, call.size);
       countOwn(call, OWN_FORMAT.test(json.text));
       return json;
     });
-  };
   return {
     origin: options.baseUrl.origin,
     json: async (call, signal) => (await jsonText(call, signal)).parse(),
     jsonText,
+    entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),
     stream(call, signal) {
       const headers = { accept: "*/*", "accept-encoding": "identity", ...call.headers };
       return ask({ ...call, headers }, signal, (answer) => answer);

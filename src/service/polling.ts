@@ -13,6 +13,9 @@ export const MOST_ENTRIES = 100;
 /** A list longer than so many pages has no end that is worth waiting for. */
 const MOST_PAGES = 1_000;
 
+/** And so does one of so many transfers: pages can be longer than asked for. */
+const MOST_LISTED = 100_000;
+
 /** So many pages in a row without a new entry, and the list is taken to be over. */
 const MOST_STALE_PAGES = 3;
 
@@ -42,7 +45,7 @@ export async function pollTransfers(
     ...(query.fields === undefined ? [] : [["fields", formatFields(query.fields)] as const]),
   ];
   const minorVersion = POLLING_MINOR_VERSION;
-  const call = { what, path, query: parameters, minorVersion, token: address.token };
+  const call = { what, path, query: parameters, minorVersion, token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
   if (answer.text.includes(ENTRY)) onEntries?.();
   return known === undefined ? decodeListed(answer.parse(), what) : known.read(answer, what);
@@ -56,7 +59,7 @@ export async function pollLegacy(
 ): Promise<Page<LegacyTransfer>> {
   const what = `the sent transfers of ${address.email} (deprecated list)`;
   const path = ["users", address.email, "transfers"];
-  const call = { what, path, query: pageParameters(query), token: address.token };
+  const call = { what, path, query: pageParameters(query), token: address.token, size: "page" } as const;
   return decodeLegacy(await http.json(call, signal), what);
 }
 
@@ -94,6 +97,9 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
     const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));
+    if (seen.size > MOST_LISTED) {
+      throw new Fault("LIST_ENDLESS", { detail: `more than ${MOST_LISTED} transfers` });
+    }
     stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
     if (stalePages >= MOST_STALE_PAGES) return;
     askAhead();

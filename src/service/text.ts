@@ -1,18 +1,26 @@
 /** Bytes of a text whose encoding nobody vouches for → the texts they may mean, the likeliest first. */
 
-/** The byte-order mark decides; else what the Content-Type claims; else what the bytes look like. */
-export function decodeText(bytes: Uint8Array, contentType: string | undefined): string[] {
+/**
+ * The byte-order mark decides; else what the Content-Type claims; else what the bytes look like. Each is decoded when it is
+ * asked for: a large text is in memory once.
+ */
+export function* decodeText(bytes: Uint8Array, contentType: string | undefined): Generator<string> {
   const marked = byteOrderMark(bytes);
   const likely =
     marked === undefined
       ? [withoutMark(bytes), declaredCharset(contentType), "utf-8", "windows-1252"]
       : [marked];
-  const texts = likely.map((charset) => (charset === undefined ? undefined : decode(bytes, charset)));
-  return [...new Set(texts.filter((text) => text !== undefined))];
+  for (const charset of new Set(likely)) {
+    const text = charset === undefined ? undefined : decode(bytes, charset);
+    if (text === undefined) continue;
+    yield text;
+    // Nothing but ASCII means the same in the charsets that are left.
+    if (charset === "utf-8" && text.length === bytes.length) return;
+  }
 }
 
 function declaredCharset(contentType: string | undefined): string | undefined {
-  return /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? "")?.[1];
+  return /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? "")?.[1]?.toLowerCase();
 }
 
 function byteOrderMark(bytes: Uint8Array): string | undefined {

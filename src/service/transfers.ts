@@ -6,10 +6,10 @@ import { type ChecksumReport, parseChecksums } from "./checksums.ts";
 import type { Downloads } from "./downloads.ts";
 import type { Http } from "./http.ts";
 import type { TransferAccess } from "./port.ts";
-import { decodeFiles, decodeInformation } from "./wire.ts";
+import { decodeFile, decodeInformation } from "./wire.ts";
 
-/** A row is a name and a checksum; the subject has some room of its own. */
-const MOST_CHECKSUM_BYTES = { whole: 256 * 1024, perFile: 4 * 1024 };
+/** A row is a name and a checksum, in UTF-16 at worst; the subject has some room of its own. */
+const CHECKSUM_BYTES = { most: 24 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
 
 export async function fetchInformation(
   http: Http,
@@ -29,9 +29,9 @@ export async function fetchFiles(
   signal: AbortSignal,
 ): Promise<readonly TransferFile[]> {
   const what = "the list of files";
-  const files = decodeFiles(
-    await http.json({ what, path: ["transfers", transferId, "files"], password }, signal),
-    what,
+  const files: TransferFile[] = [];
+  await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) =>
+    files.push(decodeFile(entry, `${what}, entry ${files.length + 1}`)),
   );
   if (new Set(files.map((file) => file.id)).size < files.length) {
     throw new Fault("BAD_ANSWER", { detail: `${what}: two files have the same id` });
@@ -46,8 +46,13 @@ export async function fetchChecksums(
   signal: AbortSignal,
 ): Promise<ChecksumReport> {
   const download = await downloads.openChecksums(access, signal);
-  const mostBytes = MOST_CHECKSUM_BYTES.whole + files.length * MOST_CHECKSUM_BYTES.perFile;
+  const { most, subject, row, perCharacter } = CHECKSUM_BYTES;
+  const rows = files.reduce((sum, { name }) => sum + row + name.length * perCharacter, 0);
+  const mostBytes = Math.min(most, subject + rows);
   const bytes = await readAtMost(download.body, mostBytes);
-  if (bytes === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: "the checksums file" });
+  if (bytes === undefined) {
+    const detail = `more than ${mostBytes} bytes for ${files.length} files`;
+    throw new Fault("CHECKSUMS_UNREADABLE", { detail });
+  }
   return parseChecksums(bytes, download.contentType, files);
 }

@@ -21,17 +21,36 @@ import type {
   VerificationToken,
 } from "./port.ts";
 
-/** What ends in ledger, in lines of the journal and in the environment of commands. */
-const Short = v.pipe(v.string(), v.maxLength(1_000));
+const MOST_CHARACTERS = 1_000;
+/** A link with a password has a few hundred. */
+const MOST_LINK_CHARACTERS = 2_000;
+const MOST_SECRET_CHARACTERS = 8_000;
+const MOST_NAME_CHARACTERS = 4_000;
+const MOST_RECIPIENTS = 10_000;
+const MOST_ENTRIES = 1_000;
+
+/** Text that ends in the ledger, in lines of the journal and in the environment of commands. */
+const Short = v.pipe(v.string(), v.maxLength(MOST_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed as it is: nothing in it may move a cursor. */
-const Plain = v.pipe(v.string(), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
+const Plain = v.pipe(v.string(), v.maxLength(MOST_SECRET_CHARACTERS), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty say the same. */
 const orNothing = v.transform((text: string) => (text.trim() === "" ? undefined : text));
-const Text = v.pipe(v.nullish(v.string(), ""), orNothing);
 const ShortText = v.pipe(v.nullish(Short, ""), orNothing);
+
+/** Absent as well where it is too long, or no text: an entry is of use without it. */
+function optionalText(mostCharacters: number) {
+  const text = v.nullish(v.pipe(v.string(), v.maxLength(mostCharacters)), "");
+  return v.pipe(v.fallback(text, ""), orNothing);
+}
+const Text = optionalText(MOST_CHARACTERS);
+
+/** An array whose length is checked before its entries are. */
+function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: number) {
+  return v.pipe(v.array(v.unknown()), v.maxLength(mostEntries), v.array(entry));
+}
 
 /** An unreadable or missing date is not worth losing an entry for. */
 const Time = v.pipe(
@@ -50,37 +69,46 @@ const State = v.pipe(
   ),
 );
 
-const Recipients = v.nullish(
-  v.array(
-    v.pipe(
-      v.object({ mail: v.nullish(v.string(), ""), id: ShortText, downloadUrl: Text }),
-      v.transform(
-        ({ mail, id, downloadUrl }): Recipient => ({
-          mail,
-          transferId: id,
-          downloadUrl: downloadUrl === undefined ? undefined : new Secret(downloadUrl),
-        }),
-      ),
-    ),
-  ),
-  [],
+/** An id that is no text is absent. One that is too long is not: it might be ours. */
+const RecipientId = v.pipe(
+  v.nullish(v.unknown(), null),
+  v.transform((id) => (typeof id === "string" ? id : undefined)),
+  ShortText,
 );
 
-const Addressees = v.nullish(
-  v.array(
-    v.pipe(
-      v.object({ mail: v.nullish(v.string(), "") }),
-      v.transform(({ mail }) => mail),
-    ),
+const RecipientShape = v.pipe(
+  v.object({ mail: Text, id: RecipientId, downloadUrl: optionalText(MOST_LINK_CHARACTERS) }),
+  v.transform(
+    ({ mail = "", id, downloadUrl }): Recipient => ({
+      mail,
+      transferId: id,
+      downloadUrl: downloadUrl === undefined ? undefined : new Secret(downloadUrl),
+    }),
   ),
-  [],
 );
+
+const Addressee = v.pipe(
+  v.object({ mail: Text }),
+  v.transform(({ mail = "" }) => mail),
+);
+
+/** What is no object is skipped: the others are of use without it. */
+function people<Output>(person: v.GenericSchema<unknown, Output>) {
+  return v.pipe(
+    v.nullish(v.array(v.unknown()), []),
+    v.maxLength(MOST_RECIPIENTS),
+    v.transform((all) => all.filter((it) => typeof it === "object" && it !== null)),
+    v.array(person),
+  );
+}
+const Recipients = people(RecipientShape);
+const Addressees = people(Addressee);
 
 const Listed = v.pipe(
   v.object({
     trackingId: Id,
     status: v.nullish(
-      v.object({ sender: v.nullish(v.object({ email: ShortText })), recipients: Recipients, state: State }),
+      v.object({ sender: v.nullish(v.object({ email: Text })), recipients: Recipients, state: State }),
     ),
     transfer: v.nullish(
       v.object({
@@ -126,7 +154,12 @@ const Information = v.pipe(
 
 /** The href is left out on purpose: it may carry the password, and the ids say all that is needed. */
 const File = v.pipe(
-  v.object({ id: Id, fileName: v.string(), size: Bytes, checksum: Text }),
+  v.object({
+    id: Id,
+    fileName: v.pipe(v.string(), v.maxLength(MOST_NAME_CHARACTERS)),
+    size: Bytes,
+    checksum: ShortText,
+  }),
   v.transform(
     ({ id, fileName, size, checksum }): TransferFile => ({
       id,
@@ -137,10 +170,18 @@ const File = v.pipe(
   ),
 );
 
-const Rule = v.object({ name: v.string(), details: v.nullish(v.record(v.string(), v.unknown()), {}) });
+/** Some services send the name alone. */
+const Rule = v.union([
+  v.pipe(
+    Short,
+    v.transform((name): PasswordRule => ({ name, details: {} })),
+  ),
+  v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) }),
+]);
+const Rules = list(Rule, MOST_ENTRIES);
 
 const Check = v.pipe(
-  v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(v.array(Rule), []) }),
+  v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(Rules, []) }),
   v.transform(
     ({ valid, rulesNotFulfilled: broken }): PasswordCheck => ({
       valid: valid ?? broken.length === 0,
@@ -149,12 +190,22 @@ const Check = v.pipe(
   ),
 );
 
+const VersionPart = v.union([Short, v.number()]);
+/** `2.1`, or `{ major: 2, minor: 1 }`. */
+const Version = v.union([
+  VersionPart,
+  v.pipe(
+    v.object({ major: VersionPart, minor: v.nullish(VersionPart, 0) }),
+    v.transform(({ major, minor }) => `${major}.${minor}`),
+  ),
+]);
+
 const Pack = v.pipe(
   v.object({
     id: Id,
     displayName: Text,
     locale: Text,
-    version: v.nullish(v.union([v.string(), v.number()]), ""),
+    version: v.nullish(Version, ""),
     lastChangeTimestamp: Time,
   }),
   v.transform(
@@ -172,7 +223,7 @@ const Verification = v.pipe(
   v.object({
     verified: v.boolean(),
     validUntil: Time,
-    verificationMethods: v.nullish(v.array(v.string()), []),
+    verificationMethods: v.nullish(list(Short, MOST_ENTRIES), []),
   }),
   v.transform(({ verified, validUntil, verificationMethods }): VerificationStatus => {
     const methods = verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, ""));
@@ -187,7 +238,9 @@ const Token = v.pipe(
 
 const Status = v.pipe(
   v.object({
-    apiVersions: v.object({ uiApiVersions: v.array(v.object({ major: v.number(), minor: v.number() })) }),
+    apiVersions: v.object({
+      uiApiVersions: list(v.object({ major: v.number(), minor: v.number() }), MOST_ENTRIES),
+    }),
   }),
   v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
 );
@@ -208,10 +261,11 @@ export function decodeListed(
 
 export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
 export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
-export const decodeFiles: Decoder<readonly TransferFile[]> = decodeData(v.array(File));
-export const decodeRules: Decoder<readonly PasswordRule[]> = decodeData(v.array(Rule));
+/** One entry of the list of files. */
+export const decodeFile: Decoder<TransferFile> = (entry, what) => check(File, entry, what);
+export const decodeRules: Decoder<readonly PasswordRule[]> = decodeData(Rules);
 export const decodeCheck: Decoder<PasswordCheck> = decodeData(Check);
-export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(v.array(Pack));
+export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(list(Pack, MOST_ENTRIES));
 export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
 export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
 export const decodeToken: Decoder<VerificationToken> = decodeData(Token);

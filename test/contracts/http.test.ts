@@ -8,6 +8,7 @@ import type { Download } from "../../src/service/port.ts";
 import type { Misbehaviour } from "../../src/simulator/scenario.ts";
 import { listen, openWitness } from "../support/servers.ts";
 import { firstFile, openPair, openTestService, SIGNAL, transferPlan, verify } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
 
 const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
 
@@ -50,8 +51,12 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "SERVICE_TIMEOUT" });
   });
 
-  test("an answer larger than any honest one, packed or not", async () => {
-    const huge = Buffer.alloc(17 * 1024 * 1024, " ");
+  test.each([
+    ["information", 2],
+    ["page", 5],
+    ["files", 49],
+  ] as const)("an answer larger than any honest one, packed or not: %s of %i MiB", async (ask, mebibytes) => {
+    const huge = Buffer.alloc(mebibytes * 1024 * 1024, " ");
     for (const packed of [true, false]) {
       const url = await listen(
         createServer((_request, response) => {
@@ -61,7 +66,12 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
         }),
       );
       const { service, access } = await openPair({}, { baseUrl: new URL(url) });
-      await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "ANSWER_TOO_LARGE" });
+      const asked = {
+        information: () => service.information(access, SIGNAL),
+        page: () => service.pollReceived({ email: MAILBOX, token: new Secret("token") }, {}, SIGNAL),
+        files: () => service.files(access, SIGNAL),
+      };
+      await expect(asked[ask]()).rejects.toMatchObject({ code: "ANSWER_TOO_LARGE" });
     }
   });
 

@@ -63,7 +63,8 @@ export function startDaemon(
     discovered: (record) => void changes.push(record),
     pollFailed: (mailbox, fault, first) => void (first && told.push(`${mailbox}: ${fault.code}`)),
     recovered: (mailbox) => void told.push(`${mailbox}: recovered`),
-    rejected: (mailbox, fault) => void told.push(`${mailbox}: ${fault.message}`),
+    rejected: (mailbox, entries, reasons) =>
+      void told.push(`${mailbox}: ${entries} rejected: ${reasons.map(({ message }) => message).join("; ")}`),
     expiresSoon: (record) => void told.push(`${record.trackingId}: expires soon`),
     clientIdMade: (origin) => void told.push(`${origin}: client id made`),
     diskFull: () => void told.push("disk full"),

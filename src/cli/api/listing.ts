@@ -15,6 +15,13 @@ interface ListOptions extends ApiOptions, PageQuery {
   readonly fields?: FieldSelection;
 }
 
+/** Entries that cannot be used. */
+interface Rejected {
+  readonly count: number;
+  readonly first: readonly Fault[];
+}
+const MOST_REASONS = 10;
+
 /** What the table shows, and nothing else. */
 const SHOWN_FIELDS = {
   trackingId: true,
@@ -91,24 +98,30 @@ async function collect<Entry extends { readonly trackingId: string }>(
   email: string,
   options: PageQuery,
   poll: (address: VerifiedAddress, page: PageQuery) => Promise<Page<Entry>>,
-): Promise<{ entries: Entry[]; rejected: Fault[] }> {
+): Promise<{ entries: Entry[]; rejected: Rejected }> {
   const address = await session.verified(email);
   const pageSize = options.pageSize ?? MOST_ENTRIES;
   if (options.page !== undefined) {
     const { entries, rejected } = await poll(address, { page: options.page, pageSize });
-    return { entries: [...entries], rejected: [...rejected] };
+    return { entries: [...entries], rejected: { count: rejected.length, first: rejected } };
   }
-  const rejected: Fault[] = [];
+  const first: Fault[] = [];
+  let count = 0;
   const pages = allPages(
     (page) => poll(address, { page, pageSize }),
-    (fault) => rejected.push(fault),
+    (fault) => {
+      count++;
+      if (first.length < MOST_REASONS) first.push(fault);
+    },
   );
-  return { entries: (await Array.fromAsync(pages)).flat(), rejected };
+  return { entries: (await Array.fromAsync(pages)).flat(), rejected: { count, first } };
 }
 
-function reportRejected(context: Context, rejected: readonly Fault[]): Outcome {
-  for (const fault of rejected) say(context, `inlet: ${describeFault(fault)}`);
-  return rejected.length === 0 ? "fine" : "failed";
+function reportRejected(context: Context, { count, first }: Rejected): Outcome {
+  const shown = first.slice(0, MOST_REASONS);
+  for (const fault of shown) say(context, `inlet: ${describeFault(fault)}`);
+  if (count > shown.length) say(context, `inlet: ${count} entries cannot be used in all.`);
+  return count === 0 ? "fine" : "failed";
 }
 
 const TRACKING_ID: Column<{ readonly trackingId: string }> = {

@@ -39,6 +39,18 @@ test("I8 bounded: transfers that others finish, of which nobody hears here, are 
   expect(lines).toEqual(["waiting first"]);
 });
 
+test("I8 bounded: entries that cannot be used are one line, with their number and two reasons", () => {
+  const { watch, lines, facts } = listen();
+  watch.rejected("m", 5_000, [new Fault("BAD_ANSWER", { detail: "a" }), new Fault("RECORD_UNREADABLE")]);
+  expect(lines).toHaveLength(1);
+  expect(facts.at(-1)).toMatchObject({
+    mailbox: "m",
+    entries: 5_000,
+    fault: { code: "BAD_ANSWER" },
+    otherReason: expect.stringContaining("damaged"),
+  });
+});
+
 test("I6 no contagion: a full disk is told once for all transfers and mailboxes", () => {
   const { watch, lines } = listen();
   const fault = new Fault("DISK_FULL");
@@ -79,14 +91,16 @@ test("I8 bounded: a receiver that fails for many is told once until it accepts a
 /** Every line of level info and above: its message, and its transfer. */
 function listen() {
   const lines: string[] = [];
+  const facts: unknown[] = [];
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
-      const { msg, trackingId = "" } = JSON.parse(chunk.toString());
+      const { msg, trackingId = "", ...rest } = JSON.parse(chunk.toString());
+      facts.push(rest);
       lines.push(`${msg} ${trackingId}`.trim());
       done();
     },
   });
-  return { watch: tellLog(createLog(output, "info")), lines };
+  return { watch: tellLog(createLog(output, "info")), lines, facts };
 }
 
 function record(trackingId: string, state: State): TransferRecord {

@@ -7,6 +7,7 @@ import { pollMailbox } from "../../../src/mailbox/poll.ts";
 import { MailboxState } from "../../../src/mailbox/state.ts";
 import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { PollTools } from "../../../src/mailbox/tools.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
 import type { ListedTransfer } from "../../../src/model/transfer.ts";
 import type { ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -42,15 +43,80 @@ test("a poll that breaks off forgets nothing", async () => {
   expect(looked).toEqual(["a", "b"]);
 });
 
-/** A mailbox in which all that is listed was delivered before. */
-function setUp() {
+test("I8 bounded: a delivered transfer is no longer remembered as open", async () => {
+  const { poll, state } = setUp();
+  state.undelivered.set("a", { expiresMs: 0 });
+  await poll(["a"]);
+  expect([...state.undelivered.keys()]).toEqual([]);
+});
+
+test("I8 bounded: links are kept for open transfers whose link carries a password, and for no others", async () => {
+  const { poll, state, notes } = setUp({ isNew: true });
+  notes.set("done", makeRecord({ trackingId: "done", state: "delivered" }));
+  await poll(["open?password=x", "bare", "done"]);
+  expect([...state.links.keys()]).toEqual(["open?password=x"]);
+});
+
+test("I8 bounded: a poll takes up a thousand new transfers, says how many are left, and later polls take up those", async () => {
+  const { poll, notes, failures, counted } = setUp({ isNew: true });
+  const ids = idsUpTo(2_500);
+  expect([await poll(ids), notes.size]).toEqual([false, 1_000]);
+  expect([await poll(ids), notes.size]).toEqual([false, 2_000]);
+  expect([await poll(ids), notes.size]).toEqual([true, 2_500]);
+  expect(failures).toEqual(["left for later polls: 1500", "left for later polls: 500"]);
+  expect(counted).toEqual([2_500]);
+});
+
+test("I8 bounded: a mailbox has ten thousand open transfers, and takes up others as these end", async () => {
+  const { poll, notes, failures } = setUp({ isNew: true });
+  const ids = idsUpTo(10_003);
+  for (let round = 0; round < 11; round++) await poll(ids);
+  expect([notes.size, failures.at(-1)]).toEqual([10_000, "left for later polls: 3"]);
+  for (const trackingId of ["t0", "t1"])
+    notes.set(trackingId, makeRecord({ trackingId, state: "delivered" }));
+  await poll(ids);
+  expect([notes.size, failures.at(-1)]).toEqual([10_002, "left for later polls: 1"]);
+  await poll(ids.slice(2));
+  expect(notes.size).toBe(10_002);
+  notes.set("t2", makeRecord({ trackingId: "t2", state: "delivered" }));
+  expect([await poll(ids), notes.size]).toEqual([true, 10_003]);
+});
+
+test("I8 bounded: rejected entries are one report per poll, and none while polls find the same", async () => {
+  const { poll, rejected, state, reject } = setUp();
+  const bad = (count: number) => () => {
+    for (let at = 0; at < count; at++) reject(new Fault("BAD_ANSWER", { detail: `entry ${at}` }));
+  };
+  await poll(["a"], bad(5_000));
+  await poll(["a"], bad(5_000));
+  expect(rejected).toEqual([{ entries: 5_000, reasons: ["entry 0", "entry 1"] }]);
+  expect(state.rejected.entries).toBe(5_000);
+  await poll(["a"], bad(4_000));
+  await poll(["a"], () => {
+    throw new Fault("SERVER_FAULT");
+  });
+  await poll(["a"], bad(4_000));
+  expect(rejected.map(({ entries }) => entries)).toEqual([5_000, 4_000]);
+  await poll(["a"]);
+  expect(state.rejected.entries).toBe(0);
+  await poll(["a"], bad(4_000));
+  expect(rejected.map(({ entries }) => entries)).toEqual([5_000, 4_000, 4_000]);
+});
+
+/** A mailbox in which all that is listed was delivered before, or is new. */
+function setUp({ isNew = false } = {}) {
   const clock = { now: () => 0 };
   const looked: string[] = [];
   const counted: number[] = [];
   let listed: readonly string[] = [];
   let atTheEnd = (): unknown => undefined;
+  let reject: (fault: Fault) => void = () => {};
+  const notes = new Map<string, TransferRecord>();
+  const failures: string[] = [];
+  const rejected: { entries: number; reasons: (string | undefined)[] }[] = [];
   const service = {
-    async *listReceived(...[, , , , isKnown]: Parameters<ServicePort["listReceived"]>) {
+    async *listReceived(...[, , onRejected, , isKnown]: Parameters<ServicePort["listReceived"]>) {
+      reject = onRejected;
       const others = listed.filter((trackingId) => !isKnown?.(trackingId));
       if (others.length > 0) yield others.map(entryOf);
       atTheEnd();
@@ -67,13 +133,24 @@ function setUp() {
     ledger: {
       async find({ trackingId }: { readonly trackingId: string }) {
         looked.push(trackingId);
-        return makeRecord({ trackingId, state: "delivered" });
+        return isNew ? notes.get(trackingId) : makeRecord({ trackingId, state: "delivered" });
       },
+      async discover(record: TransferRecord) {
+        notes.set(record.trackingId, record);
+        return true;
+      },
+      nameOf: ({ trackingId }: { readonly trackingId: string }) => trackingId,
+      note: () => {},
+      flush: async () => {},
     },
+    queue: { add: async () => {}, hurry: async () => {} },
     watch: {
       polled: (_: string, count: number) => counted.push(count),
-      pollFailed: () => {},
+      pollFailed: (_: string, { message }: Fault) => failures.push(message.split(": ").slice(1).join(": ")),
       recovered: () => {},
+      discovered: () => {},
+      rejected: (_: string, entries: number, reasons: readonly Fault[]) =>
+        rejected.push({ entries, reasons: reasons.map(({ message }) => message.split(": ")[1]) }),
     },
   } as unknown as PollTools;
   const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
@@ -82,7 +159,20 @@ function setUp() {
     atTheEnd = end;
     return pollMailbox(tools, state, SIGNAL);
   };
-  return { poll, looked, counted, state };
+  return {
+    poll,
+    looked,
+    counted,
+    state,
+    notes,
+    failures,
+    rejected,
+    reject: (fault: Fault) => reject(fault),
+  };
+}
+
+function idsUpTo(count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `t${at}`);
 }
 
 function entryOf(trackingId: string): ListedTransfer {
@@ -90,7 +180,9 @@ function entryOf(trackingId: string): ListedTransfer {
     trackingId,
     state: "unknown",
     sender: undefined,
-    recipients: [],
+    recipients: [
+      { mail: MAILBOX, transferId: "id", downloadUrl: new Secret(`https://x/download/${trackingId}`) },
+    ],
     to: [],
     cc: [],
     expires: undefined,

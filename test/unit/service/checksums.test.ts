@@ -129,6 +129,35 @@ describe("the checksums file is understood", () => {
     expect(() => parseChecksums(hostile, "text/csv", filesOf(["a"]))).toThrow(Fault);
   });
 
+  test.each([
+    ["blanks in a checksum", (at: number) => `a${at},abcdef0123 (${" ".repeat(120)}\n`],
+    ["cells", (at: number) => `a${at}${",x;\t".repeat(25)}\n`],
+    ["quotes", (at: number) => `"a${at}""${'""'.repeat(50)}\n`],
+    ["names that are all the same", () => `a,${"0".repeat(64)} (SHA-256)\n`],
+  ])("I8 bounded: in a time that grows with its size: many %s", (_case, rowOf) => {
+    const rows = Array.from({ length: 100_000 }, (_, at) => rowOf(at));
+    const bytes = Buffer.from(`Subject,Hi\nFile Name,Checksum\n${rows.join("")}`);
+    const beganMs = performance.now();
+    try {
+      parseChecksums(bytes, "text/csv", filesOf(rows.map(() => "a")));
+    } catch (error) {
+      expect(error).toBeInstanceOf(Fault);
+    }
+    // A tenth of it where nothing else runs.
+    expect(performance.now() - beganMs).toBeLessThan(20_000);
+  });
+
+  test("I8 bounded: with the beginning of a long subject", () => {
+    const bytes = writeChecksumCsv(PLAIN_FORM, "x".repeat(5_000), rowsOf(["a.txt"]));
+    expect(parseChecksums(bytes, "text/csv", filesOf(["a.txt"])).subject).toBe("x".repeat(1_000));
+  });
+
+  test("although quotes inside a name are not doubled", () => {
+    const text = 'Subject,Hi\nFile Name,Checksum\n"a, "b" c.txt","0123456789abcdef (MD5)"\n';
+    const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(['a, "b" c.txt']));
+    expect([report.unlisted, report.missing]).toEqual([[], []]);
+  });
+
   test("with checksums in base64 and with short ones", () => {
     const text =
       "File Name,Checksum\na,47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= (SHA-256)\nb,1c291ca3 (CRC32)\n";

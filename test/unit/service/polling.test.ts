@@ -66,6 +66,18 @@ describe("all pages of a list", () => {
     expect(seen).toHaveLength(20);
   });
 
+  test("I8 bounded: are a fault where there are more transfers than any mailbox has", async () => {
+    const pages = allPages(async (page) => {
+      return pageOf(Array.from({ length: 1_000 }, (_, at) => `${page} ${at}`));
+    }, ignore);
+    let listed = 0;
+    const read = async () => {
+      for await (const page of pages) listed += page.length;
+    };
+    await expect(read()).rejects.toMatchObject({ code: "LIST_ENDLESS" });
+    expect(listed).toBe(100_000);
+  });
+
   test("go on behind a page of which no entry can be understood", async () => {
     const rejected: Fault[] = [];
     const broken: Page<Entry> = { entries: [], known: [], rejected: [new Fault("BAD_ANSWER")] };

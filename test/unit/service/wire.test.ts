@@ -77,39 +77,94 @@ describe("what the service sends becomes the model", () => {
     ]);
   });
 
-  test("an entry whose sender or ids are longer than any address is rejected, and says what is too long", () => {
+  test("I8 bounded: an entry whose ids are longer than any id is rejected, and says what is too long", () => {
     const long = "x".repeat(1_001);
     const data = [
-      { ...ENTRY, status: { ...ENTRY.status, sender: { email: long } } },
       { ...ENTRY, trackingId: long },
       { ...ENTRY, status: { ...ENTRY.status, recipients: [{ mail: "me@here.example", id: long }] } },
+      { ...ENTRY, status: { ...ENTRY.status, recipients: Array.from({ length: 10_001 }, () => ({})) } },
       { ...ENTRY, status: { ...ENTRY.status, sender: { email: long.slice(1) } } },
     ];
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries).toHaveLength(1);
     expect(rejected.map(({ message }) => message.split(": ").slice(1).join(": "))).toEqual([
-      "the list, entry 1: status.sender.email should be at most 1000 characters long",
-      "the list, entry 2: trackingId should be at most 1000 characters long",
-      "the list, entry 3: status.recipients.0.id should be at most 1000 characters long",
+      "the list, entry 1: trackingId should be at most 1000 characters long",
+      "the list, entry 2: status.recipients.0.id should be at most 1000 characters long",
+      "the list, entry 3: status.recipients should be at most 10000 entries",
     ]);
+  });
+
+  test("I8 bounded: addresses, links and words that are too long are left out, and the entry stays", () => {
+    const long = "x".repeat(10_000);
+    const own = { mail: "me@here.example", id: "abc", downloadUrl: `https://x/?password=${long}` };
+    const status = { sender: { email: long }, recipients: [{ mail: long, id: "other" }, own], state: long };
+    const securityMode = { config: { passwordMode: long } };
+    const { entries } = wire.decodeListed({ data: [{ ...ENTRY, status, transfer: { securityMode } }] }, "x");
+    expect(entries[0]).toMatchObject({
+      state: "unknown",
+      sender: undefined,
+      passwordMode: undefined,
+      recipients: [
+        { mail: "", transferId: "other" },
+        { mail: "me@here.example", transferId: "abc", downloadUrl: undefined },
+      ],
+    });
+  });
+
+  test("recipients that are none are skipped, wherever they stand", () => {
+    const own = { mail: "me@here.example", id: "abc" };
+    const recipients = [null, 1, "me", own, { mail: 7, id: 7, downloadUrl: 7 }, {}];
+    const transfer = { recipients: { to: [null, { mail: "me@here.example" }], cc: ["me"] } };
+    const { entries } = wire.decodeListed(
+      { data: [{ ...ENTRY, status: { recipients }, transfer }] },
+      "the list",
+    );
+    expect(entries[0]?.recipients).toEqual([
+      { mail: "me@here.example", transferId: "abc", downloadUrl: undefined },
+      { mail: "", transferId: undefined, downloadUrl: undefined },
+      { mail: "", transferId: undefined, downloadUrl: undefined },
+    ]);
+    expect([entries[0]?.to, entries[0]?.cc]).toEqual([["me@here.example"], []]);
+    expect(wire.decodeLegacy({ data: [{ trackingId: "t", recipients }] }, "x").entries).toHaveLength(1);
+  });
+
+  test("I8 bounded: what follows the first problem of an answer is not looked at", () => {
+    let looked = 0;
+    const next = {
+      get name() {
+        looked++;
+        return "r";
+      },
+    };
+    expect(() => wire.decodeRules({ data: [{}, next] }, "the rules")).toThrow("data.0");
+    expect(looked).toBe(0);
   });
 
   test("files without a checksum, and never their href", () => {
     const file = { id: "f", fileName: "a.txt", size: 3, checksum: "", href: "/api/x?password=secret" };
-    const [decoded] = wire.decodeFiles({ data: [file] }, "the files");
-    expect(decoded).toEqual({ id: "f", name: "a.txt", bytes: 3, checksum: undefined });
+    expect(wire.decodeFile(file, "the file")).toEqual({
+      id: "f",
+      name: "a.txt",
+      bytes: 3,
+      checksum: undefined,
+    });
   });
 
   test.each([
-    ["no envelope", [], "data"],
-    ["data of another kind", { data: {} }, "data"],
-    ["a negative size", { data: [{ id: "f", fileName: "a", size: -1 }] }, "data.0.size"],
-    ["a fraction of a byte", { data: [{ id: "f", fileName: "a", size: 1.5 }] }, "data.0.size"],
-    ["a size as text", { data: [{ id: "f", fileName: "a", size: "1" }] }, "data.0.size"],
-    ["an empty id", { data: [{ id: "", fileName: "a", size: 1 }] }, "data.0.id"],
-    ["no name", { data: [{ id: "f", size: 1 }] }, "data.0.fileName"],
-  ])("a file list with %s is a fault that names the place", (_case, answer, place) => {
-    expect(() => wire.decodeFiles(answer, "the files")).toThrow(`the files: ${place}`);
+    ["nothing", null, "the answer"],
+    ["a negative size", { id: "f", fileName: "a", size: -1 }, "size"],
+    ["a fraction of a byte", { id: "f", fileName: "a", size: 1.5 }, "size"],
+    ["a size as text", { id: "f", fileName: "a", size: "1" }, "size"],
+    ["an empty id", { id: "", fileName: "a", size: 1 }, "id"],
+    ["no name", { id: "f", size: 1 }, "fileName"],
+    ["a name that is too long", { id: "f", fileName: "a".repeat(4_001), size: 1 }, "fileName"],
+    [
+      "a checksum that is too long",
+      { id: "f", fileName: "a", size: 1, checksum: "0".repeat(1_001) },
+      "checksum",
+    ],
+  ])("a file with %s is a fault that names the place", (_case, entry, place) => {
+    expect(() => wire.decodeFile(entry, "the file")).toThrow(`the file: ${place} should be`);
   });
 
   test("a password that passes although the service does not say so", () => {
@@ -118,6 +173,29 @@ describe("what the service sends becomes the model", () => {
       valid: false,
       broken: [{ name: "r", details: {} }],
     });
+  });
+
+  test("password rules by their name alone", () => {
+    const rules = [
+      { name: "minimumLengthRequired", details: {} },
+      { name: "r", details: { length: 8 } },
+    ];
+    const sent = ["minimumLengthRequired", { name: "r", details: { length: 8 } }];
+    expect(wire.decodeRules({ data: sent }, "x")).toEqual(rules);
+    expect(wire.decodeCheck({ data: { rulesNotFulfilled: sent } }, "x")).toEqual({
+      valid: false,
+      broken: rules,
+    });
+  });
+
+  test.each([
+    ["2.1", "2.1"],
+    [2, "2"],
+    [{ major: 2, minor: 1 }, "2.1"],
+    [{ major: "2" }, "2.0"],
+    [null, ""],
+  ])("the version %j of a language pack as %j", (version, text) => {
+    expect(wire.decodeLanguagePack({ data: { id: "en-US_2", version } }, "x").version).toBe(text);
   });
 
   test("verification methods in either spelling", () => {

@@ -1,0 +1,144 @@
+/**
+ * Long JSON lists, taken apart while they arrive: of `{ "data": [ … ] }` one entry at a time is in memory. The list of a
+ * large transfer's files has tens of megabytes, most of them links that nothing needs.
+ */
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { giveBack } from "../base/blocks.ts";
+import { Fault } from "../base/faults.ts";
+import { encodingOf, unknownEncoding } from "./bodies.ts";
+import type { Answer } from "./receiving.ts";
+
+/** 100,000 files, as many as `limits.maxFiles` allows by default, of 500 bytes each. */
+const MOST_BYTES = 48 * 1024 * 1024;
+const MOST_ENTRIES = 200_000;
+const MOST_ENTRY_BYTES = 64 * 1024;
+
+const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT, CLOSE_ARRAY, CLOSE_OBJECT] = Buffer.from('"\\,[{]}');
+
+/** Passes each entry on as soon as it is there. Throws `BAD_ANSWER` where there is no such list, or not all of it. */
+export async function readEntries(
+  answer: Answer,
+  what: string,
+  take: (entry: unknown) => void,
+): Promise<void> {
+  const encoding = encodingOf(answer);
+  try {
+    if (!["identity", "gzip"].includes(encoding)) throw unknownEncoding(encoding, what);
+    const source = encoding === "gzip" ? pipeline(answer.body, createGunzip(), () => {}) : answer.body;
+    const cutter = new EntryCutter(what, take);
+    let bytes = 0;
+    for await (const chunk of source as AsyncIterable<Uint8Array>) {
+      bytes += chunk.byteLength;
+      if (bytes > MOST_BYTES) throw foreign("ANSWER_TOO_LARGE", what);
+      cutter.add(chunk);
+      giveBack(chunk);
+    }
+    cutter.end();
+  } finally {
+    answer.body.cancel();
+  }
+}
+
+/** Follows the brackets. At depth 1 are the keys of the envelope, at depth 2 the entries of `data`. */
+class EntryCutter {
+  readonly #what: string;
+  readonly #take: (entry: unknown) => void;
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  #isInData = false;
+  #hasData = false;
+  #entries = 0;
+  /** What earlier chunks had of the key or entry that is read now. */
+  #begun: Uint8Array[] = [];
+  #begunBytes = 0;
+
+  constructor(what: string, take: (entry: unknown) => void) {
+    this.#what = what;
+    this.#take = take;
+  }
+
+  add(chunk: Uint8Array): void {
+    let from = 0;
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at];
+      if (this.#followString(byte) || !this.#followBrackets(byte)) continue;
+      this.#finish(this.#cut(chunk, from, at), byte);
+      from = at + 1;
+    }
+    this.#keep(chunk.slice(from));
+  }
+
+  end(): void {
+    if (this.#hasData && this.#depth === 0) return;
+    throw foreign("BAD_ANSWER", `${this.#what}: no list in data, or not all of it`);
+  }
+
+  /** Returns whether the byte belongs to a string. */
+  #followString(byte: number | undefined): boolean {
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === BACKSLASH) this.#isEscaped = true;
+    else if (byte === QUOTE) this.#isInString = !this.#isInString;
+    else return this.#isInString;
+    return true;
+  }
+
+  /** Returns whether a key of the envelope or an entry of the list ends here. */
+  #followBrackets(byte: number | undefined): boolean {
+    if (byte === COMMA) return this.#depth <= 2;
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) return ++this.#depth <= 2;
+    return (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) && --this.#depth === 1;
+  }
+
+  #finish(text: string, byte: number | undefined): void {
+    if (byte === COMMA) {
+      if (this.#isInData) this.#pass(text);
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+      const isEmpty = this.#entries === 0 && text.trim() === "";
+      if (this.#isInData && !isEmpty) this.#pass(text);
+      this.#isInData = false;
+    } else {
+      this.#isInData = this.#depth === 2 && byte === OPEN_ARRAY && /^\s*"data"\s*:\s*$/.test(text);
+      this.#hasData ||= this.#isInData;
+    }
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#begunBytes += part.byteLength;
+    this.#begun.push(part);
+    if (this.#begunBytes <= MOST_ENTRY_BYTES) return;
+    // Only what is of use has a limit: the rest is not kept.
+    if (this.#isInData) throw foreign("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
+    this.#begun = [];
+    this.#begunBytes = 0;
+  }
+
+  #cut(chunk: Uint8Array, from: number, to: number): string {
+    this.#keep(chunk.subarray(from, to));
+    const text = Buffer.concat(this.#begun).toString();
+    this.#begun = [];
+    this.#begunBytes = 0;
+    return text;
+  }
+
+  #pass(text: string): void {
+    this.#entries += 1;
+    if (this.#entries > MOST_ENTRIES) {
+      throw foreign("ANSWER_TOO_LARGE", `${this.#what}: more than ${MOST_ENTRIES} entries`);
+    }
+    this.#take(this.#parse(text));
+  }
+
+  #parse(text: string): unknown {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw foreign("BAD_ANSWER", `${this.#what}: entry ${this.#entries} is not JSON`);
+    }
+  }
+}
+
+function foreign(code: "ANSWER_TOO_LARGE" | "BAD_ANSWER", detail: string): Fault {
+  return new Fault(code, { detail, word: "intermediary" });
+}

@@ -1,0 +1,33 @@
+/** A client in a thread with little memory: posts how many entries it read, or the code of the fault. */
+import { parentPort, workerData } from "node:worker_threads";
+import { asFault } from "../../src/base/faults.ts";
+import { Secret } from "../../src/base/secret.ts";
+import { openService } from "../../src/service/open.ts";
+
+export type BoundedAsk = "page" | "files" | "rules" | "verification" | "status";
+
+const { url, ask } = workerData as { readonly url: string; readonly ask: BoundedAsk };
+const { signal } = new AbortController();
+const service = openService({
+  baseUrl: new URL(url),
+  clientId: new Secret("client"),
+  acceptLanguage: "en",
+  proxy: { http: "", https: "", except: "" },
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
+  timeoutMs: 60_000,
+  connections: 1,
+  idListForm: "repeat",
+});
+const access = { transferId: "t", password: new Secret("password") };
+const address = { email: "me@here.example", token: new Secret("token") };
+const asked = {
+  page: async () => (await service.pollReceived(address, {}, signal)).entries.length,
+  files: async () => (await service.files(access, signal)).length,
+  rules: async () => (await service.passwordRules(signal)).length,
+  verification: async () => (await service.verification(address.email, undefined, signal)).methods.length,
+  status: async () => (await service.apiVersions(signal))?.length,
+};
+parentPort?.postMessage(await asked[ask]().catch((error: unknown) => asFault(error).code));
+await service.close();
