@@ -161,16 +161,31 @@ async function download(
   const message = await fetchMessage(service, transfer.access, run.stage.folder, maxBytes, fileMode, signal);
   const contents: Contents = { files: fetched.files, message, subject: transfer.subject };
   run.contents = contents;
-  const doubt = transfer.doubt ?? fetched.doubt ?? doubtOf(contents, mailbox.verify);
+  const doubt = transfer.doubt ?? fetched.doubt ?? doubtOf(contents, transfer.totalBytes, mailbox.verify);
   if (doubt !== undefined && !released) throw doubt;
   return contents;
 }
 
-/** What came without any checksum. */
-function doubtOf({ files }: Contents, verify: "require" | "prefer"): Fault | undefined {
+/** Why contents whose files each are as listed may still be incomplete or wrong. */
+function doubtOf(
+  { files, message }: Contents,
+  announcedBytes: number,
+  verify: "require" | "prefer",
+): Fault | undefined {
+  const listedBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  // A service may count the confidential message, whose size it announces nowhere.
+  const mayBeMore = message !== undefined;
+  if (mayBeMore ? listedBytes > announcedBytes : listedBytes !== announcedBytes) {
+    const detail = `the service announces ${announcedBytes} bytes in total and lists files of ${listedBytes} bytes`;
+    return new Fault("SIZE_MISMATCH", { detail });
+  }
+  if (verify === "prefer") return undefined;
   const unproven = files.find((file) => !file.isProven);
-  if (verify === "prefer" || unproven === undefined) return undefined;
-  return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+  if (unproven !== undefined) {
+    return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+  }
+  if (files.length > 0 || message !== undefined) return undefined;
+  return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
 }
 
 function layoutOf(
