@@ -50,6 +50,8 @@ export interface LegacyTransfer {
   readonly trackingId: string;
   readonly state: TransferState;
   readonly recipients: ListedTransfer["recipients"];
+  /** Of its status at the service; without its query where that may hold a secret. */
+  readonly href: string | undefined;
 }
 
 /** Where to go on with a body of which a part is already there. */
@@ -110,6 +112,8 @@ export interface LanguagePack {
   readonly locale: string;
   readonly version: string;
   readonly changed: Date | undefined;
+  /** Of its resources at the service; without its query where that may hold a secret. */
+  readonly href: string | undefined;
 }
 
 export interface VerificationStatus {

@@ -10,6 +10,7 @@ import {
   type TransferState,
 } from "../model/transfer.ts";
 import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
+import { publicHref } from "./hrefs.ts";
 import type {
   ApiVersion,
   LanguagePack,
@@ -40,6 +41,12 @@ const Time = v.pipe(
     const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
     return Number.isNaN(time) ? undefined : new Date(time);
   }),
+);
+
+/** Only shown to people, so one of another type is not worth losing an entry for. */
+const Href = v.pipe(
+  v.nullish(v.unknown(), null),
+  v.transform((value) => (typeof value === "string" && value !== "" ? publicHref(value) : undefined)),
 );
 
 /** Compared without regard to case; an unknown word is not an error. */
@@ -104,7 +111,7 @@ const Listed = v.pipe(
   ),
 );
 
-const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients });
+const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });
 
 const Information = v.pipe(
   v.object({ totalSize: Bytes, checksumAlgorithm: Text }),
@@ -148,6 +155,7 @@ const Pack = v.pipe(
     locale: Text,
     version: v.nullish(v.union([v.string(), v.number()]), ""),
     lastChangeTimestamp: Time,
+    href: Href,
   }),
   v.transform(
     (pack): LanguagePack => ({
@@ -156,6 +164,7 @@ const Pack = v.pipe(
       locale: pack.locale ?? "",
       version: String(pack.version),
       changed: pack.lastChangeTimestamp,
+      href: pack.href,
     }),
   ),
 );

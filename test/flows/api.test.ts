@@ -57,6 +57,15 @@ describe("lists", () => {
     }
   });
 
+  test("where the status of a transfer in the deprecated list is", async () => {
+    const { api, trackingId } = await setUp();
+    const { stdout } = await api("sent-legacy", "anna@supplier.example");
+    const href = `/api/users/anna%40supplier.example/transfers/${trackingId}`;
+    expect(stdout.trimEnd().split("\t")).toEqual([trackingId, "active", MAILBOX, href]);
+    const json = JSON.parse((await api("--json", "sent-legacy", "anna@supplier.example")).stdout);
+    expect(json).toMatchObject([{ trackingId, href }]);
+  });
+
   test("nothing silently: an entry that cannot be read is named and the rest is listed", async () => {
     const { api, simulator } = await setUp({ transfers: [transferPlan(), transferPlan()] });
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data.0.trackingId", value: 1 } });
@@ -110,6 +119,14 @@ describe("shows", () => {
     expect((await api("languages", "show", "en-US_2")).stdout).toMatch(/^en-US_2\ten-US\t2\./);
     expect(await api("languages", "get", "en-US_2", "messages.properties")).toMatchObject({ exitCode: 0 });
     expect(await readdir(folder)).toContain("messages.properties");
+    const href = "/api/products/api.rest/language-packs/en-US_2";
+    expect(
+      all
+        .find((line) => line.startsWith("en-US_2"))
+        ?.split("\t")
+        .at(-1),
+    ).toBe(href);
+    expect(JSON.parse((await api("--json", "languages", "show", "en-US_2")).stdout)).toMatchObject({ href });
   });
 
   test("versions, verification and a fresh client id", async () => {

@@ -72,4 +72,5 @@ const COLUMNS: readonly Column<LanguagePack>[] = [
   { title: "VERSION", value: (pack) => pack.version },
   { title: "CHANGED", value: (pack) => pack.changed?.toISOString() ?? "never" },
   { title: "NAME", value: (pack) => pack.displayName },
+  { title: "HREF", value: (pack) => pack.href ?? "" },
 ];

@@ -80,7 +80,7 @@ function listLegacy(context: Context, email: string, options: ListOptions): Prom
     const { entries, rejected } = await collect(session, email, options, (address, page) =>
       session.service.pollSentLegacy(address, page, context.stop),
     );
-    printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS], entries, entries.map(toJson));
+    printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS, HREF], entries, entries.map(toJson));
     return reportRejected(context, rejected);
   });
 }
@@ -120,6 +120,7 @@ const RECIPIENTS: Column<LegacyTransfer | ListedTransfer> = {
   title: "RECIPIENTS",
   value: (row) => row.recipients.map((recipient) => recipient.mail).join(", "),
 };
+const HREF: Column<LegacyTransfer> = { title: "HREF", value: (row) => row.href ?? "" };
 
 /** For a receiver its own transfer-id and the sender; for a sender the recipients. */
 function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
