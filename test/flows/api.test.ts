@@ -462,13 +462,22 @@ describe("bad input", () => {
       "/no/such cannot be read",
     ],
     [{}, ["api", "--base-url", "http://localhost:1", "received", "a@b"], "set INLET_SERVICE__CLIENTID"],
-    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 on"],
-    [{}, ["api", "eml", "x", "--threshold", "much"], "number of megabytes"],
+    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 to 1000000"],
+    [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
+    [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
+    [{}, ["api", "sent-legacy", "a@b", "--page-size", "0x10"], "whole number from 1 to 100."],
+    [{}, ["api", "languages", "list", "--major-version", "Infinity"], "whole number from 1"],
+    [{}, ["list", "--limit", "0x10"], "whole number from 1"],
+    [{}, ["history", "--limit", "1e2"], "whole number from 1"],
+    [{}, ["simulate", "--port", "65536"], "whole number from 0 to 65535"],
+    ...["much", "Infinity", "0x10", "1e3", "0", "-1", "0.0000001", "1000001", " 1", "1.", ".5", ""].map(
+      (text) => [{}, ["api", "eml", "x", "--threshold", text], "number of megabytes above 0"] as const,
+    ),
     [{}, ["api", "zip", "x", "--only", "a", "--except", "b"], "cannot be used with"],
     [{}, ["api", "infos"], "Did you mean info"],
     [{}, ["nonsense"], "unknown command 'nonsense'"],
-  ])("gets a sentence that names it: %j %j", async (env, args, message) => {
-    const { exitCode, stdout, stderr } = await runProgram(args, { env });
+  ] as const)("gets a sentence that names it: %j %j", async (env, args, message) => {
+    const { exitCode, stdout, stderr } = await runProgram([...args], { env });
     expect([exitCode, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(message);
     expect(stderr).not.toContain("p4ss");

@@ -1,9 +1,10 @@
 /** `api zip` and `api eml`: a transfer as one file. */
 import type { FileHandle } from "node:fs/promises";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { verifyZip } from "../../collect/unpack.ts";
 import type { TransferFile } from "../../model/transfer.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { megabytes } from "../numbers.ts";
 import { type OpenedTransfer, openTransfer } from "./opening.ts";
 import { algorithmsOf, ownName, reportSaved, saveDownload } from "./saving.ts";
 import { type ApiOptions, accessTo, type PasswordOptions, withService } from "./session.ts";
@@ -97,10 +98,4 @@ function verify(
     checksums: checksumsOf(file),
   }));
   return verifyZip(zip, wanted, { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra }, stop);
-}
-
-function megabytes(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError("It must be a number of megabytes above 0.");
-  return value;
 }

@@ -1,11 +1,12 @@
 /** `api received`, `api sent` and `api sent-legacy`: what an address has received and sent. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
 import { type FieldSelection, parseFields } from "../../service/fields.ts";
 import { allPages, MOST_ENTRIES } from "../../service/polling.ts";
 import type { LegacyTransfer, Page, PageQuery, VerifiedAddress } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { wholeNumber } from "../numbers.ts";
 import { type Column, printRows, say } from "../printing.ts";
 import { type ApiOptions, type Session, withService } from "./session.ts";
 
@@ -14,6 +15,8 @@ interface ListOptions extends ApiOptions, PageQuery {
   readonly inactive?: boolean;
   readonly fields?: FieldSelection;
 }
+
+const LAST_PAGE = 1_000_000;
 
 /** What the table shows, and nothing else. */
 const SHOWN_FIELDS = {
@@ -50,8 +53,12 @@ export function addListing(api: Command, run: Run): void {
 function addPaging(command: Command): Command {
   return command
     .argument("<email>", "a verified address")
-    .option("--page <number>", "only this page, counted from 1 (default: all)", positive)
-    .option("--page-size <number>", `entries per page, at most ${MOST_ENTRIES}`, positive);
+    .option("--page <number>", "only this page, counted from 1 (default: all)", wholeNumber(1, LAST_PAGE))
+    .option(
+      "--page-size <number>",
+      `entries per page, at most ${MOST_ENTRIES}`,
+      wholeNumber(1, MOST_ENTRIES),
+    );
 }
 
 function listTransfers(
@@ -143,9 +150,4 @@ function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
 /** The download link stays out: it may carry a password. */
 function toJson<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
   return { ...entry, recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })) };
-}
-
-export function positive(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 1 on.");
-  return Number(text);
 }
