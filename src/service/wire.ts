@@ -26,7 +26,7 @@ import type {
 const Short = v.pipe(v.string(), v.maxLength(1_000));
 const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed as it is: nothing in it may move a cursor. */
-const Plain = v.pipe(v.string(), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
+const Plain = v.pipe(v.string(), v.regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+$/u));
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty say the same. */
@@ -217,7 +217,7 @@ export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
 export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
 export const decodeToken: Decoder<VerificationToken> = decodeData(Token);
 export const decodeGeneratedPassword: Decoder<{ readonly password: string }> = decodeData(
-  v.object({ password: Id }),
+  v.object({ password: Plain }),
 );
 export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(
   v.object({ clientId: Plain }),

@@ -3,11 +3,14 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../src/simulator/scenario.ts";
+import type { Operation, Scenario } from "../../src/simulator/scenario.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+/** What could move a cursor, hide or reorder text: all but tabs and ends of lines. */
+const STEERING = /(?![\t\r\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 interface Stage {
   readonly simulator: Simulator;
@@ -504,6 +507,64 @@ describe("bad input", () => {
     const { stdout, stderr } = await api("checksums", transferId);
     for (const character of ["\u001b", "\u202e", "\u0007"]) expect(stdout + stderr).not.toContain(character);
     expect(stdout).toContain("\\u{1b}[2Jclear\\u{202e}gnp.exe");
+  });
+
+  test("a raw checksums file reaches a terminal as data, and a program byte for byte", async () => {
+    const { options, api, transferId, simulator } = await setUp();
+    const text = "Subject,\u001b]0;title\u0007\r\n\r\nName,Checksum\r\n";
+    const does = { kind: "body", text, contentType: "text/csv" } as const;
+    simulator.addFault({ on: "checksums", times: "always", does });
+    const env = { ...options.env, INLET_PASSWORD: PASSWORD };
+    const args = ["api", "checksums", transferId, "--raw"];
+    const { stdout } = await runOnTerminal(args, { ...options, env });
+    expect(stdout).not.toMatch(STEERING);
+    expect(stdout).toContain("Subject,\\u{1b}]0;title\\u{7}\r\n\r\nName,Checksum\r\n");
+    expect((await api("checksums", transferId, "--raw")).stdout).toBe(text);
+  });
+
+  test.each([
+    ["password-generate", "password", ["password", "generate"]],
+    ["client-id", "clientId", ["client-id"]],
+    ["verification-token", "token", ["verification", "token", MAILBOX]],
+  ] as const)("a secret of %s with control characters is refused", async (on, key, args) => {
+    const { api, simulator } = await setUp();
+    for (const value of ["a\u001b[2Jb", "a\nb", "a\u202eb", "a\u2028b", "a\u009b1mb"]) {
+      simulator.addFault({ on, does: { kind: "alter", path: `data.${key}`, value } });
+      const { exitCode, stdout, stderr } = await api(...args);
+      expect([exitCode, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain(`data.${key} should be`);
+      expect(stderr).not.toMatch(STEERING);
+    }
+  });
+
+  test("whatever the service says of rules, packs, lists and refusals reaches the terminal as data", async () => {
+    const { options, simulator } = await setUp();
+    const text = "\u001b[2J\u202e\u009b";
+    const alter = (on: Operation, path: string) =>
+      simulator.addFault({ on, times: "always", does: { kind: "alter", path, value: text } });
+    alter("password-rules", "data.0.name");
+    alter("languages", "data.0.displayName");
+    alter("languages", "data.0.href");
+    alter("sent-legacy", "data.0.href");
+    alter("sent", "data.0.status.recipients.0.mail");
+    alter("received", "data.0.status.sender.email");
+    alter("verification", "data.verificationMethods");
+    const refusal = { kind: "error", status: 403, errorCode: 3010, errorMessage: text } as const;
+    simulator.addFault({ on: "status", times: "always", does: refusal });
+    for (const args of [
+      ["password", "rules"],
+      ["languages", "list"],
+      ["sent-legacy", "anna@supplier.example"],
+      ["sent", "anna@supplier.example"],
+      ["received", MAILBOX],
+      ["verification", "status", MAILBOX],
+      ["status"],
+    ]) {
+      for (const more of [[], ["--json"]]) {
+        const { stdout, stderr } = await runProgram(["api", ...args, ...more], options);
+        expect(stdout + stderr).not.toMatch(STEERING);
+      }
+    }
   });
 });
 
