@@ -38,6 +38,8 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
+  /** Further fields as the service sent them, only where they were asked for. */
+  readonly more?: unknown;
 }
 
 export interface TransferInformation {

@@ -9,7 +9,7 @@ import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer, TransferFile, TransferInformation, TransferState } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
-import type { FieldSelection } from "./fields.ts";
+import type { FieldSelection, FieldTree } from "./fields.ts";
 
 /** An address with the token that proves it is ours. */
 export interface VerifiedAddress {
@@ -34,7 +34,9 @@ export interface PollQuery extends PageQuery {
   /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
   readonly active?: boolean;
   /** Missing: the service's own default. */
-  readonly fields?: FieldSelection;
+  readonly fields?: FieldSelection | FieldTree;
+  /** Keeps what `fields` names and the model does not hold in `more` of each entry. */
+  readonly keepMore?: boolean;
 }
 
 /** One page of a list. An entry that cannot be understood is rejected alone, so that it never hides the others. */

@@ -80,9 +80,66 @@ describe("lists", () => {
 
   test("says what is wrong with a selection of fields", async () => {
     const { api } = await setUp();
-    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(stat)");
+    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(state");
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('"stat" is not part of status, which has sender, recipients, state');
+    expect(stderr).toContain('")" is missing after the parts of status');
+  });
+
+  test("the fields that the service chooses by itself", async () => {
+    const { api, simulator, trackingId } = await setUp();
+    for (const direction of ["received", "sent"]) {
+      const { stdout } = await api(
+        ...["--json", direction, direction === "sent" ? "anna@supplier.example" : MAILBOX],
+        ...["--fields", "default"],
+      );
+      expect(JSON.parse(stdout)).toMatchObject([{ trackingId, state: "active", to: [MAILBOX] }]);
+    }
+    const polls = simulator.requests().filter(({ operation }) => /^(received|sent)$/.test(operation ?? ""));
+    expect(polls.flatMap(({ query }) => query["fields"] ?? [])).toEqual([]);
+  });
+
+  test("any field that the service has, as it sent it, but no link", async () => {
+    const { api, transferId, trackingId, fileIds } = await setUp({
+      transfers: [transferPlan({ passwordMode: "NONE", message: "Psst" })],
+    });
+    const moreOf = async (fields: string) => {
+      const { stdout } = await api("--json", "received", MAILBOX, "--fields", fields);
+      expect(stdout).not.toContain("download?id=");
+      const [entry] = JSON.parse(stdout);
+      expect(entry.trackingId).toBe(trackingId);
+      return entry.more;
+    };
+    expect(await moreOf("status(state,recipients),transfer(expirationDate)")).toBeUndefined();
+    expect(
+      await moreOf("transfer(confidentialMessageFileId,files,notificationMessage,fileChecksumAlgorithm)"),
+    ).toMatchObject({
+      transfer: {
+        confidentialMessageFileId: expect.stringMatching(/./),
+        files: fileIds.map((id) => ({ id })),
+        notificationMessage: { subject: "Order 4711" },
+        fileChecksumAlgorithm: "SHA-256",
+      },
+    });
+    expect(
+      await moreOf("status(recipients(id,downloadUrl,notificationFailed)),transfer(files(size))"),
+    ).toEqual({
+      status: { recipients: [{ id: transferId, notificationFailed: false }] },
+      transfer: { files: [{ size: 5 }, { size: 8 }] },
+    });
+    expect(await moreOf("transfer")).toMatchObject({
+      transfer: {
+        recipients: { bcc: [] },
+        securityMode: { name: "ONE_TIME_PASSWORD" },
+        senderLanguage: "en",
+      },
+    });
+  });
+
+  test("a field that only a later service knows is passed on", async () => {
+    const { api, simulator } = await setUp();
+    const { exitCode } = await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
+    expect(exitCode).not.toBe(2);
+    expect(simulator.requests().at(-1)?.query["fields"]).toEqual(["trackingId,transfer(ofTomorrow(x))"]);
   });
 });
 

@@ -2,9 +2,9 @@
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
-import { type FieldSelection, parseFields } from "../../service/fields.ts";
+import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, MOST_ENTRIES } from "../../service/polling.ts";
-import type { LegacyTransfer, Page, PageQuery, VerifiedAddress } from "../../service/port.ts";
+import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
 import { wholeNumber } from "../numbers.ts";
 import { type Column, printRows, say } from "../printing.ts";
@@ -13,8 +13,11 @@ import { type ApiOptions, type Session, withService } from "./session.ts";
 interface ListOptions extends ApiOptions, PageQuery {
   readonly active?: boolean;
   readonly inactive?: boolean;
-  readonly fields?: FieldSelection;
+  readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
 }
+
+/** In place of an expression: the service chooses. */
+const SERVICE_DEFAULT = "default";
 
 const LAST_PAGE = 1_000_000;
 
@@ -36,8 +39,8 @@ export function addListing(api: Command, run: Run): void {
       .option("--inactive", "only those that cannot")
       .option(
         "--fields <expression>",
-        "which fields to ask for, such as 'status(state),transfer(expirationDate)'",
-        parseFields,
+        "which fields to ask for, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
+        (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
       )
       .action((email: string, _options, command: Command) =>
         run((context) => listTransfers(context, direction, email, command.optsWithGlobals())),
@@ -69,7 +72,7 @@ function listTransfers(
 ): Promise<Outcome> {
   return withService(context, options, async (session) => {
     const query = {
-      fields: options.fields ?? SHOWN_FIELDS,
+      ...fieldsOf(options),
       ...(options.active ? { active: true } : options.inactive ? { active: false } : {}),
     };
     const poll = direction === "received" ? session.service.pollReceived : session.service.pollSent;
@@ -80,6 +83,12 @@ function listTransfers(
     printRows(context, options, columns, entries, entries.map(toJson));
     return reportRejected(context, rejected);
   });
+}
+
+function fieldsOf({ fields, json }: ListOptions): Pick<PollQuery, "fields" | "keepMore"> {
+  if (fields === SERVICE_DEFAULT) return {};
+  if (fields === undefined) return { fields: SHOWN_FIELDS };
+  return { fields, keepMore: json === true };
 }
 
 function listLegacy(context: Context, email: string, options: ListOptions): Promise<Outcome> {
