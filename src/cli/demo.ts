@@ -66,6 +66,7 @@ function demoSettings(folder: string, simulator: Simulator): Settings {
     clientId: secret(simulator.clientId),
     token: undefined,
     acceptLanguage: "en",
+    idListForm: "repeat" as const,
     ca: undefined,
     cert: undefined,
     key: undefined,

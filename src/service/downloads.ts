@@ -10,14 +10,12 @@ import type {
   Download,
   DownloadOptions,
   FileOptions,
+  IdListForm,
   ServicePort,
   TransferAccess,
   ZipOptions,
 } from "./port.ts";
 import type { Answer, AnswerBody } from "./receiving.ts";
-
-/** How a list of file-ids is written in a query: the interface does not say. */
-export type IdListForm = "repeat" | "comma";
 
 export type Downloads = Pick<
   ServicePort,
@@ -66,7 +64,7 @@ export function createDownloads(
       return openWhole(
         access,
         "zip",
-        { what: "the ZIP", query: zipQuery(options, idListForm) },
+        { what: "the ZIP", query: zipQuery(options, options.idListForm ?? idListForm) },
         options,
         signal,
       );

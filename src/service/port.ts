@@ -73,11 +73,16 @@ export interface FileOptions extends DownloadOptions {
   readonly resume?: ResumePoint;
 }
 
+/** How a list of file-ids is written in a query, which the interface does not say: a parameter for each, or one with commas. */
+export type IdListForm = "repeat" | "comma";
+
 export interface ZipOptions extends DownloadOptions {
   readonly includeChecksumFile?: boolean;
   /** Only these files, or all but these. */
   readonly only?: readonly string[];
   readonly except?: readonly string[];
+  /** In place of the configured form. */
+  readonly idListForm?: IdListForm;
 }
 
 interface EmlOptions extends DownloadOptions {

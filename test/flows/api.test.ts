@@ -496,6 +496,22 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
   });
 });
 
+test("several file ids are sent as the configuration or the command says", async () => {
+  const { folder, options, simulator, transferId, fileIds } = await setUp();
+  const config = join(folder, "inlet.yaml");
+  await writeFile(config, `service: { baseUrl: "${simulator.url}", fileIdList: comma }\n`);
+  const env = { INLET_CONFIG: config, INLET_PASSWORD: PASSWORD };
+  const [one = "", other = ""] = fileIds;
+  const sent = async (...more: string[]) => {
+    const args = ["api", "zip", transferId, "--only", one, other, ...more];
+    const { exitCode, stderr } = await runProgram(args, { ...options, env });
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    return simulator.requests().at(-1)?.query["customized-files-ids"];
+  };
+  expect(await sent("-o", "comma.zip")).toEqual([`${one},${other}`]);
+  expect(await sent("-o", "repeat.zip", "--id-list", "repeat")).toEqual([one, other]);
+});
+
 describe("bad input", () => {
   test.each([
     [{}, ["api", "status"], "no service is named: give --base-url or set INLET_SERVICE__BASEURL"],

@@ -38,6 +38,7 @@ export function mailboxSettings(
       clientId: plainSecret(clientId),
       token: undefined,
       acceptLanguage: "en",
+      idListForm: "repeat",
       ca: undefined,
       cert: undefined,
       key: undefined,

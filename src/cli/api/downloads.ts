@@ -3,6 +3,7 @@ import type { FileHandle } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { verifyZip } from "../../collect/unpack.ts";
 import type { TransferFile } from "../../model/transfer.ts";
+import type { IdListForm } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
 import { megabytes } from "../numbers.ts";
 import { type OpenedTransfer, openTransfer } from "./opening.ts";
@@ -18,6 +19,7 @@ interface ZipCommandOptions extends DownloadOptions {
   readonly includeChecksumFile?: boolean;
   readonly only?: readonly string[];
   readonly except?: readonly string[];
+  readonly idList?: IdListForm;
 }
 
 /** Room in a ZIP for headers and names, beyond its files. */
@@ -28,7 +30,13 @@ export function addDownloads(api: Command, run: Run): void {
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
     .option("--include-checksum-file", "have the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
-    .option("--except <ids...>", "all files but those with these ids");
+    .option("--except <ids...>", "all files but those with these ids")
+    .addOption(
+      new Option(
+        "--id-list <form>",
+        "how several ids are sent (default: as service.fileIdList says)",
+      ).choices(["repeat", "comma"] satisfies IdListForm[]),
+    );
   zip.action((transferId: string) => run((context) => getZip(context, transferId, zip.optsWithGlobals())));
   const eml = addAccess(
     api.command("eml").description("download the confidential message with its attachments"),
@@ -48,7 +56,7 @@ function getZip(context: Context, transferId: string, options: ZipCommandOptions
     );
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
-    const { includeChecksumFile, only, except } = options;
+    const { includeChecksumFile, only, except, idList } = options;
     const download = await service.openZip(
       access,
       {
@@ -56,6 +64,7 @@ function getZip(context: Context, transferId: string, options: ZipCommandOptions
         ...(includeChecksumFile === undefined ? {} : { includeChecksumFile }),
         ...(only === undefined ? {} : { only }),
         ...(except === undefined ? {} : { except }),
+        ...(idList === undefined ? {} : { idListForm: idList }),
       },
       context.stop,
     );
