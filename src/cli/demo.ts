@@ -148,6 +148,7 @@ function narrate(
     missed: quiet,
     reloaded: quiet,
     reloadRefused: quiet,
+    unwatchable: quiet,
     orderFailed: (_order, fault) => tell(context, `✗ ${fault.message}`),
     arrived: quiet,
     pageOpened: (address) => tell(context, `The status page is ${address}\n`),

@@ -155,6 +155,7 @@ export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
     reloaded: nothing,
     reloadRefused: nothing,
     orderFailed: nothing,
+    unwatchable: nothing,
     arrived: nothing,
     pageFailed: nothing,
     ...heard,
