@@ -171,14 +171,18 @@ async function live(
   const handlers = createHandlers({ current, mailboxes, poll, collect, clock, desk });
   await queue.start(handlers);
   scope.use(
-    await watchDropFolder(settings.state, (trackingId) => {
-      for (const [name, { undelivered }] of mailboxes) {
-        const known = undelivered.get(trackingId);
-        if (known === undefined) continue;
-        // Where the queue cannot be reached, the next poll finds the password.
-        hurryWanted({ ledger, queue }, name, trackingId, known.expiresMs).catch(() => {});
-      }
-    }),
+    await watchDropFolder(
+      settings.state,
+      (trackingId) => {
+        for (const [name, { undelivered }] of mailboxes) {
+          const known = undelivered.get(trackingId);
+          if (known === undefined) continue;
+          // Where the queue cannot be reached, the next poll finds the password.
+          hurryWanted({ ledger, queue }, name, trackingId, known.expiresMs).catch(() => {});
+        }
+      },
+      watch.unwatchable,
+    ),
     (watcher) => watcher.close(),
   );
 

@@ -51,6 +51,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   DISK_FULL: "failed",
   DISK_REFUSED: "failed",
   DISK_UNREADABLE: "failed",
+  WATCH_REFUSED: "failed",
   CONFIG_INVALID: "usage",
   SECRET_UNREADABLE: "usage",
   RECORD_UNREADABLE: "attention",

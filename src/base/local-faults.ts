@@ -27,6 +27,12 @@ export const LOCAL_FAULTS = {
     happened: "The file or folder could not be read",
     advice: "Check that it is there, that its disk is healthy, and that this user may read it.",
   },
+  WATCH_REFUSED: {
+    verdict: "retry",
+    happened: "The system cannot watch a folder for changes",
+    advice:
+      "The folder is checked every few seconds instead. At ENOSPC raise fs.inotify.max_user_watches, at EMFILE fs.inotify.max_user_instances (sysctl), then restart Inlet.",
+  },
   CONFIG_INVALID: {
     verdict: "fatal",
     happened: "Something given is not valid",

@@ -50,7 +50,7 @@ export const TRANSFER_FAULTS = {
   },
   SIZE_MISMATCH: {
     verdict: "quarantine",
-    happened: "The number of bytes received is not the announced one",
+    happened: "The number of bytes is not the announced one",
     advice: "They are not delivered. Try once more; if it stays, ask the sender to send it again.",
   },
   ALGORITHM_UNKNOWN: {

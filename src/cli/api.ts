@@ -16,6 +16,7 @@ The service is described by the configuration file, if there is one, and by the 
   INLET_SERVICE__CLIENTID             the client id that is registered with the service
   INLET_SERVICE__VERIFICATION__TOKEN  a token, where the address was verified by mail
   INLET_SERVICE__ACCEPTLANGUAGE       language of the checksums file (default en)
+  INLET_SERVICE__FILEIDLIST           how 'api zip' sends several file ids: repeat (default) or comma
   INLET_SERVICE__CA, __CERT, __KEY    PEM files: more authorities to trust; mutual TLS
   INLET_SERVICE__PROXY                a proxy; else HTTPS_PROXY, HTTP_PROXY and NO_PROXY count
   INLET_SERVICE__TIMEOUT              longest silence, such as 30s

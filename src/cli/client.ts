@@ -9,20 +9,20 @@ const CONNECTIONS = 4;
 
 /** `timeoutMs`: where the command is less patient than the settings. */
 export function openClient(
-  { baseUrl, acceptLanguage, ca, cert, key, proxy, ...settings }: ServiceSettings,
+  { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, ...settings }: ServiceSettings,
   clientId: Secret,
   timeoutMs: number = settings.timeoutMs,
 ): ServicePort {
   return openService({
     baseUrl,
     acceptLanguage,
+    idListForm,
     ca,
     cert,
     key,
     proxy,
     timeoutMs: Math.min(timeoutMs, settings.timeoutMs),
     connections: CONNECTIONS,
-    idListForm: "repeat",
     clientId,
   });
 }

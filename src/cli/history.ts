@@ -1,12 +1,12 @@
 /** `history`: past transfers, out of the journal. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import { loadFolders } from "../config/load.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
 import { STATES } from "../model/record.ts";
-import { positive } from "./api/listing.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { formatMoment, parseSince, parseUntil } from "./moments.ts";
+import { wholeNumber } from "./numbers.ts";
 import { addConfig } from "./options.ts";
 import { type Column, printRows, say } from "./printing.ts";
 
@@ -39,7 +39,7 @@ export function define(command: Command, run: Run): void {
     .addOption(new Option("--state <state>", "only what came to be this").choices(STATES))
     .option("--search <text>", "only where this stands in the tracking-id, the sender or the folder")
     .option("--changes", "every change of state, not only the last of each transfer")
-    .option("--limit <number>", "how many at most, the newest first", parseLimit, 50)
+    .option("--limit <number>", "how many at most, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
     .action((options: HistoryOptions) => run((context) => showHistory(context, options)));
@@ -78,10 +78,4 @@ function columnsFor({ stdout }: Context): Column<HistoryEntry>[] {
     { title: "REASON", value: ({ reason = "" }) => reason },
     { title: "FOLDER", value: ({ folder = "" }) => folder },
   ];
-}
-
-function parseLimit(text: string): number {
-  const limit = positive(text);
-  if (limit > MOST_ENTRIES) throw new InvalidArgumentError(`It must be at most ${MOST_ENTRIES}.`);
-  return limit;
 }

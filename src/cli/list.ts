@@ -1,6 +1,6 @@
 /** `list`: every transfer that is known, with its state. */
 import { once } from "node:events";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
@@ -10,9 +10,9 @@ import { makeMatcher } from "../ledger/history.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import { STATES, type State, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-import { positive } from "./api/listing.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { formatMoment } from "./moments.ts";
+import { wholeNumber } from "./numbers.ts";
 import { addConfig } from "./options.ts";
 import { type Column, printRows, say } from "./printing.ts";
 
@@ -48,7 +48,11 @@ export function define(command: Command, run: Run): void {
     .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
     .option("--mailbox <pattern>", "only for these mailboxes; * stands for any text")
     .option("--sender <pattern>", "only from these senders; * stands for any text")
-    .option("--limit <number>", "the newest so many (default: 50, and all with --json)", parseLimit)
+    .option(
+      "--limit <number>",
+      "the newest so many (default: 50, and all with --json)",
+      wholeNumber(1, MOST_SORTED),
+    )
     .option("--json", "print one JSON object a line")
     .addHelpText("after", HELP)
     .action((options: ListOptions) => run((context) => list(context, options)));
@@ -186,10 +190,4 @@ function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
-}
-
-function parseLimit(text: string): number {
-  const limit = positive(text);
-  if (limit > MOST_SORTED) throw new InvalidArgumentError(`It must be at most ${MOST_SORTED}.`);
-  return limit;
 }

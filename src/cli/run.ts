@@ -1,7 +1,7 @@
 /** `run`: the daemon, until it is told to stop. */
 import type { Command } from "commander";
 import { followSettings } from "../config/watch.ts";
-import { type DaemonOptions, runDaemon } from "../daemon.ts";
+import { type DaemonOptions, type DaemonWatch, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import {
@@ -37,7 +37,7 @@ async function serve(context: Context, options: DaemonCommandOptions): Promise<O
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
   const watch = tellLog(log);
   const host = openHost(context.env, tellHost(log));
-  const follow = followWith(context, prepared, host, early);
+  const follow = followWith(context, prepared, host, early, watch);
   await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
   log.info("stopped");
   return "fine";
@@ -48,6 +48,7 @@ function followWith(
   { settings, log, load, levelOf }: Prepared,
   host: Host | undefined,
   early: { isWanted: boolean },
+  watch: Pick<DaemonWatch, "unwatchable">,
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
   return async (apply, refused) => {
@@ -57,6 +58,7 @@ function followWith(
         log.level = levelOf(next);
       },
       refused,
+      unwatchable: watch.unwatchable,
     });
     const reload = () => void (host?.reloading(() => followed.reload()) ?? followed.reload());
     context.onReload(reload);

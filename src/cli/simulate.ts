@@ -1,6 +1,6 @@
 /** `simulate`: the simulated service alone, until it is stopped. */
 import { readFile } from "node:fs/promises";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { ScenarioError } from "../simulator/errors.ts";
 import { openSimulator } from "../simulator/open.ts";
@@ -10,6 +10,7 @@ import { sampleScenario } from "../simulator/samples.ts";
 import type { Scenario } from "../simulator/scenario.ts";
 import type { Simulator } from "../simulator/simulator.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { wholeNumber } from "./numbers.ts";
 import { say } from "./printing.ts";
 import { untilStopped } from "./stopping.ts";
 
@@ -50,7 +51,7 @@ ${SCENARIO_REFERENCE}`;
 
 export function define(simulate: Command, run: Run): void {
   simulate
-    .option("--port <number>", "where to listen (0: any free port)", port, 0)
+    .option("--port <number>", "where to listen (0: any free port)", wholeNumber(0, 65_535), 0)
     .option("--host <address>", "on which address", "127.0.0.1")
     .option("--scenario <file>", "what it holds and how it misbehaves (default: a handful of samples)")
     .option("--tls-cert <file>", "serve https with this certificate (PEM)")
@@ -119,12 +120,6 @@ function describe(simulator: Simulator) {
       recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
     );
   return { url: simulator.url, clientId: simulator.clientId, pid: process.pid, transfers };
-}
-
-function port(text: string): number {
-  const number = Number(text);
-  if (!/^\d{1,5}$/.test(text) || number > 65_535) throw new InvalidArgumentError("It must be a port number.");
-  return number;
 }
 
 function invalid(detail: string, cause?: unknown): Fault {

@@ -33,6 +33,8 @@ export function tellLog(log: Log): DaemonWatch {
       log.error({ fault }, "the configuration was refused: the old one stays in force"),
     orderFailed: ({ action, mailbox, trackingId }, fault) =>
       log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is tried again"),
+    unwatchable: (fault) =>
+      log.warn({ fault }, "a folder cannot be watched for changes: it is checked every few seconds"),
     pageOpened: (address) => log.info({ address }, "the status page is open"),
     pageFailed: (address, reason) =>
       log.warn({ address, reason }, "the status page cannot be opened, and is tried again"),

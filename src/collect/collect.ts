@@ -168,17 +168,33 @@ async function download(
   run.contents = contents;
   const isMissed = message.kind === "refused" && run.record.hasMessage === true;
   const missed = isMissed ? message.fault : undefined;
-  const doubt = transfer.doubt ?? fetched.doubt ?? missed ?? doubtOf(contents, mailbox.verify);
+  const unproven = doubtOf(contents, transfer.totalBytes, mailbox.verify);
+  const doubt = transfer.doubt ?? fetched.doubt ?? missed ?? unproven;
   if (doubt !== undefined && !released) throw doubt;
   if (message.kind === "refused") tools.watch.messageRefused(run.record, message.fault);
   return contents;
 }
 
-/** What came without any checksum. */
-function doubtOf({ files }: Contents, verify: "require" | "prefer"): Fault | undefined {
+/** Why contents whose files each are as listed may still be incomplete or wrong. */
+function doubtOf(
+  { files, message, isMessageRefused }: Contents,
+  announcedBytes: number,
+  verify: "require" | "prefer",
+): Fault | undefined {
+  const listedBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  // A service may count the confidential message, whose size it announces nowhere.
+  const mayBeMore = message !== undefined || isMessageRefused === true;
+  if (mayBeMore ? listedBytes > announcedBytes : listedBytes !== announcedBytes) {
+    const detail = `the service announces ${announcedBytes} bytes in total and lists files of ${listedBytes} bytes`;
+    return new Fault("SIZE_MISMATCH", { detail });
+  }
+  if (verify === "prefer") return undefined;
   const unproven = files.find((file) => !file.isProven);
-  if (verify === "prefer" || unproven === undefined) return undefined;
-  return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+  if (unproven !== undefined) {
+    return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
+  }
+  if (files.length > 0 || message !== undefined) return undefined;
+  return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
 }
 
 function layoutOf(

@@ -42,10 +42,11 @@ type Plain<Value> = {
 export type ContentFile = Plain<v.InferOutput<typeof Content>>;
 export type Contents = Plain<v.InferOutput<typeof Shape>>;
 
+/** `none` for a transfer without files: no checksum proved anything. */
 export function verifiedOf({ files }: Contents): Verified {
   const proven = files.filter(({ isProven }) => isProven).length;
-  if (proven === files.length) return "all";
-  return proven === 0 ? "none" : "some";
+  if (proven === 0) return "none";
+  return proven === files.length ? "all" : "some";
 }
 
 export function formatReason(

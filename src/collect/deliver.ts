@@ -1,4 +1,5 @@
 /** Makes a finished folder visible: everything on the disk first, then the end record, then one rename. */
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, writeFinished } from "../base/durable.ts";
 import { durableStep } from "../base/durable-step.ts";
@@ -8,8 +9,8 @@ import { allDone } from "../base/parallel.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, verifiedOf } from "./contents.ts";
-import { formatManifest, formatSums } from "./manifest.ts";
-import { MANIFEST, SUMS } from "./plan.ts";
+import { formatManifest, formatSums, type MessageFile } from "./manifest.ts";
+import { MANIFEST, MESSAGE, SUMS } from "./plan.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -81,8 +82,9 @@ async function finishStage(
   contents: Contents,
 ): Promise<void> {
   const { record } = run;
+  const message = await findMessage(folder, contents);
   const texts: (readonly [name: string, text: string])[] = [
-    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
+    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents, message)],
     [SUMS, formatSums(contents)],
   ];
   if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
@@ -90,4 +92,10 @@ async function finishStage(
   // A new one was made with its mode, unless that would not have let us write.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
+}
+
+async function findMessage(folder: string, { message }: Contents): Promise<MessageFile | undefined> {
+  if (message === undefined) return undefined;
+  const { size } = await stat(join(folder, MESSAGE));
+  return { name: MESSAGE, size, sha256: message };
 }

@@ -4,13 +4,25 @@ import type { TransferRecord } from "../model/record.ts";
 import { type Contents, verifiedOf } from "./contents.ts";
 import { MESSAGE } from "./plan.ts";
 
+/** The confidential message as it is in the folder. */
+export interface MessageFile {
+  readonly name: typeof MESSAGE;
+  readonly size: number;
+  readonly sha256: string;
+}
+
 const MANIFEST_VERSION = 2;
 
 /**
  * Keys that others rely on. `verified` is `all` only where every file matches a checksum of its sender. `name`: the
  * ledger's, of the transfer.
  */
-export function formatManifest(record: TransferRecord, name: string, contents: Contents): string {
+export function formatManifest(
+  record: TransferRecord,
+  name: string,
+  contents: Contents,
+  messageFile: MessageFile | undefined,
+): string {
   const { mailbox, sender, trackingId, transferId, expires, round, released } = record;
   const files = contents.files.map(
     ({ name: safeName, originalName, bytes, checksums, sha256, isProven }) => ({
@@ -36,6 +48,7 @@ export function formatManifest(record: TransferRecord, name: string, contents: C
     verified: verifiedOf(contents),
     released,
     message: contents.message !== undefined ? "present" : contents.isMessageRefused ? "refused" : "none",
+    messageFile,
     files,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -9,8 +9,11 @@ import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { isDispensable, isRefusedForGood } from "./answers.ts";
 import { MESSAGE } from "./plan.ts";
 
-/** The files come by themselves: of the EML only the message is wanted, so attachments are kept out by its size. */
-const THRESHOLD_MEGABYTES = 1;
+/**
+ * The largest EML that is asked for: one byte, so that no file fits beside the message. The interface calls it a number of
+ * megabytes, which need not be whole; not 0, which may mean "no limit". Where it is refused, the EML is asked for without it.
+ */
+const THRESHOLD_MEGABYTES = 0.000_001;
 /** What the message itself may have, where a service does not know the threshold: base64 takes a third more. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 

@@ -104,6 +104,7 @@ export interface RawService {
   readonly clientId?: RawSecret;
   readonly verification?: "clientId" | { readonly token?: RawSecret };
   readonly acceptLanguage?: string;
+  readonly fileIdList?: "repeat" | "comma";
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;

@@ -42,6 +42,13 @@ export const SERVICE_KEYS = {
     default: "en",
     description: "The language of the service's own texts, such as the titles in its checksums file.",
   },
+  fileIdList: {
+    type: "string",
+    enum: ["repeat", "comma"],
+    default: "repeat",
+    description:
+      "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends the parameter once for each, `comma` sends it once with commas between them. Try the other where the ZIP does not hold the files that were asked for.",
+  },
   ca: {
     ...PATH,
     description: "A PEM file with certificate authorities to trust beside the usual ones.",

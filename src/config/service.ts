@@ -36,6 +36,7 @@ export async function parseService(
     clientId: await parseClientId(pick, draft),
     token: await parseToken(pick, draft),
     acceptLanguage: pick("acceptLanguage")?.value ?? SERVICE_KEYS.acceptLanguage.default,
+    idListForm: pick("fileIdList")?.value ?? SERVICE_KEYS.fileIdList.default,
     ...(await readPemFiles({ ca: pick("ca"), cert: pick("cert"), key: pick("key") }, draft)),
     proxy: parseProxy(pick, draft),
     timeoutMs: timeoutMs ?? 0,

@@ -78,6 +78,8 @@ export interface ServiceSettings {
   /** A token obtained before; missing: obtained on the strength of the client id. */
   readonly token: SecretSource | undefined;
   readonly acceptLanguage: string;
+  /** How a list of file-ids is written in a query. */
+  readonly idListForm: "repeat" | "comma";
   /** PEM texts. */
   readonly ca: string | undefined;
   readonly cert: string | undefined;

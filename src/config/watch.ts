@@ -2,17 +2,21 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asFault, type Fault } from "../base/faults.ts";
+import { watchFolder } from "../base/watch-folder.ts";
 import { digestOf } from "./digest.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
 
 /** Whoever writes it may do so in several steps. */
 const SETTLE_MS = 300;
+const OPTIONS = { ignoreInitial: true, followSymlinks: false };
 
 export interface SettingsWatch {
   changed(settings: Settings): Promise<void>;
   /** The old ones stay in force. */
   refused(fault: Fault): void;
+  /** The system cannot watch its folder: changes are noticed some seconds later. */
+  unwatchable(fault: Fault): void;
 }
 
 export interface FollowedSettings {
@@ -52,17 +56,14 @@ export async function followSettings(
     if (found !== undefined && found !== known) await reload();
   };
   let timer: NodeJS.Timeout | undefined;
-  const { watch: watchFolder } = await import("chokidar");
-  const watcher =
-    file === undefined
-      ? undefined
-      : watchFolder(dirname(file), { depth: 0, ignoreInitial: true, followSymlinks: false });
-  watcher?.on("all", () => {
+  const changed = () => {
     clearTimeout(timer);
     timer = setTimeout(() => void look(), SETTLE_MS);
-  });
-  watcher?.on("error", () => {});
-  if (watcher !== undefined) await new Promise<void>((resolve) => watcher.once("ready", resolve));
+  };
+  const { unwatchable } = watch;
+  const watcher =
+    file === undefined ? undefined : await watchFolder(dirname(file), OPTIONS, { changed, unwatchable });
+  await watcher?.ready;
   await look();
   return {
     reload,

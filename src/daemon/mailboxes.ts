@@ -54,7 +54,7 @@ export async function openMailboxes(
     const key = fingerprint(described, clientId);
     const known = services.get(key);
     if (known !== undefined) return known;
-    const opened = openService({ ...described, clientId, connections, idListForm: "repeat", bandwidth });
+    const opened = openService({ ...described, clientId, connections, bandwidth });
     services.set(
       key,
       scope.use(opened, (it) => it.close()),
@@ -92,8 +92,9 @@ export async function openMailboxes(
 
 /** The same for services that are reached in the same way, as the same client. */
 function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
-  const { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs } = described;
-  const facts = [baseUrl.href, clientId.reveal(), acceptLanguage, ca, cert, key, proxy, timeoutMs];
+  const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = described;
+  const tls = [ca, cert, key];
+  const facts = [baseUrl.href, clientId.reveal(), acceptLanguage, idListForm, tls, proxy, timeoutMs];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
 

@@ -15,7 +15,7 @@ export interface OrderRunner {
 
 interface OrderRunnerTools extends OrderTools {
   readonly work: string;
-  readonly watch: OrderTools["watch"] & Pick<DaemonWatch, "orderFailed">;
+  readonly watch: OrderTools["watch"] & Pick<DaemonWatch, "orderFailed" | "unwatchable">;
 }
 
 export async function startOrderRunner(
@@ -28,7 +28,7 @@ export async function startOrderRunner(
     last = last.then(() => runOrders(tools, mailboxes, failing)).catch(() => {});
     return last;
   };
-  const watcher = await watchOrders(tools.work, () => void run());
+  const watcher = await watchOrders(tools.work, () => void run(), tools.watch.unwatchable);
   const timer = setInterval(() => void run(), LOOK_EVERY_MS);
   return {
     run,

@@ -33,6 +33,8 @@ export type DaemonWatch = CollectTools["watch"] &
     reloadRefused(fault: Fault): void;
     /** An order cannot be carried out now; it is tried again and again, and told once. */
     orderFailed(order: Order, fault: Fault): void;
+    /** The system cannot watch a folder of ours: it is checked every few seconds. Told once for each. */
+    unwatchable(fault: Fault): void;
     /** The status page is there. */
     pageOpened(address: string): void;
     /** It is tried again and again, and told once. */

@@ -7,7 +7,7 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id, and never a hidden one. Names that can be used as they are stay so; where several would
+ * A name for each file, by id; none begins with a dot or a dash. Names that can be used as they are stay so; where several would
  * become one, or one of the reserved, each carries a mark of its original. The order of the list does not matter. Ids
  * must differ.
  */
@@ -20,7 +20,7 @@ export function safeNames(files: readonly NamedFile[], reserved: readonly string
   );
 }
 
-/** One segment of a path: never empty, never hidden, otherwise kept or marked as the name of a file is. */
+/** One segment of a path: never empty, otherwise kept or marked as the name of a file is. */
 export function safeSegment(text: string): string {
   if (text === "") return "_";
   const portable = portableName(text);

@@ -11,10 +11,10 @@ export interface PortableName {
   readonly kept: boolean;
 }
 
-/** Never a hidden one: consumers that take `*` would miss it. */
+/** Never begins with a dot, which `*` does not match, nor with a dash, which commands read as an option. */
 export function portableName(original: string): PortableName {
   const plain = original.normalize("NFC");
-  const text = replaceForbidden(plain).replace(/^\.+/, "_");
+  const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
   return { text, kept: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
 }
 

@@ -6,11 +6,12 @@
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { watch as watchFolder } from "chokidar";
 import * as v from "valibot";
 import { createTextDurably } from "../base/durable.ts";
+import type { Fault } from "../base/faults.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { systemCode } from "../base/system-code.ts";
+import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 import { ACTIONS, type Order } from "../model/order.ts";
 import { parseJson } from "./format.ts";
 import { nameOf } from "./paths.ts";
@@ -56,13 +57,14 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
 }
 
 /** `onGiven` is called when there may be an order. */
-export async function watchOrders(work: string, onGiven: () => void): Promise<{ close(): Promise<void> }> {
+export async function watchOrders(
+  work: string,
+  onGiven: () => void,
+  unwatchable: (fault: Fault) => void,
+): Promise<FolderWatch> {
   await makeFolderDurably(folderOf(work), 0o700);
-  const watcher = watchFolder(folderOf(work), { depth: 0 });
-  watcher.on("add", onGiven).on("change", onGiven);
-  // Orders are looked for now and then too: without a watcher it only takes longer.
-  watcher.on("error", () => {});
-  return watcher;
+  const changed: FolderEvents["changed"] = (_path, event) => void (event !== "other" && onGiven());
+  return watchFolder(folderOf(work), { ignoreInitial: false }, { changed, unwatchable });
 }
 
 async function remove(path: string): Promise<void> {

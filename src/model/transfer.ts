@@ -40,6 +40,8 @@ export interface ListedTransfer {
   readonly passwordMode: string | undefined;
   /** Of the confidential message. `none` is also said to those who may not know. */
   readonly messageFile: "present" | "none" | undefined;
+  /** Further fields as the service sent them, only where they were asked for. */
+  readonly more?: unknown;
 }
 
 export interface TransferInformation {

@@ -1,16 +1,17 @@
 /** Notices passwords that people drop, so that a waiting transfer goes on at once. */
 import { basename, join } from "node:path";
+import type { Fault } from "../base/faults.ts";
+import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 
-/** `onDropped` hears the file's name, which is the tracking-id it is meant for. */
-export async function watchDropFolder(
+/** `onDropped` gets the file's name, which is the tracking-id it is meant for. */
+export function watchDropFolder(
   state: string,
   onDropped: (trackingId: string) => void,
-): Promise<{ close(): Promise<void> }> {
-  const { watch: watchFolder } = await import("chokidar");
-  const watcher = watchFolder(join(state, "passwords"), { depth: 1, ignoreInitial: true });
-  const report = (path: string) => onDropped(basename(path));
-  watcher.on("add", report).on("change", report);
-  // Polls look into the folder too: without a watcher it only takes longer.
-  watcher.on("error", () => {});
-  return watcher;
+  unwatchable: (fault: Fault) => void,
+): Promise<FolderWatch> {
+  const options = { ignoreInitial: true, depth: 1 };
+  return watchFolder(join(state, "passwords"), options, {
+    changed: (path, event) => void (event !== "other" && onDropped(basename(path))),
+    unwatchable,
+  });
 }

@@ -73,7 +73,7 @@ export class BullEngine implements BullQueue {
     this.#collects = new Queue("collect", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
     this.#polls = new Queue("poll", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
     for (const queue of [this.#collects, this.#polls]) queue.on("error", () => {});
-    this.#schedules = new Schedules(this.#polls);
+    this.#schedules = new Schedules(this.#polls, client);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -127,7 +127,7 @@ export class BullEngine implements BullQueue {
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
-    this.#schedules.close();
+    const unclaimed = this.#schedules.close();
     let isClosed = false;
     void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
       isClosed = true;
@@ -142,6 +142,7 @@ export class BullEngine implements BullQueue {
     clearTimeout(grace);
     this.#stopping.abort();
     const rest = [
+      unclaimed,
       ...this.#workers.map((worker) => worker.close(true)),
       ...[this.#collects, this.#polls].map((queue) => queue.close()),
     ];

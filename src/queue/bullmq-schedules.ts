@@ -1,44 +1,61 @@
 /**
- * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whoever is up. Each has a moment of its own
- * in the interval, so that thousands of mailboxes do not ask the service all at once.
+ * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whichever processes run. Each has a fixed offset
+ * within its interval, so that thousands of mailboxes do not ask the service all at once.
  */
 import { createHash } from "node:crypto";
 import type { Queue } from "bullmq";
 import type { PollSchedule } from "../model/job.ts";
+import { Claims } from "./bullmq-claims.ts";
+import type { RedisClient } from "./bullmq-connection.ts";
 
 /** Schedulers are written in groups of so many. */
 const AT_ONCE = 100;
-const LEAST_MOMENT = 0.1;
-/** How often it is looked whether Redis still knows them: it may have been flushed, or lost them in a restart. */
+const LEAST_OFFSET = 0.1;
+/** How often Redis is checked for them: it may have been flushed, or lost them in a restart. */
 const CHECK_EVERY_MS = 10_000;
 
 export class Schedules {
   readonly #queue: Queue;
-  #wanted: readonly PollSchedule[] = [];
-  /** Redis knows what is wanted, as far as we know. */
+  readonly #client: RedisClient;
+  readonly #claims: Claims;
+  readonly #checkEveryMs: number;
+  /** By id. */
+  #wanted: ReadonlyMap<string, PollSchedule> = new Map();
+  /** Redis has what is wanted, with its intervals, as far as we know. */
   #isWritten = true;
+  #isChecking = false;
   #writing: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(queue: Queue) {
+  constructor(queue: Queue, client: RedisClient, checkEveryMs: number = CHECK_EVERY_MS) {
     this.#queue = queue;
+    this.#client = client;
+    this.#claims = new Claims(client, queue.toKey("claims"));
+    this.#checkEveryMs = checkEveryMs;
   }
 
   /** Where Redis refuses it, it is tried again until it does not. */
   async set(polls: readonly PollSchedule[]): Promise<void> {
-    this.#wanted = polls;
+    this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
-    this.#timer ??= setInterval(() => void this.#check().catch(() => {}), CHECK_EVERY_MS);
+    this.#timer ??= setInterval(() => void this.#check(), this.#checkEveryMs);
     await this.#write();
   }
 
-  close(): void {
+  /** Never rejects. Schedules stay for the next start; only our claims to them end. */
+  async close(): Promise<void> {
+    if (this.#timer === undefined) return;
     clearInterval(this.#timer);
+    await this.#claims.withdraw().catch(() => {});
   }
 
+  /** Never rejects. One at a time: commands wait for a Redis that is away. */
   async #check(): Promise<void> {
-    const count = await this.#queue.getJobSchedulersCount();
-    if (!this.#isWritten || count !== this.#wanted.length) await this.#write();
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    // The next check tries again what fails.
+    await this.#write().catch(() => {});
+    this.#isChecking = false;
   }
 
   /** One after the other: what was wanted before must not be written after what is wanted now. */
@@ -48,26 +65,39 @@ export class Schedules {
     return written;
   }
 
-  /** What is right already is left alone: a start does not disturb the rhythm of the others. */
+  /**
+   * Adds what is missing, and removes what no process claims. What is there is left alone, so that neither a start nor the
+   * settings of another process disturb it; only a new interval of our own replaces the old one, once.
+   */
   async #writeNow(): Promise<void> {
-    const polls = this.#wanted;
-    const known = new Map(
-      (await this.#queue.getJobSchedulers()).map(({ key, every }) => [key, Number(every)]),
-    );
-    const wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
+    const wanted = this.#wanted;
+    await this.#claims.renew(new Set(wanted.keys()));
+    const known = this.#isWritten ? await this.#readIds() : await this.#readIntervals();
     const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
     for (let at = 0; at < missing.length; at += AT_ONCE) {
       const group = missing.slice(at, at + AT_ONCE);
       await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
     }
-    for (const id of known.keys()) if (!wanted.has(id)) await this.#queue.removeJobScheduler(id);
-    this.#isWritten = this.#wanted === polls;
+    const others = [...known.keys()].filter((id) => !wanted.has(id));
+    for (const id of await this.#claims.unclaimed(others)) await this.#queue.removeJobScheduler(id);
+    this.#isWritten = this.#wanted === wanted;
   }
 
-  /** Its moment may be far away: the first poll is not left to the scheduler. */
+  async #readIntervals(): Promise<ReadonlyMap<string, number>> {
+    const schedulers = await this.#queue.getJobSchedulers();
+    return new Map(schedulers.map(({ key, every }) => [key, Number(every)]));
+  }
+
+  /** In one command, however many there are: each one's interval is taken to be as we want it. */
+  async #readIds(): Promise<ReadonlyMap<string, number | undefined>> {
+    const ids = await this.#client.zrange(this.#queue.toKey("repeat"), "0", "-1");
+    return new Map(ids.map((id) => [id, this.#wanted.get(id)?.everyMs]));
+  }
+
+  /** Its next moment may be far away: the first poll is not left to the scheduler. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
     const template = { name: "poll", data: { mailbox } };
-    const startDate = Date.now() + momentOf(id) * everyMs;
+    const startDate = Date.now() + offsetOf(id) * everyMs;
     await this.#queue.upsertJobScheduler(id, { every: everyMs, startDate }, template);
     await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
   }
@@ -78,7 +108,7 @@ function idOf(mailbox: string): string {
   return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
 }
 
-/** When its turn comes after the first poll, as a share of the interval: spread evenly, and not at once again. */
-function momentOf(id: string): number {
-  return LEAST_MOMENT + (1 - LEAST_MOMENT) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
+/** When it is polled after the first poll, as a share of the interval: spread evenly, and not at once again. */
+function offsetOf(id: string): number {
+  return LEAST_OFFSET + (1 - LEAST_OFFSET) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
 }

@@ -10,6 +10,7 @@ import type {
   Download,
   DownloadOptions,
   FileOptions,
+  IdListForm,
   ServicePort,
   TransferAccess,
   ZipOptions,
@@ -21,9 +22,6 @@ const ZIP_SELECTION_MINOR_VERSION = 11;
 
 /** Answers of a service that keeps an operation at another path. */
 const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
-
-/** How a list of file-ids is written in a query: the interface does not say. */
-export type IdListForm = "repeat" | "comma";
 
 export type Downloads = Pick<
   ServicePort,
@@ -78,7 +76,7 @@ export function createDownloads(
       const isSelective = options.only !== undefined || options.except !== undefined;
       const call = {
         what: "the ZIP",
-        query: zipQuery(options, idListForm),
+        query: zipQuery(options, options.idListForm ?? idListForm),
         ...(isSelective ? { minorVersion: ZIP_SELECTION_MINOR_VERSION } : {}),
       };
       return openWhole(access, "zip", call, options, signal);

@@ -1,8 +1,8 @@
 /** The `fields` expression of polling: which parts of a transfer the service shall send. */
 import { Fault } from "../base/faults.ts";
 
-/** Every path that the interface names; `true` is a leaf, or an object taken whole. */
-export const KNOWN_FIELDS = {
+/** Fields that the model holds; `true` is a leaf, or an object taken whole. */
+export const MODEL_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true, state: true },
   transfer: {
@@ -13,6 +13,18 @@ export const KNOWN_FIELDS = {
   },
 } as const;
 
+/** Every path that the interface names, and those that services are known to have. */
+export const KNOWN_FIELDS = {
+  ...MODEL_FIELDS,
+  transfer: {
+    ...MODEL_FIELDS.transfer,
+    confidentialMessageFileId: true,
+    files: true,
+    notificationMessage: true,
+    fileChecksumAlgorithm: true,
+  },
+} as const;
+
 type Selection<Known> = { readonly [Name in keyof Known]?: true | Selection<Known[Name]> };
 
 /** A choice from the known fields. The tracking-id is always part of it: without it an entry is of no use. */
@@ -20,24 +32,29 @@ export type FieldSelection = Selection<Omit<typeof KNOWN_FIELDS, "trackingId">> 
   readonly trackingId: true;
 };
 
-interface FieldTree {
+/** A choice from any fields, known or not. */
+export interface FieldTree {
   readonly [name: string]: true | FieldTree;
 }
 
+/** Deeper than any record. */
+const DEEPEST = 20;
+
 /** `{ trackingId: true, status: { state: true } }` → `trackingId,status(state)`. */
-export function formatFields(selection: FieldSelection): string {
+export function formatFields(selection: FieldSelection | FieldTree): string {
   return formatTree(selection as FieldTree);
 }
 
 /**
- * The reverse, for an expression that a person wrote. The tracking-id is added where it is missing.
- * Throws `CONFIG_INVALID` where the expression is malformed or names what the interface does not have.
+ * The reverse, for an expression that a person wrote. The tracking-id is added where it is missing. Names need not be known:
+ * a service may have more. Throws `CONFIG_INVALID` where the expression is malformed.
  */
-export function parseFields(expression: string): FieldSelection {
+export function parseFields(expression: string): FieldTree {
   const reader: Reader = { tokens: expression.match(/[(),]|[^(),\s]+/g) ?? [], next: 0 };
-  const tree = readTree(reader, KNOWN_FIELDS, "fields");
+  const tree = readTree(reader, "fields", 1);
   const rest = reader.tokens[reader.next];
   if (rest !== undefined) throw badFields(`"${rest}" is one too many`);
+  if ((tree["trackingId"] ?? true) !== true) throw badFields("trackingId has no parts to choose from");
   return { trackingId: true, ...tree };
 }
 
@@ -52,23 +69,20 @@ function formatTree(tree: FieldTree): string {
     .join(",");
 }
 
-function readTree(reader: Reader, known: FieldTree, parent: string): FieldTree {
+function readTree(reader: Reader, parent: string, depth: number): FieldTree {
+  if (depth > DEEPEST) throw badFields(`more than ${DEEPEST} names are nested`);
   const tree: Record<string, true | FieldTree> = {};
   do {
     const name = reader.tokens[reader.next++];
     if (name === undefined || "(),".includes(name)) throw badFields(`a name is missing in ${parent}`);
-    const parts = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (parts === undefined) {
-      throw badFields(`"${name}" is not part of ${parent}, which has ${Object.keys(known).join(", ")}`);
-    }
-    tree[name] = take(reader, "(") ? readParts(reader, parts, name) : true;
+    if (!/^[a-z][\w.-]*$/i.test(name)) throw badFields(`${JSON.stringify(name)} is not a name`);
+    tree[name] = take(reader, "(") ? readParts(reader, name, depth + 1) : true;
   } while (take(reader, ","));
   return tree;
 }
 
-function readParts(reader: Reader, parts: true | FieldTree, name: string): FieldTree {
-  if (parts === true) throw badFields(`${name} has no parts to choose from`);
-  const tree = readTree(reader, parts, name);
+function readParts(reader: Reader, name: string, depth: number): FieldTree {
+  const tree = readTree(reader, name, depth);
   if (!take(reader, ")")) throw badFields(`")" is missing after the parts of ${name}`);
   return tree;
 }

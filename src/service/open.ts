@@ -1,12 +1,12 @@
 /** Opens the client of one transfer service. */
 import type { Bandwidth } from "./bandwidth.ts";
-import { createDownloads, type IdListForm } from "./downloads.ts";
+import { createDownloads } from "./downloads.ts";
 import { type HttpOptions, openHttp } from "./http.ts";
 import { KnownPages } from "./known-pages.ts";
 import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
 import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
 import { allPages, MOST_ENTRIES, pollLegacy, pollTransfers } from "./polling.ts";
-import type { ServicePort } from "./port.ts";
+import type { IdListForm, ServicePort } from "./port.ts";
 import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
 import {
   fetchApiVersions,

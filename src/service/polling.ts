@@ -1,9 +1,10 @@
 /** Lists of transfers: one page, and an iterator over all of them that no list can lead astray. */
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
-import { formatFields } from "./fields.ts";
+import { type FieldTree, formatFields } from "./fields.ts";
 import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
 import type { KnownPages } from "./known-pages.ts";
+import { moreOf } from "./more-fields.ts";
 import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
 
@@ -48,7 +49,25 @@ export async function pollTransfers(
   const call = { what, path, query: parameters, minorVersion, token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
   if (answer.text.includes(ENTRY)) onEntries?.();
-  return known === undefined ? decodeListed(answer.parse(), what) : known.read(answer, what);
+  if (known !== undefined) return known.read(answer, what);
+  const parsed = answer.parse();
+  const page = decodeListed(parsed, what);
+  return query.keepMore ? keepMore(page, parsed, query.fields) : page;
+}
+
+function keepMore(
+  page: Page<ListedTransfer>,
+  answer: unknown,
+  fields: PollQuery["fields"],
+): Page<ListedTransfer> {
+  if (fields === undefined) return page;
+  const { data } = answer as { readonly data: readonly ({ readonly trackingId?: unknown } | null)[] };
+  const raw = new Map(data.map((entry) => [entry?.trackingId, entry]));
+  const entries = page.entries.map((entry) => {
+    const more = moreOf(raw.get(entry.trackingId), fields as FieldTree);
+    return more === undefined ? entry : { ...entry, more };
+  });
+  return { ...page, entries };
 }
 
 export async function pollLegacy(

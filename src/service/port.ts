@@ -9,7 +9,7 @@ import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { ListedTransfer, TransferFile, TransferInformation, TransferState } from "../model/transfer.ts";
 import type { ChecksumReport } from "./checksums.ts";
-import type { FieldSelection } from "./fields.ts";
+import type { FieldSelection, FieldTree } from "./fields.ts";
 
 /** An address with the token that proves it is ours. */
 export interface VerifiedAddress {
@@ -34,7 +34,9 @@ export interface PollQuery extends PageQuery {
   /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
   readonly active?: boolean;
   /** Missing: the service's own default. */
-  readonly fields?: FieldSelection;
+  readonly fields?: FieldSelection | FieldTree;
+  /** Keeps what `fields` names and the model does not hold in `more` of each entry. */
+  readonly keepMore?: boolean;
 }
 
 /** One page of a list. An entry that cannot be understood is rejected alone, so that it never hides the others. */
@@ -50,6 +52,8 @@ export interface LegacyTransfer {
   readonly trackingId: string;
   readonly state: TransferState;
   readonly recipients: ListedTransfer["recipients"];
+  /** Of its status at the service; without its query where that may hold a secret. */
+  readonly href: string | undefined;
 }
 
 /** Where to go on with a body of which a part is already there. */
@@ -69,11 +73,16 @@ export interface FileOptions extends DownloadOptions {
   readonly resume?: ResumePoint;
 }
 
+/** How a list of file-ids is written in a query, which the interface does not say: a parameter for each, or one with commas. */
+export type IdListForm = "repeat" | "comma";
+
 export interface ZipOptions extends DownloadOptions {
   readonly includeChecksumFile?: boolean;
   /** Only these files, or all but these. */
   readonly only?: readonly string[];
   readonly except?: readonly string[];
+  /** In place of the configured form. */
+  readonly idListForm?: IdListForm;
 }
 
 interface EmlOptions extends DownloadOptions {
@@ -112,6 +121,8 @@ export interface LanguagePack {
   readonly locale: string;
   readonly version: string;
   readonly changed: Date | undefined;
+  /** Of its resources at the service; without its query where that may hold a secret. */
+  readonly href: string | undefined;
 }
 
 export interface VerificationStatus {

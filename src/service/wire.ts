@@ -10,6 +10,7 @@ import {
   type TransferState,
 } from "../model/transfer.ts";
 import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
+import { publicHref } from "./hrefs.ts";
 import type {
   ApiVersion,
   LanguagePack,
@@ -33,7 +34,11 @@ const MOST_ENTRIES = 1_000;
 const Short = v.pipe(v.string(), v.maxLength(MOST_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed as it is: nothing in it may move a cursor. */
-const Plain = v.pipe(v.string(), v.maxLength(MOST_SECRET_CHARACTERS), v.regex(/^[^\p{Cc}\p{Cf}]+$/u));
+const Plain = v.pipe(
+  v.string(),
+  v.maxLength(MOST_SECRET_CHARACTERS),
+  v.regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+$/u),
+);
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty say the same. */
@@ -59,6 +64,12 @@ const Time = v.pipe(
     const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
     return Number.isNaN(time) ? undefined : new Date(time);
   }),
+);
+
+/** Only shown to people, so one of another type is not worth losing an entry for. */
+const Href = v.pipe(
+  v.nullish(v.unknown(), null),
+  v.transform((value) => (typeof value === "string" && value !== "" ? publicHref(value) : undefined)),
 );
 
 /** Compared without regard to case; an unknown word is not an error. */
@@ -140,7 +151,7 @@ function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
   return typeof id === "string" && id !== "" ? "present" : undefined;
 }
 
-const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients });
+const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });
 
 const Information = v.pipe(
   v.object({ totalSize: Bytes, checksumAlgorithm: Text }),
@@ -207,6 +218,7 @@ const Pack = v.pipe(
     locale: Text,
     version: v.nullish(Version, ""),
     lastChangeTimestamp: Time,
+    href: Href,
   }),
   v.transform(
     (pack): LanguagePack => ({
@@ -215,6 +227,7 @@ const Pack = v.pipe(
       locale: pack.locale ?? "",
       version: String(pack.version),
       changed: pack.lastChangeTimestamp,
+      href: pack.href,
     }),
   ),
 );
@@ -270,7 +283,7 @@ export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
 export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
 export const decodeToken: Decoder<VerificationToken> = decodeData(Token);
 export const decodeGeneratedPassword: Decoder<{ readonly password: string }> = decodeData(
-  v.object({ password: Id }),
+  v.object({ password: Plain }),
 );
 export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData(
   v.object({ clientId: Plain }),

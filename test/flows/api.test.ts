@@ -3,11 +3,14 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../src/simulator/scenario.ts";
+import type { Operation, Scenario } from "../../src/simulator/scenario.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
+
+/** What could move a cursor, hide or reorder text: all but tabs and ends of lines. */
+const STEERING = /(?![\t\r\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 interface Stage {
   readonly simulator: Simulator;
@@ -57,6 +60,15 @@ describe("lists", () => {
     }
   });
 
+  test("where the status of a transfer in the deprecated list is", async () => {
+    const { api, trackingId } = await setUp();
+    const { stdout } = await api("sent-legacy", "anna@supplier.example");
+    const href = `/api/users/anna%40supplier.example/transfers/${trackingId}`;
+    expect(stdout.trimEnd().split("\t")).toEqual([trackingId, "active", MAILBOX, href]);
+    const json = JSON.parse((await api("--json", "sent-legacy", "anna@supplier.example")).stdout);
+    expect(json).toMatchObject([{ trackingId, href }]);
+  });
+
   test("nothing silently: an entry that cannot be read is named and the rest is listed", async () => {
     const { api, simulator } = await setUp({ transfers: [transferPlan(), transferPlan()] });
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data.0.trackingId", value: 1 } });
@@ -68,9 +80,66 @@ describe("lists", () => {
 
   test("says what is wrong with a selection of fields", async () => {
     const { api } = await setUp();
-    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(stat)");
+    const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(state");
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('"stat" is not part of status, which has sender, recipients, state');
+    expect(stderr).toContain('")" is missing after the parts of status');
+  });
+
+  test("the fields that the service chooses by itself", async () => {
+    const { api, simulator, trackingId } = await setUp();
+    for (const direction of ["received", "sent"]) {
+      const { stdout } = await api(
+        ...["--json", direction, direction === "sent" ? "anna@supplier.example" : MAILBOX],
+        ...["--fields", "default"],
+      );
+      expect(JSON.parse(stdout)).toMatchObject([{ trackingId, state: "active", to: [MAILBOX] }]);
+    }
+    const polls = simulator.requests().filter(({ operation }) => /^(received|sent)$/.test(operation ?? ""));
+    expect(polls.flatMap(({ query }) => query["fields"] ?? [])).toEqual([]);
+  });
+
+  test("any field that the service has, as it sent it, but no link", async () => {
+    const { api, transferId, trackingId, fileIds } = await setUp({
+      transfers: [transferPlan({ passwordMode: "NONE", message: "Psst" })],
+    });
+    const moreOf = async (fields: string) => {
+      const { stdout } = await api("--json", "received", MAILBOX, "--fields", fields);
+      expect(stdout).not.toContain("download?id=");
+      const [entry] = JSON.parse(stdout);
+      expect(entry.trackingId).toBe(trackingId);
+      return entry.more;
+    };
+    expect(await moreOf("status(state,recipients),transfer(expirationDate)")).toBeUndefined();
+    expect(
+      await moreOf("transfer(confidentialMessageFileId,files,notificationMessage,fileChecksumAlgorithm)"),
+    ).toMatchObject({
+      transfer: {
+        confidentialMessageFileId: expect.stringMatching(/./),
+        files: fileIds.map((id) => ({ id })),
+        notificationMessage: { subject: "Order 4711" },
+        fileChecksumAlgorithm: "SHA-256",
+      },
+    });
+    expect(
+      await moreOf("status(recipients(id,downloadUrl,notificationFailed)),transfer(files(size))"),
+    ).toEqual({
+      status: { recipients: [{ id: transferId, notificationFailed: false }] },
+      transfer: { files: [{ size: 5 }, { size: 8 }] },
+    });
+    expect(await moreOf("transfer")).toMatchObject({
+      transfer: {
+        recipients: { bcc: [] },
+        securityMode: { name: "ONE_TIME_PASSWORD" },
+        senderLanguage: "en",
+      },
+    });
+  });
+
+  test("a field that only a later service knows is passed on", async () => {
+    const { api, simulator } = await setUp();
+    const { exitCode } = await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
+    expect(exitCode).not.toBe(2);
+    expect(simulator.requests().at(-1)?.query["fields"]).toEqual(["trackingId,transfer(ofTomorrow(x))"]);
   });
 });
 
@@ -110,6 +179,14 @@ describe("shows", () => {
     expect((await api("languages", "show", "en-US_2")).stdout).toMatch(/^en-US_2\ten-US\t2\./);
     expect(await api("languages", "get", "en-US_2", "messages.properties")).toMatchObject({ exitCode: 0 });
     expect(await readdir(folder)).toContain("messages.properties");
+    const href = "/api/products/api.rest/language-packs/en-US_2";
+    expect(
+      all
+        .find((line) => line.startsWith("en-US_2"))
+        ?.split("\t")
+        .at(-1),
+    ).toBe(href);
+    expect(JSON.parse((await api("--json", "languages", "show", "en-US_2")).stdout)).toMatchObject({ href });
   });
 
   test("versions, verification and a fresh client id", async () => {
@@ -419,6 +496,22 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
   });
 });
 
+test("several file ids are sent as the configuration or the command says", async () => {
+  const { folder, options, simulator, transferId, fileIds } = await setUp();
+  const config = join(folder, "inlet.yaml");
+  await writeFile(config, `service: { baseUrl: "${simulator.url}", fileIdList: comma }\n`);
+  const env = { INLET_CONFIG: config, INLET_PASSWORD: PASSWORD };
+  const [one = "", other = ""] = fileIds;
+  const sent = async (...more: string[]) => {
+    const args = ["api", "zip", transferId, "--only", one, other, ...more];
+    const { exitCode, stderr } = await runProgram(args, { ...options, env });
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    return simulator.requests().at(-1)?.query["customized-files-ids"];
+  };
+  expect(await sent("-o", "comma.zip")).toEqual([`${one},${other}`]);
+  expect(await sent("-o", "repeat.zip", "--id-list", "repeat")).toEqual([one, other]);
+});
+
 describe("bad input", () => {
   test.each([
     [{}, ["api", "status"], "no service is named: give --base-url or set INLET_SERVICE__BASEURL"],
@@ -445,13 +538,22 @@ describe("bad input", () => {
       "/no/such cannot be read",
     ],
     [{}, ["api", "--base-url", "http://localhost:1", "received", "a@b"], "set INLET_SERVICE__CLIENTID"],
-    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 on"],
-    [{}, ["api", "eml", "x", "--threshold", "much"], "number of megabytes"],
+    [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 to 1000000"],
+    [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
+    [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
+    [{}, ["api", "sent-legacy", "a@b", "--page-size", "0x10"], "whole number from 1 to 100."],
+    [{}, ["api", "languages", "list", "--major-version", "Infinity"], "whole number from 1"],
+    [{}, ["list", "--limit", "0x10"], "whole number from 1"],
+    [{}, ["history", "--limit", "1e2"], "whole number from 1"],
+    [{}, ["simulate", "--port", "65536"], "whole number from 0 to 65535"],
+    ...["much", "Infinity", "0x10", "1e3", "0", "-1", "0.0000001", "1000001", " 1", "1.", ".5", ""].map(
+      (text) => [{}, ["api", "eml", "x", "--threshold", text], "number of megabytes above 0"] as const,
+    ),
     [{}, ["api", "zip", "x", "--only", "a", "--except", "b"], "cannot be used with"],
     [{}, ["api", "infos"], "Did you mean info"],
     [{}, ["nonsense"], "unknown command 'nonsense'"],
-  ])("gets a sentence that names it: %j %j", async (env, args, message) => {
-    const { exitCode, stdout, stderr } = await runProgram(args, { env });
+  ] as const)("gets a sentence that names it: %j %j", async (env, args, message) => {
+    const { exitCode, stdout, stderr } = await runProgram([...args], { env });
     expect([exitCode, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(message);
     expect(stderr).not.toContain("p4ss");
@@ -478,6 +580,64 @@ describe("bad input", () => {
     const { stdout, stderr } = await api("checksums", transferId);
     for (const character of ["\u001b", "\u202e", "\u0007"]) expect(stdout + stderr).not.toContain(character);
     expect(stdout).toContain("\\u{1b}[2Jclear\\u{202e}gnp.exe");
+  });
+
+  test("a raw checksums file reaches a terminal as data, and a program byte for byte", async () => {
+    const { options, api, transferId, simulator } = await setUp();
+    const text = "Subject,\u001b]0;title\u0007\r\n\r\nName,Checksum\r\n";
+    const does = { kind: "body", text, contentType: "text/csv" } as const;
+    simulator.addFault({ on: "checksums", times: "always", does });
+    const env = { ...options.env, INLET_PASSWORD: PASSWORD };
+    const args = ["api", "checksums", transferId, "--raw"];
+    const { stdout } = await runOnTerminal(args, { ...options, env });
+    expect(stdout).not.toMatch(STEERING);
+    expect(stdout).toContain("Subject,\\u{1b}]0;title\\u{7}\r\n\r\nName,Checksum\r\n");
+    expect((await api("checksums", transferId, "--raw")).stdout).toBe(text);
+  });
+
+  test.each([
+    ["password-generate", "password", ["password", "generate"]],
+    ["client-id", "clientId", ["client-id"]],
+    ["verification-token", "token", ["verification", "token", MAILBOX]],
+  ] as const)("a secret of %s with control characters is refused", async (on, key, args) => {
+    const { api, simulator } = await setUp();
+    for (const value of ["a\u001b[2Jb", "a\nb", "a\u202eb", "a\u2028b", "a\u009b1mb"]) {
+      simulator.addFault({ on, does: { kind: "alter", path: `data.${key}`, value } });
+      const { exitCode, stdout, stderr } = await api(...args);
+      expect([exitCode, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain(`data.${key} should be`);
+      expect(stderr).not.toMatch(STEERING);
+    }
+  });
+
+  test("whatever the service says of rules, packs, lists and refusals reaches the terminal as data", async () => {
+    const { options, simulator } = await setUp();
+    const text = "\u001b[2J\u202e\u009b";
+    const alter = (on: Operation, path: string) =>
+      simulator.addFault({ on, times: "always", does: { kind: "alter", path, value: text } });
+    alter("password-rules", "data.0.name");
+    alter("languages", "data.0.displayName");
+    alter("languages", "data.0.href");
+    alter("sent-legacy", "data.0.href");
+    alter("sent", "data.0.status.recipients.0.mail");
+    alter("received", "data.0.status.sender.email");
+    alter("verification", "data.verificationMethods");
+    const refusal = { kind: "error", status: 403, errorCode: 3010, errorMessage: text } as const;
+    simulator.addFault({ on: "status", times: "always", does: refusal });
+    for (const args of [
+      ["password", "rules"],
+      ["languages", "list"],
+      ["sent-legacy", "anna@supplier.example"],
+      ["sent", "anna@supplier.example"],
+      ["received", MAILBOX],
+      ["verification", "status", MAILBOX],
+      ["status"],
+    ]) {
+      for (const more of [[], ["--json"]]) {
+        const { stdout, stderr } = await runProgram(["api", ...args, ...more], options);
+        expect(stdout + stderr).not.toMatch(STEERING);
+      }
+    }
   });
 });
 

@@ -41,9 +41,9 @@ describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
     expect((await readdir(taken)).toSorted()).toEqual(["t1", "t2", "t3"]);
   });
 
-  test("notices what was changed since", async () => {
+  test.each(["a.txt", "message.eml"])("notices that %s was changed since", async (name) => {
     const { inbox, taken } = await setUp();
-    await writeFile(join(inbox, MAILBOX, "anna@supplier.example/t1/a.txt"), "changed");
+    await writeFile(join(inbox, MAILBOX, "anna@supplier.example/t1", name), "changed");
     expect((await consume(inbox, taken)).exitCode).toBe(1);
   });
 });
@@ -63,7 +63,7 @@ test("the consumer for PowerShell reads what the manifest holds", async () => {
 async function setUp() {
   const wrong = [{ name: "a.txt", text: "x", csvChecksum: "wrong" } as const];
   const transfers = [
-    transferPlan({ trackingId: "t1" }),
+    transferPlan({ trackingId: "t1", message: "Psst" }),
     transferPlan({ trackingId: "t2" }),
     transferPlan({ trackingId: "wrong", files: wrong }),
   ];

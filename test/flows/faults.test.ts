@@ -4,13 +4,14 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { peekStatus } from "../../src/cli/status-peek.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../src/ledger/paths.ts";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { mailboxSettings, pageSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const FILES: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 2_000_000 } },
@@ -194,6 +195,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
         transferPlan({ trackingId: "closed", password: "nobody-Knows:7" }),
         transferPlan({ trackingId: "bare", algorithm: "none" }),
         transferPlan({ trackingId: "empty", files: [] }),
+        transferPlan({ trackingId: "message only", files: [], message: "Psst" }),
       ],
     });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -206,9 +208,10 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       broken: ["quarantined", "CHECKSUM_MISMATCH"],
       closed: ["waiting", "password"],
       bare: ["quarantined", "UNVERIFIABLE"],
-      empty: ["delivered", undefined],
+      empty: ["quarantined", "UNVERIFIABLE"],
+      "message only": ["delivered", undefined],
     });
-    expect(ledger).toHaveLength(5);
+    expect(ledger).toHaveLength(6);
   });
 
   test("what is quarantined is kept apart, with a file that says why, and not fetched again", async () => {
@@ -268,6 +271,51 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     const manifest = Object.entries(tree).find(([path]) => path.endsWith("transfer.json"))?.[1];
     if (verify === "prefer") expect(JSON.parse(manifest ?? "")).toMatchObject({ verified: "none" });
   });
+
+  test.each([
+    ["more than its files", 14, undefined, "quarantined"],
+    ["less than its files", 12, undefined, "quarantined"],
+    ["less than its files, with a message", 12, "Psst", "quarantined"],
+    ["more than its files, with a message that may be counted", 17, "Psst", "delivered"],
+  ] as const)("I1 whole or nothing: a transfer that announces %s", async (_case, value, message, state) => {
+    const simulator = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", ...(message === undefined ? {} : { message }) })],
+    });
+    const does = { kind: "alter", path: "data.totalSize", value } as const;
+    simulator.addFault({ on: "info", times: "always", does });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const { changes } = await runOnce(settings);
+    expect(changes.at(-1)?.state).toBe(state);
+    if (state === "delivered") return;
+    expect(changes.at(-1)).toMatchObject({
+      reason: "SIZE_MISMATCH",
+      message: expect.stringContaining(`announces ${value} bytes in total and lists files of 13 bytes`),
+    });
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "anna" };
+    await giveOrder(settings.work, { action: "release", ...order });
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+  });
+
+  test.each([
+    ["require", undefined, "quarantined"],
+    ["require", "Psst", "delivered"],
+    ["prefer", undefined, "delivered"],
+    ["prefer", "Psst", "delivered"],
+  ] as const)(
+    "a transfer without files is never called verified: verify %s, message %s",
+    async (verify, message, state) => {
+      const simulator = await openTestSimulator({
+        transfers: [
+          transferPlan({ trackingId: "t1", files: [], ...(message === undefined ? {} : { message }) }),
+        ],
+      });
+      const settings = await daemonSettings([mailboxSettings(simulator, { verify })]);
+      const last = (await runOnce(settings)).changes.at(-1);
+      expect(last).toMatchObject(
+        state === "delivered" ? { state, verified: "none" } : { state, reason: "UNVERIFIABLE" },
+      );
+    },
+  );
 
   test.each(["SHA-1", "MD5", "SHA-512"] as const)("checksums of %s are verified too", async (algorithm) => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", algorithm })] });

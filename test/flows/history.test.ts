@@ -45,7 +45,7 @@ test("says how many lines are damaged, that there is more, and that nothing fits
 test.each([
   ["--since", "yesterday", "so long ago"],
   ["--state", "lost", "Allowed choices are discovered, downloading"],
-  ["--limit", "1000000", "at most 100000"],
+  ["--limit", "1000000", "from 1 to 100000"],
 ])("refuses %s %s, and says what is possible", async (option, value, why) => {
   const { exitCode, stderr } = await runProgram(["history", option, value]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);

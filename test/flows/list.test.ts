@@ -109,7 +109,7 @@ describe("inlet list", () => {
 
   test.each([
     ["--state", "lost", "Allowed choices are discovered, downloading"],
-    ["--limit", "1000000", "at most 100000"],
+    ["--limit", "1000000", "from 1 to 100000"],
   ])("refuses %s %s, and says what is possible", async (option, value, why) => {
     const { exitCode, stderr } = await runProgram(["list", option, value]);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);

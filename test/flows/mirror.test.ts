@@ -1,5 +1,6 @@
 /** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
 
+import { createHash } from "node:crypto";
 import {
   chmod,
   chown,
@@ -49,6 +50,11 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
       exitCode: 0,
     });
     const manifest = JSON.parse(await readFile(join(folder, "transfer.json"), "utf8"));
+    const eml = await readFile(join(folder, "message.eml"));
+    const sha256 = createHash("sha256").update(eml).digest("hex");
+    expect(manifest.messageFile).toEqual({ name: "message.eml", size: eml.byteLength, sha256 });
+    // The files are beside it: it does not repeat them.
+    expect(eml.toString()).not.toContain("Content-Disposition: attachment");
     expect(manifest).toMatchObject({
       version: 2,
       deliveryId: expect.stringMatching(/^[0-9a-f]{32}$/),

@@ -1,9 +1,11 @@
 /** `api zip` and `api eml`: a transfer as one file. */
 import type { FileHandle } from "node:fs/promises";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { verifyZip } from "../../collect/unpack.ts";
 import type { TransferFile } from "../../model/transfer.ts";
+import type { IdListForm } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { megabytes } from "../numbers.ts";
 import { type OpenedTransfer, openTransfer } from "./opening.ts";
 import { algorithmsOf, ownName, reportSaved, saveDownload } from "./saving.ts";
 import { type ApiOptions, accessTo, type PasswordOptions, withService } from "./session.ts";
@@ -17,6 +19,7 @@ interface ZipCommandOptions extends DownloadOptions {
   readonly includeChecksumFile?: boolean;
   readonly only?: readonly string[];
   readonly except?: readonly string[];
+  readonly idList?: IdListForm;
 }
 
 /** Room in a ZIP for headers and names, beyond its files. */
@@ -27,7 +30,13 @@ export function addDownloads(api: Command, run: Run): void {
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
     .option("--include-checksum-file", "have the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
-    .option("--except <ids...>", "all files but those with these ids");
+    .option("--except <ids...>", "all files but those with these ids")
+    .addOption(
+      new Option(
+        "--id-list <form>",
+        "how several ids are sent (default: as service.fileIdList says)",
+      ).choices(["repeat", "comma"] satisfies IdListForm[]),
+    );
   zip.action((transferId: string) => run((context) => getZip(context, transferId, zip.optsWithGlobals())));
   const eml = addAccess(
     api.command("eml").description("download the confidential message with its attachments"),
@@ -47,7 +56,7 @@ function getZip(context: Context, transferId: string, options: ZipCommandOptions
     );
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
-    const { includeChecksumFile, only, except } = options;
+    const { includeChecksumFile, only, except, idList } = options;
     const download = await service.openZip(
       access,
       {
@@ -55,6 +64,7 @@ function getZip(context: Context, transferId: string, options: ZipCommandOptions
         ...(includeChecksumFile === undefined ? {} : { includeChecksumFile }),
         ...(only === undefined ? {} : { only }),
         ...(except === undefined ? {} : { except }),
+        ...(idList === undefined ? {} : { idListForm: idList }),
       },
       context.stop,
     );
@@ -97,10 +107,4 @@ function verify(
     checksums: checksumsOf(file),
   }));
   return verifyZip(zip, wanted, { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra }, stop);
-}
-
-function megabytes(text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError("It must be a number of megabytes above 0.");
-  return value;
 }

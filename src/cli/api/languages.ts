@@ -3,8 +3,8 @@ import { basename } from "node:path";
 import type { Command } from "commander";
 import type { LanguagePack } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { wholeNumber } from "../numbers.ts";
 import { type Column, printJson, printRows } from "../printing.ts";
-import { positive } from "./listing.ts";
 import { ownName, saveDownload } from "./saving.ts";
 import { type ApiOptions, withService } from "./session.ts";
 
@@ -13,7 +13,7 @@ export function addLanguages(api: Command, run: Run): void {
   const list = languages
     .command("list")
     .description("list the installed language packs")
-    .option("--major-version <number>", "only those of this major version", positive);
+    .option("--major-version <number>", "only those of this major version", wholeNumber(1, 1_000_000));
   list.action(() => run((context) => showPacks(context, list.optsWithGlobals())));
   const show = languages
     .command("show")
@@ -72,4 +72,5 @@ const COLUMNS: readonly Column<LanguagePack>[] = [
   { title: "VERSION", value: (pack) => pack.version },
   { title: "CHANGED", value: (pack) => pack.changed?.toISOString() ?? "never" },
   { title: "NAME", value: (pack) => pack.displayName },
+  { title: "HREF", value: (pack) => pack.href ?? "" },
 ];

@@ -1,18 +1,19 @@
 /** `api received`, `api sent` and `api sent-legacy`: what an address has received and sent. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
-import { type FieldSelection, parseFields } from "../../service/fields.ts";
+import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, MOST_ENTRIES } from "../../service/polling.ts";
-import type { LegacyTransfer, Page, PageQuery, VerifiedAddress } from "../../service/port.ts";
+import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { wholeNumber } from "../numbers.ts";
 import { type Column, printRows, say } from "../printing.ts";
 import { type ApiOptions, type Session, withService } from "./session.ts";
 
 interface ListOptions extends ApiOptions, PageQuery {
   readonly active?: boolean;
   readonly inactive?: boolean;
-  readonly fields?: FieldSelection;
+  readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
 }
 
 /** Entries that cannot be used. */
@@ -21,6 +22,11 @@ interface Rejected {
   readonly first: readonly Fault[];
 }
 const MOST_REASONS = 10;
+
+/** In place of an expression: the service chooses. */
+const SERVICE_DEFAULT = "default";
+
+const LAST_PAGE = 1_000_000;
 
 /** What the table shows, and nothing else. */
 const SHOWN_FIELDS = {
@@ -40,8 +46,8 @@ export function addListing(api: Command, run: Run): void {
       .option("--inactive", "only those that cannot")
       .option(
         "--fields <expression>",
-        "which fields to ask for, such as 'status(state),transfer(expirationDate)'",
-        parseFields,
+        "which fields to ask for, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
+        (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
       )
       .action((email: string, _options, command: Command) =>
         run((context) => listTransfers(context, direction, email, command.optsWithGlobals())),
@@ -57,8 +63,12 @@ export function addListing(api: Command, run: Run): void {
 function addPaging(command: Command): Command {
   return command
     .argument("<email>", "a verified address")
-    .option("--page <number>", "only this page, counted from 1 (default: all)", positive)
-    .option("--page-size <number>", `entries per page, at most ${MOST_ENTRIES}`, positive);
+    .option("--page <number>", "only this page, counted from 1 (default: all)", wholeNumber(1, LAST_PAGE))
+    .option(
+      "--page-size <number>",
+      `entries per page, at most ${MOST_ENTRIES}`,
+      wholeNumber(1, MOST_ENTRIES),
+    );
 }
 
 function listTransfers(
@@ -69,7 +79,7 @@ function listTransfers(
 ): Promise<Outcome> {
   return withService(context, options, async (session) => {
     const query = {
-      fields: options.fields ?? SHOWN_FIELDS,
+      ...fieldsOf(options),
       ...(options.active ? { active: true } : options.inactive ? { active: false } : {}),
     };
     const poll = direction === "received" ? session.service.pollReceived : session.service.pollSent;
@@ -82,12 +92,18 @@ function listTransfers(
   });
 }
 
+function fieldsOf({ fields, json }: ListOptions): Pick<PollQuery, "fields" | "keepMore"> {
+  if (fields === SERVICE_DEFAULT) return {};
+  if (fields === undefined) return { fields: SHOWN_FIELDS };
+  return { fields, keepMore: json === true };
+}
+
 function listLegacy(context: Context, email: string, options: ListOptions): Promise<Outcome> {
   return withService(context, options, async (session) => {
     const { entries, rejected } = await collect(session, email, options, (address, page) =>
       session.service.pollSentLegacy(address, page, context.stop),
     );
-    printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS], entries, entries.map(toJson));
+    printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS, HREF], entries, entries.map(toJson));
     return reportRejected(context, rejected);
   });
 }
@@ -133,6 +149,7 @@ const RECIPIENTS: Column<LegacyTransfer | ListedTransfer> = {
   title: "RECIPIENTS",
   value: (row) => row.recipients.map((recipient) => recipient.mail).join(", "),
 };
+const HREF: Column<LegacyTransfer> = { title: "HREF", value: (row) => row.href ?? "" };
 
 /** For a receiver its own transfer-id and the sender; for a sender the recipients. */
 function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
@@ -155,9 +172,4 @@ function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
 /** The download link stays out: it may carry a password. */
 function toJson<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
   return { ...entry, recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })) };
-}
-
-export function positive(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 1 on.");
-  return Number(text);
 }

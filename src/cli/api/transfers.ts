@@ -5,7 +5,7 @@ import { formatBytes } from "../../base/phrases.ts";
 import type { TransferFile, TransferInformation } from "../../model/transfer.ts";
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import type { Context, Outcome, Run } from "../context.ts";
-import { type Column, printRows, say } from "../printing.ts";
+import { type Column, printable, printRows, say } from "../printing.ts";
 import { type ApiOptions, accessTo, type PasswordOptions, withService } from "./session.ts";
 
 type TransferOptions = ApiOptions & PasswordOptions & { readonly raw?: boolean };
@@ -70,7 +70,7 @@ function showChecksums(context: Context, transferId: string, options: TransferOp
     const access = await accessTo(context, transferId, options);
     if (options.raw) {
       const { body } = await service.openChecksums(access, context.stop);
-      for await (const chunk of body) if (!context.stdout.write(chunk)) await once(context.stdout, "drain");
+      await printRaw(context, body);
       return "fine";
     }
     const files = await service.files(access, context.stop);
@@ -80,6 +80,16 @@ function showChecksums(context: Context, transferId: string, options: TransferOp
     if (!options.json) sayLeftovers(context, report);
     return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
   });
+}
+
+/** Byte for byte for programs; on a terminal with control characters spelled out. */
+async function printRaw({ stdout }: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    const lines = () => decoder.decode(chunk, { stream: true }).split(/\r\n|[\r\n]/);
+    const part = stdout.isTTY ? lines().map(printable).join("\n") : chunk;
+    if (!stdout.write(part)) await once(stdout, "drain");
+  }
 }
 
 function sayLeftovers(context: Context, report: ChecksumReport): void {

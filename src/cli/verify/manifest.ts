@@ -9,7 +9,7 @@ import { type Checksum, nodeAlgorithm } from "../../model/checksum.ts";
 /** What a file of the folder has to be. */
 export interface Expected {
   readonly name: string;
-  /** Missing for the message, of which only the sum is known. */
+  /** Missing for a file that only the sums name. */
   readonly size: number | undefined;
   /** In hexadecimal digits. */
   readonly sha256: string;
@@ -24,6 +24,7 @@ const MOST_BYTES = 512 * 1024 * 1024;
 
 const Manifest = v.object({
   version: v.number(),
+  messageFile: v.optional(v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() })),
   files: v.array(
     v.object({
       name: v.string(),
@@ -44,13 +45,20 @@ export class DamagedFolder extends Error {
 export async function readExpected(folder: string): Promise<Expected[]> {
   const manifest = parseManifest(await readText(folder, MANIFEST));
   const sums = parseSums(await readText(folder, SUMS));
-  const expected = manifest.files.map(({ name, size, sha256 = "", checksum, algorithm }) => {
+  const conflictOf = (name: string, sha256: string) => {
     const sum = sums.get(checkName(name, MANIFEST));
-    const conflict = sum === sha256 ? undefined : describeConflict(sum);
+    return sum === sha256 ? undefined : describeConflict(sum);
+  };
+  const expected: Expected[] = manifest.files.map(({ name, size, sha256 = "", checksum, algorithm }) => {
+    const conflict = conflictOf(name, sha256);
     const isKnown = algorithm !== undefined && nodeAlgorithm(algorithm) !== undefined;
     const checksums = isKnown && checksum !== undefined ? [{ value: checksum, algorithm }] : [];
     return { name, size, sha256, checksums, conflict };
   });
+  if (manifest.messageFile !== undefined) {
+    const { name, size, sha256 } = manifest.messageFile;
+    expected.push({ name, size, sha256, checksums: [], conflict: conflictOf(name, sha256) });
+  }
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
   const others = [...sums].filter(([name]) => !named.has(name));
@@ -61,10 +69,8 @@ function describeConflict(sum: string | undefined): string {
   return sum === undefined ? `${SUMS} lacks it` : `${MANIFEST} and ${SUMS} disagree on it`;
 }
 
-/** The message has no place in the manifest, which lists what the sender chose. */
 function expectedByItsSum(name: string, sha256: string): Expected {
-  const conflict = name === MESSAGE ? undefined : `${MANIFEST} lacks it`;
-  return { name, size: undefined, sha256, checksums: [], conflict };
+  return { name, size: undefined, sha256, checksums: [], conflict: `${MANIFEST} lacks it` };
 }
 
 /** Only what is a file of its own there, never what a link leads to; nor does a pipe hold it up. */

@@ -40,6 +40,22 @@ describe("a delivered folder", () => {
     ]);
   });
 
+  test("has the message as the manifest says, in size and content", async () => {
+    const folder = await deliver({ "message.eml": "Subject: x" });
+    await writeFile(join(folder, "message.eml"), "Subject: xy");
+    expect(await check(folder)).toMatchObject([
+      "differs",
+      { "message.eml": "changed: has 11 bytes instead of 10" },
+    ]);
+    await writeFile(join(folder, "message.eml"), "Subject: y");
+    expect(await check(folder)).toMatchObject(["differs", { "message.eml": "changed: has other content" }]);
+    await alter(folder, (manifest) => void delete manifest.messageFile);
+    expect(await check(folder)).toMatchObject([
+      "differs",
+      { "message.eml": "changed: transfer.json lacks it" },
+    ]);
+  });
+
   test("is held against the sender's own checksum too", async () => {
     const folder = await deliver();
     await alter(folder, (manifest) => {
@@ -165,8 +181,11 @@ async function deliver(more: Record<string, string> = {}): Promise<string> {
     sha256: sha256(text),
     verified: true,
   }));
+  const text = more["message.eml"];
+  const messageFile = text && { name: "message.eml", size: Buffer.byteLength(text), sha256: sha256(text) };
   await writeFile(join(folder, "SHA256SUMS"), sums.join(""));
-  await writeFile(join(folder, "transfer.json"), JSON.stringify({ version: 1, verified: "all", files }));
+  const manifest = { version: 2, verified: "all", messageFile, files };
+  await writeFile(join(folder, "transfer.json"), JSON.stringify(manifest));
   await chmod(folder, 0o750);
   return folder;
 }

@@ -27,6 +27,13 @@ describe("the service as the environment describes it", () => {
     });
   });
 
+  test("may want lists of file ids with commas", async () => {
+    expect((await load({ env: BASE })).idListForm).toBe("repeat");
+    expect((await load({ env: { ...BASE, INLET_SERVICE__FILEIDLIST: "comma" } })).idListForm).toBe("comma");
+    const problem = faultMessage(load({ env: { ...BASE, INLET_SERVICE__FILEIDLIST: "space" } }));
+    expect(await problem).toContain("repeat, comma");
+  });
+
   test("is reached through the proxy of the environment, or the one of its own", async () => {
     const env = {
       ...BASE,

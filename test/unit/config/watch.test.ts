@@ -1,8 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
+import type { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { followSettings } from "../../../src/config/watch.ts";
+import { useUpWatches } from "../../support/no-watches.ts";
 import { SMALLEST, writeConfig } from "./stage.ts";
 
 test("a change counts also when it was made before anybody watched", async () => {
@@ -23,6 +25,15 @@ test.each([
   await expect.poll(() => heard).toEqual(["/srv/other"]);
 });
 
+test("a change is noticed also where the system has no watches left, which is said once", async () => {
+  useUpWatches();
+  const { path, heard, follow } = await setUp(SMALLEST);
+  await follow();
+  expect(heard).toEqual(["WATCH_REFUSED"]);
+  await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
+  await expect.poll(() => heard).toEqual(["WATCH_REFUSED", "/srv/other"]);
+});
+
 async function setUp(text: string) {
   const path = await writeConfig(text);
   const options = { path, env: {} };
@@ -31,6 +42,7 @@ async function setUp(text: string) {
   const watch = {
     changed: async (next: Settings) => void heard.push(next.inbox),
     refused: ({ message }: Error) => void heard.push(message),
+    unwatchable: ({ code }: Fault) => void heard.push(code),
   };
   const follow = async () => {
     const followed = await followSettings(path, settings.digest, options, watch);

@@ -211,6 +211,7 @@ async function openHouse() {
         watch: {
           acknowledged: () => {},
           stateChanged: () => heard.stateChanged?.(),
+          unwatchable: () => {},
           orderFailed: (
             { action, trackingId }: { action: Action; trackingId: string },
             { code }: Error & { code: string },

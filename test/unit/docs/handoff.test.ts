@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
+import { formatManifest } from "../../../src/collect/manifest.ts";
 import { environmentOf } from "../../../src/handoff/command.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
@@ -59,6 +60,16 @@ test("every variable of the command and every key of the webhook is explained", 
   expect(variables.toSorted()).toEqual(Object.keys(environmentOf(delivery, "/srv/inbox")).toSorted());
   const shown = JSON.parse(/^\{"version"[^`]*\}$/m.exec(page)?.[0].replaceAll("\n", "") ?? "{}");
   expect(Object.keys(shown)).toEqual(Object.keys(JSON.parse(body)));
+});
+
+test("every key of the manifest is explained", () => {
+  const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
+  const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
+  const message = { name: "message.eml", size: 1, sha256: "0" } as const;
+  const manifest = formatManifest(record, "NAME", { files: [], message: "0", subject: "Order" }, message);
+  const table = page.slice(page.indexOf("| key | holds |"), page.indexOf("`message.eml` holds"));
+  const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);
+  expect(explained.map(([, key]) => key).toSorted()).toEqual(Object.keys(JSON.parse(manifest)).toSorted());
 });
 
 function example(language: string): string {

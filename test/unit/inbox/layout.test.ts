@@ -68,7 +68,7 @@ describe("a layout is refused", () => {
   }
 });
 
-test("hostile values never add or remove a folder, never leave the inbox, never hide", () => {
+test("hostile values never add or remove a folder, never leave the inbox, never hide, never read as an option", () => {
   const hostile = fc.oneof(
     fc.string({ unit: "binary" }),
     fc
@@ -84,6 +84,7 @@ test("hostile values never add or remove a folder, never leave the inbox, never 
           "\u200b",
           "\u202e",
           "@",
+          "-",
           "CON",
           "a",
           "{day}",
@@ -116,7 +117,7 @@ test("hostile values never add or remove a folder, never leave the inbox, never 
       expect(resolve("/srv/inbox", path)).toBe(`/srv/inbox/${path}`);
       expect(path.split("/").length).toBe(segments.length);
       for (const name of path.split("/")) {
-        expect(name).not.toMatch(/^\.|^$/);
+        expect(name).not.toMatch(/^[-.]|^$/);
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);
       }
     }),

@@ -64,7 +64,7 @@ function expectPortable(name: string): void {
   expect(name).toBe(name.normalize("NFC"));
   expect(name.isWellFormed()).toBe(true);
   expect(name).not.toMatch(
-    /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cs}\p{Zl}\p{Zp}/\\<>:"|?*]|^[. ]|[. ]$|^$/u,
+    /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cs}\p{Zl}\p{Zp}/\\<>:"|?*]|^[-. ]|[. ]$|^$/u,
   );
   expect(name.split(".")[0]?.trim()).not.toMatch(/^(con|prn|aux|nul|(com|lpt)[0-9¹²³]|con(in|out)\$)$/i);
   expect(Buffer.byteLength(name)).toBeLessThanOrEqual(240);

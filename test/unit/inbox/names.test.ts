@@ -30,7 +30,7 @@ describe("a name that every file system can hold stays as it is", () => {
     "LPT.txt",
     "nulls",
     "a.con",
-    "-rf",
+    "a-b",
     "$HOME",
     "#1 'quoted' & [boxed]; really!.txt",
     "👍.txt",
@@ -93,6 +93,11 @@ describe("a name that some file system cannot hold becomes a recognisable one", 
     [".env.local", "_env", ".local"],
     ["../../etc/cron.d/job", "__.._etc_cron.d_job"],
     ["..hidden.txt", "_hidden", ".txt"],
+    ["-rf", "_rf"],
+    ["--checkpoint-action=exec=sh run.sh", "_checkpoint-action=exec=sh run", ".sh"],
+    [" \u200b-rf", "_rf"],
+    ["-.-hidden", "_hidden"],
+    ["-", "_"],
   ] as const) {
     test(JSON.stringify(name), () => expect(named(name)).toEqual([`${stem}~${mark(name)}${extension}`]));
   }
@@ -183,6 +188,7 @@ describe("a segment of a path", () => {
     ["a/b", `a_b~${mark("a/b")}`],
     ["Re: offer", `Re_ offer~${mark("Re: offer")}`],
     ["aux", `_aux~${mark("aux")}`],
+    ["-rf@example.com", `_rf@example~${mark("-rf@example.com")}.com`],
   ] as const) {
     test(`${JSON.stringify(text)} is ${JSON.stringify(segment)}`, () => {
       expect(safeSegment(text)).toBe(segment);

@@ -7,7 +7,8 @@ describe("the field selection", () => {
   test("writes every path that the interface names", () => {
     expect(formatFields(KNOWN_FIELDS)).toBe(
       "trackingId,status(sender(email),recipients,state)," +
-        "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode)),confidentialMessageFileId)",
+        "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode))," +
+        "confidentialMessageFileId,files,notificationMessage,fileChecksumAlgorithm)",
     );
   });
 
@@ -26,6 +27,13 @@ describe("the field selection", () => {
     );
   });
 
+  test("reads names that only the service knows", () => {
+    const expression = "trackingId,status(recipients(fileDownloads(id))),new-Part(x_1,y.z)";
+    expect(formatFields(parseFields(expression))).toBe(expression);
+    const inherited = "constructor(prototype),toString";
+    expect(formatFields(parseFields(inherited))).toBe(`trackingId,${inherited}`);
+  });
+
   test("comes back as it was written", () => {
     fc.assert(
       fc.property(selectionOf(KNOWN_FIELDS), (chosen) => {
@@ -40,10 +48,11 @@ describe("the field selection", () => {
     ["status(", "a name is missing in status"],
     ["status(state", '")" is missing after the parts of status'],
     ["status(state))", '")" is one too many'],
-    ["status(stat)", '"stat" is not part of status, which has sender, recipients, state'],
+    ["status(st/ate)", '"st/ate" is not a name'],
+    ["a(".repeat(30_000), "more than 20 names are nested"],
     ["trackingId(x)", "trackingId has no parts to choose from"],
     ["status,,transfer", "a name is missing in fields"],
-    ["__proto__", '"__proto__" is not part of fields'],
+    ["__proto__", '"__proto__" is not a name'],
   ])("says what is wrong with %j", (expression, problem) => {
     expect(() => parseFields(expression)).toThrow(problem);
   });

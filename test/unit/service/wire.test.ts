@@ -60,6 +60,23 @@ describe("what the service sends becomes the model", () => {
     expect(entries[0]?.state).toBe(state);
   });
 
+  test.each([
+    ["/api/users/a%40b/transfers/t?page=2", "/api/users/a%40b/transfers/t?page=2"],
+    ["/api/t?client-id=x&password=hunter2", "/api/t"],
+    ["/api/t?page=1&verification%2dtoken=hunter2", "/api/t"],
+    ["/api/t#PASSWORD=hunter2", "/api/t"],
+    ["/api/t?%zz=hunter2", "/api/t"],
+    ["https://me:hunter2@host.example/api/t", "https://host.example/api/t"],
+    ["//me:hunter2@host.example/t", "//host.example/t"],
+    ["", undefined],
+    [7, undefined],
+    [undefined, undefined],
+  ])("the href %j of a language pack and of the deprecated list as %j", (href, shown) => {
+    const [entry] = wire.decodeLegacy({ data: [{ trackingId: "t", href }] }, "the list").entries;
+    expect(entry?.href).toBe(shown);
+    expect(wire.decodeLanguagePack({ data: { id: "en-US_2", href } }, "the pack").href).toBe(shown);
+  });
+
   test("a date that is none is left out, not a failure", () => {
     const transfer = { ...ENTRY.transfer, expirationDate: "soon" };
     expect(

@@ -1,0 +1,79 @@
+/** Watches the entries of a folder, also where the system has no watches left. */
+import type { FSWatcher } from "chokidar";
+import { Fault } from "./faults.ts";
+import { systemCode } from "./system-code.ts";
+
+/** How often a folder is checked that cannot be watched. */
+const CHECK_EVERY_MS = 5_000;
+
+export interface FolderEvents {
+  /** May be called more often than something has changed. */
+  changed(path: string, event: "add" | "change" | "other"): void;
+  /** The system cannot watch the folder: from now on it is checked every few seconds. Called once. */
+  unwatchable(fault: Fault): void;
+}
+
+export interface FolderWatch {
+  /** Resolves when changes from now on are noticed. */
+  readonly ready: Promise<void>;
+  close(): Promise<void>;
+}
+
+interface FolderWatchOptions {
+  /** Entries that are there already are not reported. */
+  readonly ignoreInitial: boolean;
+  readonly followSymlinks?: boolean;
+  /** How many levels of folders below are watched too; missing: none. */
+  readonly depth?: number;
+  readonly checkEveryMs?: number;
+}
+
+export async function watchFolder(
+  folder: string,
+  { checkEveryMs = CHECK_EVERY_MS, depth = 0, ...options }: FolderWatchOptions,
+  events: FolderEvents,
+): Promise<FolderWatch> {
+  const { watch } = await import("chokidar");
+  const ready = Promise.withResolvers<void>();
+  const begin = (watcher: FSWatcher) =>
+    watcher
+      .on("all", (event, path) =>
+        events.changed(path, event === "add" || event === "change" ? event : "other"),
+      )
+      .once("ready", () => ready.resolve());
+  const native = begin(watch(folder, { depth, ...options }));
+  let polling: FSWatcher | undefined;
+  native.on("error", (error) => {
+    if (polling !== undefined) return;
+    // What was changed meanwhile is noticed too.
+    polling = begin(
+      watch(folder, {
+        ...options,
+        depth,
+        ignoreInitial: false,
+        backend: "polling",
+        pollingInterval: checkEveryMs,
+        pollingBinaryInterval: checkEveryMs,
+      }),
+    );
+    // A folder that cannot be read now may be readable at the next check.
+    polling.on("error", () => ready.resolve());
+    events.unwatchable(faultOf(folder, error));
+    void native.close();
+  });
+  return {
+    ready: ready.promise,
+    async close() {
+      await native.close();
+      await polling?.close();
+      ready.resolve();
+    },
+  };
+}
+
+function faultOf(folder: string, cause: unknown): Fault {
+  return new Fault("WATCH_REFUSED", {
+    detail: `${folder} (${systemCode(cause) || "unknown reason"})`,
+    cause,
+  });
+}

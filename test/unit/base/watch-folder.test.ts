@@ -1,0 +1,47 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { watchFolder } from "../../../src/base/watch-folder.ts";
+import { useUpWatches } from "../../support/no-watches.ts";
+import { makeFolder } from "../../support/program.ts";
+
+test("a folder that can be watched is, without a word", async () => {
+  const { folder, seen } = await setUp();
+  await writeFile(join(folder, "a"), "1");
+  await expect.poll(() => seen).toEqual(["add a"]);
+});
+
+describe.each(["ENOSPC", "EMFILE"] as const)("where the system refuses with %s", (code) => {
+  test("it is said once, with what to do, and changes are noticed all the same", async () => {
+    useUpWatches(code);
+    const { folder, seen } = await setUp();
+    const [said = ""] = seen;
+    expect(said).toBe(
+      `WATCH_REFUSED The system cannot watch a folder for changes: ${folder} (${code}) fs.inotify.max_user_watches`,
+    );
+    await expect.poll(() => seen.slice(1)).toEqual(["other folder", "add there before"]);
+    await writeFile(join(folder, "a"), "1");
+    await expect.poll(() => seen).toContain("add a");
+    await writeFile(join(folder, "a"), "longer");
+    await expect.poll(() => seen).toContain("change a");
+    await rm(join(folder, "a"));
+    await expect.poll(() => seen).toContain("other a");
+    expect(seen.filter((line) => line.startsWith("WATCH_REFUSED"))).toHaveLength(1);
+  });
+});
+
+async function setUp() {
+  const folder = join(await makeFolder(), "folder");
+  await mkdir(folder);
+  await writeFile(join(folder, "there before"), "");
+  const seen: string[] = [];
+  const options = { ignoreInitial: true, checkEveryMs: 20 };
+  const watching = await watchFolder(folder, options, {
+    changed: (path, event) => void seen.push(`${event} ${basename(path)}`),
+    unwatchable: ({ code, message, advice }) =>
+      void seen.push(`${code} ${message} ${/fs\.inotify\.max_user_watches/.exec(advice)?.[0]}`),
+  });
+  onTestFinished(() => watching.close());
+  await watching.ready;
+  return { folder, seen };
+}
