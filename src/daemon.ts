@@ -5,14 +5,13 @@ import { type Clock, systemClock } from "./base/clock.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
-import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
 import { type Current, createHandlers } from "./daemon/handlers.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
-import { openMailboxes } from "./daemon/mailboxes.ts";
+import { openMailboxes, servicesOf } from "./daemon/mailboxes.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
@@ -25,7 +24,7 @@ import { NOTHING_EXPECTED, openExpected } from "./mailbox/expected.ts";
 import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
-import { POLLS_AT_ONCE } from "./model/job.ts";
+import type { Services } from "./model/job.ts";
 import { hasEnded, type TransferRecord } from "./model/record.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
@@ -105,6 +104,7 @@ async function live(
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
   let described = settings.mailboxes;
+  let services = servicesOf(described);
   let now: Current = { expected: NOTHING_EXPECTED, limits: settings.limits, handoff: settings.handoff };
   const live = { mailboxes: () => described, handoff: () => now.handoff };
   const { ledger, inbox, passwords } = await openWorkspace(settings, live, scope, watch, clock);
@@ -133,7 +133,7 @@ async function live(
     watch.stateChanged(record);
     if (record.state === "delivered") await handoffs.placed(record);
   }
-  const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
+  const queue = scope.use(await openEngine(settings, options, clock, () => services), (opened) =>
     opened.close(options.graceMs),
   );
 
@@ -192,8 +192,12 @@ async function live(
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
     watch.ready();
-    await runInParallel(POLLS_AT_ONCE, active, ({ name }) => handlers.poll(name, stop));
-    await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
+    const work = async () => {
+      await queue.pollNow(active.map(({ name }) => name));
+      await queue.idle();
+      await handoffs.finish();
+    };
+    await Promise.race([work(), stopped(stop)]);
     if (!stop.aborted) await sweep(house);
   } else {
     handoffs.start();
@@ -206,6 +210,7 @@ async function live(
     const become = (next: Current, configured: Settings["mailboxes"]) => {
       now = next;
       described = configured;
+      services = servicesOf(configured);
     };
     const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
     const tools = { ...parts, ledger, inbox, diskFull, queue, clock, desk, watch };
@@ -282,13 +287,17 @@ async function hurryWanted(
   await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
-/** One service for all: where it asks for fewer requests, all of them wait. */
-function openEngine(settings: Settings, options: DaemonOptions, clock: Clock): Promise<JobQueue> {
+function openEngine(
+  settings: Settings,
+  options: DaemonOptions,
+  clock: Clock,
+  services: Services,
+): Promise<JobQueue> {
   const { watch, mode, stop } = options;
   return openQueue(settings.queue, {
     places: settings.limits.transfers,
     mode,
-    oneService: new Set(settings.mailboxes.map(({ service }) => service)).size === 1,
+    services,
     outage: new Outage(clock, {
       began: (fault) => watch.queueLost(fault),
       ended: (lastedMs) => watch.queueBack(lastedMs),

@@ -90,6 +90,12 @@ export async function openMailboxes(
   return { states, prepare, isClockRight };
 }
 
+/** The service of each mailbox that is polled, for the queue: mailboxes of one origin share its slots. */
+export function servicesOf(mailboxes: readonly MailboxSettings[]): ReadonlyMap<string, string> {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return new Map(active.map(({ name, service }) => [name, service.baseUrl.origin]));
+}
+
 /** The same for services that are reached in the same way, as the same client. */
 function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
   const { baseUrl, acceptLanguage, ca, cert, key, proxy, timeoutMs } = described;

@@ -1,10 +1,12 @@
 /**
  * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whoever is up. Each has a moment of its own
- * in the interval, so that thousands of mailboxes do not ask the service all at once.
+ * in the interval, so that thousands of mailboxes do not ask the service all at once. A hash in Redis says until when a
+ * mailbox is not polled because a poll failed, for all processes.
  */
 import { createHash } from "node:crypto";
 import type { Queue } from "bullmq";
 import type { PollSchedule } from "../model/job.ts";
+import type { RedisClient } from "./bullmq-connection.ts";
 
 /** Schedulers are written in groups of so many. */
 const AT_ONCE = 100;
@@ -14,14 +16,29 @@ const CHECK_EVERY_MS = 10_000;
 
 export class Schedules {
   readonly #queue: Queue;
+  readonly #client: RedisClient;
+  readonly #putOff: string;
   #wanted: readonly PollSchedule[] = [];
   /** Redis knows what is wanted, as far as we know. */
   #isWritten = true;
   #writing: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(queue: Queue) {
+  constructor(queue: Queue, client: RedisClient, prefix: string) {
     this.#queue = queue;
+    this.#client = client;
+    this.#putOff = `${prefix}:polls-put-off`;
+  }
+
+  async isPutOff(mailbox: string): Promise<boolean> {
+    return isFuture(await this.#client.hget(this.#putOff, idOf(mailbox)));
+  }
+
+  /** No process polls the mailbox for so long; 0: no longer put off. */
+  async putOff(mailbox: string, waitMs: number): Promise<void> {
+    const id = idOf(mailbox);
+    if (waitMs > 0) await this.#client.hset(this.#putOff, id, Date.now() + waitMs);
+    else await this.#client.hdel(this.#putOff, id);
   }
 
   /** Where Redis refuses it, it is tried again until it does not. */
@@ -30,6 +47,7 @@ export class Schedules {
     this.#isWritten = false;
     this.#timer ??= setInterval(() => void this.#check().catch(() => {}), CHECK_EVERY_MS);
     await this.#write();
+    await this.#pollPutOff();
   }
 
   close(): void {
@@ -64,6 +82,16 @@ export class Schedules {
     this.#isWritten = this.#wanted === polls;
   }
 
+  /** A new schedule polls every mailbox that was put off. */
+  async #pollPutOff(): Promise<void> {
+    const putOff = await this.#client.hgetall(this.#putOff);
+    await this.#client.del(this.#putOff);
+    for (const { mailbox } of this.#wanted) {
+      const id = idOf(mailbox);
+      if (isFuture(putOff[id] ?? null)) await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
+    }
+  }
+
   /** Its moment may be far away: the first poll is not left to the scheduler. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
     const template = { name: "poll", data: { mailbox } };
@@ -71,6 +99,10 @@ export class Schedules {
     await this.#queue.upsertJobScheduler(id, { every: everyMs, startDate }, template);
     await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
   }
+}
+
+function isFuture(atMs: string | null): boolean {
+  return Number(atMs ?? 0) > Date.now();
 }
 
 /** Names of mailboxes may hold what ids may not. */
