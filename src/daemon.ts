@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
+import type { DeadlineLimits } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
@@ -40,7 +41,10 @@ export interface DaemonOptions {
   readonly graceMs: number;
   readonly watch: DaemonWatch;
   readonly clock?: Clock;
-  readonly patience?: Patience & { readonly handoff?: Partial<HandoffPatience> };
+  readonly patience?: Patience & {
+    readonly handoff?: Partial<HandoffPatience>;
+    readonly poll?: DeadlineLimits | undefined;
+  };
   /** Who supervises the process, and wants to know how it is. */
   readonly host?: Host | undefined;
   /** Tells of new settings: what of them can be applied while it runs is. Or why there are none. */
@@ -65,6 +69,9 @@ const SWEEP_EVERY_MS = 5 * 60_000;
 
 /** What stands for the start itself among those that a full disk meets. */
 const START = "start";
+
+/** Long lists take their time. The total is below what counts as stuck, so that no watchdog ends the daemon. */
+const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000 };
 
@@ -146,7 +153,8 @@ async function live(
     },
   };
   const atOnce = settings.limits.transfers;
-  const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce };
+  const deadline = options.patience?.poll ?? POLL_DEADLINE;
+  const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce, deadline };
   const collect: Omit<CollectTools, keyof Current> = {
     inbox,
     ledger,

@@ -1,4 +1,5 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
+import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import type { CollectJob } from "../model/job.ts";
@@ -27,10 +28,12 @@ export async function pollMailbox(
 ): Promise<boolean> {
   const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
+  const deadline = new Deadline(tools.deadline);
   try {
+    const either = AbortSignal.any([signal, deadline.signal]);
     const { unsettled, discovered } = await state.tokens.use(
-      (address) => discover(tools, state, address, signal),
-      signal,
+      (address) => discover(tools, state, address, () => deadline.progress(), either),
+      either,
     );
     await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
     state.health.shaky = false;
@@ -42,7 +45,7 @@ export async function pollMailbox(
     watch.polled(name, unsettled.size + state.settled.size, discovered);
     return true;
   } catch (error) {
-    const fault = asFault(error);
+    const fault = faultOfPoll(error, signal, deadline);
     if (signal.aborted || fault.code === "STOPPED") return false;
     const first = state.failing === undefined;
     state.failing = { sinceMs: state.failing?.sinceMs ?? clock.now(), fault };
@@ -50,7 +53,15 @@ export async function pollMailbox(
     else diskFull.isPast(name);
     watch.pollFailed(name, fault, first);
     return false;
+  } finally {
+    deadline.close();
   }
+}
+
+function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline): Fault {
+  const fault = asFault(error);
+  const isOverdue = fault.code === "STOPPED" && !signal.aborted && reason !== undefined;
+  return isOverdue ? new Fault("POLL_TOO_LONG", { detail: reason, cause: error }) : fault;
 }
 
 /** Jobs are given out when the list was read, or broke off: what expires first goes first, wherever it stood. */
@@ -58,6 +69,7 @@ async function discover(
   tools: PollTools,
   state: MailboxState,
   address: VerifiedAddress,
+  onProgress: () => void,
   signal: AbortSignal,
 ): Promise<{ unsettled: ReadonlySet<string>; discovered: number }> {
   const unsettled = new Set<string>();
@@ -74,11 +86,13 @@ async function discover(
   try {
     const query = { active: true, fields: FIELDS };
     const isKnown = (trackingId: string) => {
+      onProgress();
       if (!state.settled.has(trackingId)) return false;
       state.settled.set(trackingId, poll);
       return true;
     };
     const take = async (entry: ListedTransfer) => {
+      onProgress();
       const recipient = findRecipient(entry.recipients, state.mailbox.email);
       if (recipient?.downloadUrl !== undefined) links.set(entry.trackingId, recipient.downloadUrl);
       const taking = takeUp(tools, state, entry, recipient);

@@ -1,5 +1,6 @@
 /** What discovery works with, and what it tells others while it does. */
 import type { Clock } from "../base/clock.ts";
+import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -18,6 +19,8 @@ export interface PollTools {
   readonly watch: PollWatch;
   /** How many transfers are taken up at the same time. */
   readonly atOnce: number;
+  /** A poll that takes longer fails. */
+  readonly deadline: DeadlineLimits;
 }
 
 /** Hears what polls find. Must not throw. */

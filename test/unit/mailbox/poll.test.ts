@@ -62,6 +62,7 @@ function setUp() {
   } as unknown as Tokens;
   const tools = {
     atOnce: 1,
+    deadline: { stallMs: 60_000, totalMs: 60_000 },
     clock,
     diskFull: new Outage(clock, { began: () => {}, ended: () => {} }),
     ledger: {
