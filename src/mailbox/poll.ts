@@ -2,6 +2,7 @@
 import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
+import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { CollectJob } from "../model/job.ts";
 import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
@@ -12,6 +13,8 @@ import { jobOf, type PollTools } from "./tools.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
+/** Between two polls of a mailbox that fail, where its interval is shorter. */
+const LONGEST_PAUSE_MS = 15 * 60_000;
 
 /** What discovery uses, and nothing else. */
 const FIELDS = {
@@ -20,12 +23,18 @@ const FIELDS = {
   transfer: { expirationDate: true },
 } as const satisfies PollQuery["fields"];
 
-/** Returns whether the poll succeeded; a failure is reported, never thrown. */
+export interface PollOutcome {
+  readonly isGood: boolean;
+  /** For how long the mailbox is not to be polled again; 0: its interval decides. */
+  readonly waitMs: number;
+}
+
+/** A failure is reported, never thrown. */
 export async function pollMailbox(
   tools: PollTools,
   state: MailboxState,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<PollOutcome> {
   const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
   const deadline = new Deadline(tools.deadline);
@@ -43,19 +52,32 @@ export async function pollMailbox(
     }
     state.failing = undefined;
     watch.polled(name, unsettled.size + state.settled.size, discovered);
-    return true;
+    return { isGood: true, waitMs: 0 };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline);
-    if (signal.aborted || fault.code === "STOPPED") return false;
+    if (signal.aborted || fault.code === "STOPPED") return { isGood: false, waitMs: 0 };
     const first = state.failing === undefined;
-    state.failing = { sinceMs: state.failing?.sinceMs ?? clock.now(), fault };
+    const sinceMs = state.failing?.sinceMs ?? clock.now();
+    state.failing = { sinceMs, fault };
+    const waitMs = waitAfter(fault, state.mailbox.pollMs, clock.now() - sinceMs);
     if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
     else diskFull.isPast(name);
-    watch.pollFailed(name, fault, first);
-    return false;
+    watch.pollFailed(name, fault, first, waitMs);
+    return { isGood: false, waitMs };
   } finally {
     deadline.close();
   }
+}
+
+/**
+ * A mailbox whose service fails is left alone for as long as it has failed so far, which doubles the pause each time.
+ * What is wrong on this side, such as a full disk, is looked at again at every interval.
+ */
+function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
+  if (!Object.hasOwn(SERVICE_FAULTS, fault.code)) return 0;
+  const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
+  const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);
+  return Math.max(pauseMs, fault.retryAfterMs ?? 0);
 }
 
 function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline): Fault {

@@ -26,8 +26,8 @@ export interface PollTools {
 /** Hears what polls find. Must not throw. */
 interface PollWatch {
   polled(mailbox: string, listed: number, discovered: number): void;
-  /** `first`: it is the first failure since a poll succeeded. */
-  pollFailed(mailbox: string, fault: Fault, first: boolean): void;
+  /** `first`: it is the first failure since a poll succeeded. `waitMs`: the next poll comes no sooner. */
+  pollFailed(mailbox: string, fault: Fault, first: boolean, waitMs: number): void;
   /** `fault`: what it failed for, last. */
   recovered(mailbox: string, failedForMs: number, fault: Fault): void;
   discovered(record: TransferRecord): void;

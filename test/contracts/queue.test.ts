@@ -183,6 +183,33 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(polls.filter((name) => name.startsWith("f"))).toEqual(["f1", "f2"]);
   });
 
+  test("polls a mailbox again no sooner than its poll said, at once when it is scheduled anew or asked for", async () => {
+    const polls: string[] = [];
+    let waitMs = 3_600_000;
+    const queue = await create(1, { failing: "s", fine: "s" });
+    onTestFinished(() => queue.close(0));
+    const poll = async (mailbox: string) => {
+      polls.push(mailbox);
+      return mailbox === "failing" ? waitMs : 0;
+    };
+    await queue.start({ poll, collect: async () => DONE });
+    const schedule = ["failing", "fine"].map((mailbox) => ({ mailbox, everyMs: 20 }));
+    await queue.schedule(schedule);
+    const count = (name: string) => polls.filter((it) => it === name).length;
+    await expect.poll(() => count("fine")).toBeGreaterThan(5);
+    expect(count("failing")).toBe(1);
+    await queue.schedule(schedule);
+    await expect.poll(() => count("failing")).toBe(2);
+    await queue.pollNow(["failing"]);
+    expect(count("failing")).toBe(3);
+    const fine = count("fine");
+    await expect.poll(() => count("fine")).toBeGreaterThan(fine + 5);
+    expect(count("failing")).toBe(3);
+    waitMs = 0;
+    await queue.pollNow(["failing"]);
+    await expect.poll(() => count("failing")).toBeGreaterThan(7);
+  });
+
   test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {
     const ended: string[] = [];
     const begun: string[] = [];

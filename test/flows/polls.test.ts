@@ -1,8 +1,11 @@
 /** Polls of a service that is slow, refuses, or changes what it said: the same with each queue. */
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import type { Status } from "../../src/model/status.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
 
@@ -21,5 +24,65 @@ describe("I8 bounded: a poll has a deadline", () => {
     simulator.clearFaults();
     await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
     await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: POLL_TOO_LONG`, `${MAILBOX}: recovered`]);
+  });
+});
+
+describe("a mailbox that cannot be polled", () => {
+  test("is polled less and less often, and as ever after the first success", async () => {
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(2);
+    const fault = simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "error", status: 503 },
+    });
+    const before = simulator.totals().received;
+    await setTimeout(4_000);
+    // At its interval of 0.1 s it would be 40 times.
+    expect(simulator.totals().received - before).toBeLessThan(10);
+    expect(simulator.totals().received - before).toBeGreaterThan(0);
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+    const after = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
+  });
+
+  test("is left alone for as long as the service asks, and shows when it is polled next", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
+    simulator.addFault({ on: "received", does });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { http: pageSettings() });
+    const { promise: applied, resolve: follow } =
+      Promise.withResolvers<(next: typeof settings) => Promise<void>>();
+    const daemon = startDaemon(settings, {
+      follow: async (apply) => {
+        follow(apply);
+        return { close: async () => {} };
+      },
+    });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    const answer = await fetch(new URL("/api/status", await daemon.page));
+    const [mailbox] = ((await answer.json()) as Status).mailboxes;
+    expect(Date.parse(mailbox?.nextPoll ?? "") - Date.now()).toBeGreaterThan(3_500_000);
+    expect(mailbox?.trouble).toMatchObject({ code: "RATE_LIMITED", since: expect.any(String) });
+    await setTimeout(1_000);
+    expect(simulator.totals().received).toBe(1);
+    // A reload polls at once.
+    await (await applied)(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("is polled at once when an operator gives an order for one of its transfers", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "test" };
+    await giveOrder(settings.work, { action: "retry", ...order });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
   });
 });
