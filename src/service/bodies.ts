@@ -10,13 +10,14 @@ const MOST_JSON_BYTES = 16 * 1024 * 1024;
 /** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
 export interface JsonText {
   readonly text: string;
+  readonly status: number;
   /** `undefined` where it is empty. */
   parse(): unknown;
 }
 
 export async function readJson(answer: Answer, what: string): Promise<JsonText> {
   const text = await readText(answer, MOST_JSON_BYTES, what);
-  return { text, parse: () => parseJson(text, answer.statusCode, what) };
+  return { text, status: answer.statusCode, parse: () => parseJson(text, answer.statusCode, what) };
 }
 
 function parseJson(text: string, status: number, what: string): unknown {

@@ -34,11 +34,11 @@ A transfer:
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
 A fault strikes requests that fit on (an operation), transfer (a tracking-id or
-transfer-id) and file (a name), after letting skip of them pass, times times (1;
-or "always"). The operations: status, client-id, verification,
-verification-code, verification-token, received, sent, sent-legacy, info, files,
-file, zip, eml, checksums, password-generate, password-check, password-rules,
-languages, language, language-file. What it does:
+transfer-id), file (a name) and fromPage (this page of a list, or a later one),
+after letting skip of them pass, times times (1; or "always"). The operations:
+status, client-id, verification, verification-code, verification-token, received,
+sent, sent-legacy, info, files, file, zip, eml, checksums, password-generate,
+password-check, password-rules, languages, language, language-file. What it does:
   { kind: "reset", afterBytes }            a TCP reset, at once or inside the body
   { kind: "stall", afterBytes, seconds }   silence, for so long or for ever
   { kind: "drip", bytes, pauseMs }         so many bytes at a time
@@ -48,7 +48,7 @@ languages, language, language-file. What it does:
   { kind: "corrupt", at }                  one wrong bit
   { kind: "error", status, errorCode, errorMessage, retryAfter }
   { kind: "html", status }                 a page for people
-  { kind: "body", text, contentType }      any other text
+  { kind: "body", text, contentType, status }   any other text, or none
   { kind: "alter", path, value }           one value of the JSON changed or, without
                                            value, taken away ("data.0.trackingId")
   { kind: "redirect", to, status }

@@ -86,3 +86,15 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
   });
 });
+
+test("a service that refuses the page behind the last one is polled like any other, and what vanished is noticed", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" }), ...SOON] });
+  simulator.addFault({ on: "received", fromPage: 2, times: "always", does: { kind: "html", status: 404 } });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+  simulator.revoke("t1");
+  await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+  expect(daemon.changes.at(-1)).toMatchObject({ reason: "deleted_by_revocation" });
+  expect(daemon.told).toEqual([]);
+});

@@ -102,6 +102,8 @@ async function collect<Entry extends { readonly trackingId: string }>(
   const pages = allPages(
     (page) => poll(address, { page, pageSize }),
     (fault) => rejected.push(fault),
+    undefined,
+    pageSize,
   );
   return { entries: (await Array.fromAsync(pages)).flat(), rejected };
 }
