@@ -46,8 +46,12 @@ export class Schedules {
     this.#wanted = polls;
     this.#isWritten = false;
     this.#timer ??= setInterval(() => void this.#check().catch(() => {}), CHECK_EVERY_MS);
+    // Before anything is polled: what fails from now on is put off anew.
+    const putOff = await this.#takePutOff();
     await this.#write();
-    await this.#pollPutOff();
+    for (const mailbox of putOff) {
+      await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
+    }
   }
 
   close(): void {
@@ -82,14 +86,12 @@ export class Schedules {
     this.#isWritten = this.#wanted === polls;
   }
 
-  /** A new schedule polls every mailbox that was put off. */
-  async #pollPutOff(): Promise<void> {
+  /** A new schedule ends all pauses. Returns the mailboxes that were put off. */
+  async #takePutOff(): Promise<string[]> {
     const putOff = await this.#client.hgetall(this.#putOff);
     await this.#client.del(this.#putOff);
-    for (const { mailbox } of this.#wanted) {
-      const id = idOf(mailbox);
-      if (isFuture(putOff[id] ?? null)) await this.#queue.add("poll", { mailbox }, { jobId: `first-${id}` });
-    }
+    const names = this.#wanted.map(({ mailbox }) => mailbox);
+    return names.filter((mailbox) => isFuture(putOff[idOf(mailbox)] ?? null));
   }
 
   /** Its moment may be far away: the first poll is not left to the scheduler. */
