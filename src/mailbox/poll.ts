@@ -1,7 +1,9 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
+import { isDeepStrictEqual } from "node:util";
 import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
+import type { Secret } from "../base/secret.ts";
 import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { CollectJob } from "../model/job.ts";
 import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
@@ -167,7 +169,9 @@ async function takeUp(
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
   if (known !== undefined && hasEnded(known) && !mayComeBack(known)) return SETTLED;
-  if (recipient?.transferId === undefined) {
+  // A recipient whose address was replaced by a proxy address keeps its transfer-id.
+  const transferId = recipient?.transferId ?? known?.transferId;
+  if (transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
@@ -175,7 +179,7 @@ async function takeUp(
   state.undelivered.set(trackingId, { expiresMs });
   const job = jobOf(ledger, name, trackingId, expiresMs);
   if (known === undefined || hasEnded(known)) {
-    const record = newRecord(tools, state, entry, recipient, recipient.transferId, known);
+    const record = newRecord(tools, state, entry, recipient, transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
@@ -183,8 +187,31 @@ async function takeUp(
     if (isNew) watch.discovered(record);
     return { settled: false, discovered: isNew, job };
   }
-  warnOfExpiry(tools, state, known);
-  return { settled: false, discovered: false, job: (await isReady(tools, state, known)) ? job : undefined };
+  const record = await learnChanges(tools, entry, recipient, known);
+  warnOfExpiry(tools, state, record);
+  return { settled: false, discovered: false, job: (await isReady(tools, state, record)) ? job : undefined };
+}
+
+/** What the list says now of a transfer that is open replaces what was noted. What it does not say stays. */
+async function learnChanges(
+  { ledger }: PollTools,
+  { expires }: ListedTransfer,
+  recipient: Recipient | undefined,
+  known: TransferRecord,
+): Promise<TransferRecord> {
+  const { vanished, missedPolls, ...kept } = known;
+  const record = {
+    ...kept,
+    transferId: recipient?.transferId ?? known.transferId,
+    expires: expires?.toISOString() ?? known.expires,
+    passwordInLink:
+      recipient?.downloadUrl === undefined ? known.passwordInLink : hasPassword(recipient.downloadUrl),
+  };
+  if (isDeepStrictEqual(record, known)) return known;
+  ledger.note(record);
+  // Another process may take the job at once.
+  await ledger.flush();
+  return record;
 }
 
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
@@ -210,12 +237,16 @@ function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: 
   watch.expiresSoon(record);
 }
 
+function hasPassword(link: Secret): boolean {
+  return passwordOfLink(link) !== undefined;
+}
+
 /** `known`: how its last round ended. */
 function newRecord(
   { clock }: PollTools,
   { mailbox }: MailboxState,
   entry: ListedTransfer,
-  recipient: Recipient,
+  recipient: Recipient | undefined,
   transferId: string,
   known: TransferRecord | undefined,
 ): TransferRecord {
@@ -231,8 +262,7 @@ function newRecord(
     message: undefined,
     until: undefined,
     expires: entry.expires?.toISOString(),
-    passwordInLink:
-      recipient.downloadUrl !== undefined && passwordOfLink(recipient.downloadUrl) !== undefined,
+    passwordInLink: recipient?.downloadUrl !== undefined && hasPassword(recipient.downloadUrl),
     folder: undefined,
     attempts: 0,
     at: { discovered: new Date(clock.now()).toISOString() },

@@ -15,20 +15,22 @@ export async function reconcile(
   isListed: (trackingId: string) => boolean,
 ): Promise<void> {
   for (const [trackingId, { expiresMs }] of state.undelivered) {
-    if (isListed(trackingId)) {
-      state.missing.delete(trackingId);
-      continue;
-    }
+    if (isListed(trackingId)) continue;
     // One that cannot be read is no longer ours to judge: its file is reported at every start.
     const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (record === undefined || hasEnded(record)) {
       forget(state, trackingId);
       continue;
     }
-    const polls = (state.missing.get(trackingId) ?? 0) + 1;
-    state.missing.set(trackingId, polls);
-    if (polls < POLLS_UNTIL_VANISHED) continue;
-    ledger.note({ ...record, vanished: true });
+    // In the note, so that polls of other processes count, and of earlier runs from cron.
+    const missedPolls = (record.missedPolls ?? 0) + 1;
+    const vanished = missedPolls >= POLLS_UNTIL_VANISHED;
+    ledger.note({
+      ...record,
+      missedPolls: Math.min(missedPolls, POLLS_UNTIL_VANISHED),
+      ...(vanished ? { vanished } : {}),
+    });
+    if (!vanished) continue;
     // Another process may take the job at once.
     await ledger.flush();
     await queue.hurry(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
@@ -37,7 +39,6 @@ export async function reconcile(
 
 function forget(state: MailboxState, trackingId: string): void {
   state.undelivered.delete(trackingId);
-  state.missing.delete(trackingId);
   state.warned.delete(trackingId);
   state.tried.delete(trackingId);
 }

@@ -19,8 +19,6 @@ export class MailboxState {
   undelivered = new Map<string, { expiresMs: number }>();
   /** Links of listed transfers, for those whose link carries the password. */
   links = new Map<string, Secret>();
-  /** Undelivered ones that were not listed, and how many polls ago that began. */
-  readonly missing = new Map<string, number>();
   /** What the last poll had against entries of the list: the same is not reported again. */
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */
@@ -37,7 +35,7 @@ export class MailboxState {
   }
 
   /** Takes over what the settings do not change, from the state before they did. */
-  inherit({ settled, polls, undelivered, links, missing, complaints, warned, failing }: MailboxState): void {
-    Object.assign(this, { settled, polls, undelivered, links, missing, complaints, warned, failing });
+  inherit({ settled, polls, undelivered, links, complaints, warned, failing }: MailboxState): void {
+    Object.assign(this, { settled, polls, undelivered, links, complaints, warned, failing });
   }
 }

@@ -1,11 +1,13 @@
 /** Polls of a service that is slow, refuses, or changes what it said: the same with each queue. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import type { Status } from "../../src/model/status.ts";
-import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
 
@@ -88,7 +90,7 @@ describe("a mailbox that cannot be polled", () => {
 });
 
 test("a service that refuses the page behind the last one is polled like any other, and what vanished is noticed", async () => {
-  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" }), ...SOON] });
+  const simulator = await openTestSimulator({ transfers: SOON });
   simulator.addFault({ on: "received", fromPage: 2, times: "always", does: { kind: "html", status: 404 } });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
   const daemon = startDaemon(settings);
@@ -97,4 +99,61 @@ test("a service that refuses the page behind the last one is polled like any oth
   await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
   expect(daemon.changes.at(-1)).toMatchObject({ reason: "deleted_by_revocation" });
   expect(daemon.told).toEqual([]);
+});
+
+describe("a transfer that is known", () => {
+  test("is tried with the transfer-id and the expiry that the list says now", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const alter = (path: string, value: string) =>
+      simulator.addFault({ on: "received", times: "always", does: { kind: "alter", path, value } });
+    alter("data.0.status.recipients.0.id", "of-another-day");
+    alter("data.0.transfer.expirationDate", "2099-01-01T00:00:00+00:00");
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    simulator.clearFaults();
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const [transfer] = simulator.transfers();
+    const end = daemon.changes.at(-1);
+    expect(end?.transferId).toBe(transfer?.recipients[0]?.transferId);
+    expect(end?.expires).not.toMatch(/^2099/);
+  });
+
+  test("is tried with its known transfer-id where the list names our address no more", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
+    const does = {
+      kind: "alter",
+      path: "data.0.status.recipients.0.mail",
+      value: "x@proxy.invalid",
+    } as const;
+    simulator.addFault({ on: "received", times: "always", does });
+    await writeFile(join(settings.state, "passwords/t1"), PASSWORD);
+    const daemon = await runOnce(settings);
+    expect(daemon.told).toEqual([]);
+    expect(daemon.stateOf("t1")).toBe("delivered");
+  });
+});
+
+test("what vanished ends as gone after two runs from cron", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
+  simulator.revoke("t1");
+  expect((await runOnce(settings)).stateOf("t1")).toBeUndefined();
+  const { changes } = await runOnce(settings);
+  expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_revocation" });
+  expect(changes.at(-1)).not.toHaveProperty("missedPolls");
+});
+
+test("one that a poll lists again has not vanished", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  await runOnce(settings);
+  for (let round = 0; round < 3; round++) {
+    simulator.addFault({ on: "received", does: { kind: "alter", path: "data", value: [] } });
+    expect((await runOnce(settings)).changes).toEqual([]);
+    expect((await runOnce(settings)).changes.map(({ state }) => state)).not.toContain("gone");
+  }
 });
