@@ -109,6 +109,7 @@ export function sourceOf(state: MailboxState) {
     service: state.service,
     health: state.health,
     linkOf: (trackingId: string, signal: AbortSignal) => findLink(state, trackingId, signal),
-    stateOf: (trackingId: string, signal: AbortSignal) => findState(state, trackingId, signal),
+    stateOf: (record: Parameters<typeof findState>[1], signal: AbortSignal) =>
+      findState(state, record, signal),
   };
 }

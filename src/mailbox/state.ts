@@ -2,6 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
+import type { TransferState } from "../model/transfer.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -19,6 +20,8 @@ export class MailboxState {
   undelivered = new Map<string, { expiresMs: number }>();
   /** Links of listed transfers, for those whose link carries the password. */
   links = new Map<string, Secret>();
+  /** The state of every transfer that the service lists, for transfers that vanished; missing: not asked lately. */
+  history: Promise<ReadonlyMap<string, TransferState>> | undefined;
   /** What the last poll had against entries of the list: the same is not reported again. */
   complaints = new Set<string>();
   /** Those of which it was reported that they expire soon. */

@@ -157,3 +157,16 @@ test("one that a poll lists again has not vanished", async () => {
     expect((await runOnce(settings)).changes.map(({ state }) => state)).not.toContain("gone");
   }
 });
+
+test("many transfers that vanish at once cost one reading of the whole list", async () => {
+  const simulator = await openTestSimulator({ transfers: SOON });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  await runOnce(settings);
+  for (const { trackingId = "" } of SOON) simulator.revoke(trackingId);
+  await runOnce(settings);
+  const before = simulator.totals().received;
+  const { changes } = await runOnce(settings);
+  expect(changes.map(({ state }) => state)).toEqual(SOON.map(() => "gone"));
+  // The active list is empty at once; the whole list takes a page, and an empty one.
+  expect(simulator.totals().received - before).toBe(3);
+});
