@@ -4,12 +4,35 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { giveOrder } from "../../src/ledger/orders.ts";
+import { POLLS_AT_ONCE } from "../../src/model/job.ts";
 import type { Status } from "../../src/model/status.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
+
+test.each(["run", "once"] as const)(
+  "I6 no contagion: a service whose lists and files stall keeps no other from being mirrored (%s)",
+  async (mode) => {
+    const addresses = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `m${at}@example.com`);
+    const slow = await openTestSimulator({
+      transfers: addresses.slice(0, 4).map((address) => transferPlan({ to: [address] })),
+    });
+    slow.addFault({ on: "file", times: "always", does: { kind: "stall" } });
+    // Those that have no transfer never get their list.
+    slow.addFault({ on: "received", skip: 8, times: "always", does: { kind: "stall" } });
+    const fine = await openTestSimulator({ transfers: SOON });
+    const stalling = addresses.map((email) => mailboxSettings(slow, { name: email, email, pollMs: 600_000 }));
+    const timeoutMs = 600_000;
+    const patient = stalling.map((it) => ({ ...it, service: { ...it.service, timeoutMs } }));
+    const settings = await daemonSettings([...patient, mailboxSettings(fine)]);
+    const limits = { ...settings.limits, transfers: 2 };
+    const daemon = startDaemon({ ...settings, limits }, { mode, graceMs: 0 });
+    const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
+    await expect.poll(() => delivered().length, { timeout: 60_000 }).toBe(SOON.length);
+  },
+);
 
 describe("I8 bounded: a poll has a deadline", () => {
   test.each([
