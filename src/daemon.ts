@@ -2,17 +2,17 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
+import type { DeadlineLimits } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
-import { runInParallel } from "./base/parallel.ts";
 import { Scope } from "./base/scope.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
 import { type Current, createHandlers } from "./daemon/handlers.ts";
 import { openDaemonHandoffs } from "./daemon/handoff.ts";
-import { openMailboxes } from "./daemon/mailboxes.ts";
+import { openMailboxes, servicesOf } from "./daemon/mailboxes.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
@@ -25,7 +25,7 @@ import { NOTHING_EXPECTED, openExpected } from "./mailbox/expected.ts";
 import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
-import { POLLS_AT_ONCE } from "./model/job.ts";
+import type { Services } from "./model/job.ts";
 import { hasEnded, type TransferRecord } from "./model/record.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
@@ -41,7 +41,10 @@ export interface DaemonOptions {
   readonly graceMs: number;
   readonly watch: DaemonWatch;
   readonly clock?: Clock;
-  readonly patience?: Patience & { readonly handoff?: Partial<HandoffPatience> };
+  readonly patience?: Patience & {
+    readonly handoff?: Partial<HandoffPatience>;
+    readonly poll?: DeadlineLimits | undefined;
+  };
   /** Who supervises the process, and wants to know how it is. */
   readonly host?: Host | undefined;
   /** Tells of new settings: what of them can be applied while it runs is. Or why there are none. */
@@ -66,6 +69,9 @@ const SWEEP_EVERY_MS = 5 * 60_000;
 
 /** What stands for the start itself among those that a full disk meets. */
 const START = "start";
+
+/** Long lists take their time. The total is below what counts as stuck, so that no watchdog ends the daemon. */
+const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000 };
 
@@ -105,6 +111,7 @@ async function live(
   await using scope = new Scope();
   const isShared = settings.queue !== "embedded";
   let described = settings.mailboxes;
+  let services = servicesOf(described);
   let now: Current = { expected: NOTHING_EXPECTED, limits: settings.limits, handoff: settings.handoff };
   const live = { mailboxes: () => described, handoff: () => now.handoff };
   const { ledger, inbox, passwords } = await openWorkspace(settings, live, scope, watch, clock);
@@ -133,7 +140,7 @@ async function live(
     watch.stateChanged(record);
     if (record.state === "delivered") await handoffs.placed(record);
   }
-  const queue = scope.use(await openEngine(settings, options, clock), (opened) =>
+  const queue = scope.use(await openEngine(settings, options, clock, () => services), (opened) =>
     opened.close(options.graceMs),
   );
 
@@ -146,7 +153,8 @@ async function live(
     },
   };
   const atOnce = settings.limits.transfers;
-  const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce };
+  const deadline = options.patience?.poll ?? POLL_DEADLINE;
+  const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce, deadline };
   const collect: Omit<CollectTools, keyof Current> = {
     inbox,
     ledger,
@@ -196,8 +204,12 @@ async function live(
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
     watch.ready();
-    await runInParallel(POLLS_AT_ONCE, active, ({ name }) => handlers.poll(name, stop));
-    await Promise.race([queue.idle().then(() => handoffs.finish()), stopped(stop)]);
+    const work = async () => {
+      await queue.pollNow(active.map(({ name }) => name));
+      await queue.idle();
+      await handoffs.finish();
+    };
+    await Promise.race([work(), stopped(stop)]);
     if (!stop.aborted) await sweep(house);
   } else {
     handoffs.start();
@@ -210,6 +222,7 @@ async function live(
     const become = (next: Current, configured: Settings["mailboxes"]) => {
       now = next;
       described = configured;
+      services = servicesOf(configured);
     };
     const parts = { settings, current, become, mailboxes: open, expected: expectedTools };
     const tools = { ...parts, ledger, inbox, diskFull, queue, clock, desk, watch };
@@ -286,13 +299,17 @@ async function hurryWanted(
   await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
-/** One service for all: where it asks for fewer requests, all of them wait. */
-function openEngine(settings: Settings, options: DaemonOptions, clock: Clock): Promise<JobQueue> {
+function openEngine(
+  settings: Settings,
+  options: DaemonOptions,
+  clock: Clock,
+  services: Services,
+): Promise<JobQueue> {
   const { watch, mode, stop } = options;
   return openQueue(settings.queue, {
     places: settings.limits.transfers,
     mode,
-    oneService: new Set(settings.mailboxes.map(({ service }) => service)).size === 1,
+    services,
     outage: new Outage(clock, {
       began: (fault) => watch.queueLost(fault),
       ended: (lastedMs) => watch.queueBack(lastedMs),

@@ -21,6 +21,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   NOT_SUPPORTED: "failed",
   BAD_ANSWER: "failed",
   ANSWER_TOO_LARGE: "failed",
+  POLL_TOO_LONG: "failed",
   LIST_ENDLESS: "failed",
   TOO_MANY_TRANSFERS: "failed",
   BAD_REQUEST: "failed",

@@ -48,7 +48,11 @@ export async function startRedis(folder: string): Promise<RunningRedis> {
         usedBytes: readNumber(now, "used_memory"),
       };
     },
-    waitingTransfers: () => client.zcard("inlet:collect:prioritized"),
+    async waitingTransfers() {
+      const keys = await client.keys("inlet:collect-*:prioritized");
+      const counts = await Promise.all(keys.map((key) => client.zcard(key)));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
     waitingPolls: () => client.llen("inlet:poll:wait"),
     async roundTripMs() {
       const took: number[] = [];

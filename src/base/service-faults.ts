@@ -61,6 +61,12 @@ export const SERVICE_FAULTS = {
     happened: "The answer is larger than any honest one",
     advice: "Check that service.baseUrl leads to the service itself, and tell whoever runs it.",
   },
+  POLL_TOO_LONG: {
+    verdict: "retry",
+    happened: "The poll took too long",
+    advice:
+      "What it listed is taken up, and the next poll begins anew; ask whoever runs the service why its lists are slow.",
+  },
   LIST_ENDLESS: {
     verdict: "retry",
     happened: "The list of transfers does not end",

@@ -111,11 +111,11 @@ function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): s
   const { name, paused, trouble, lastSuccess, nextPoll, listed, quietUntil } = mailbox;
   const shown = printable(name);
   if (paused) return `– ${shown}: paused`;
+  const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
   if (trouble !== undefined) {
-    return `${red(stream, "✗")} ${shown}: cannot be polled since ${formatWhen(trouble.since, nowMs)}`;
+    return `${red(stream, "✗")} ${shown}: cannot be polled since ${formatWhen(trouble.since, nowMs)}${next}`;
   }
   if (lastSuccess === undefined) return `… ${shown}: not polled yet`;
-  const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
   const what = formatCount(listed ?? 0, "active transfer", "active transfers");
   const quiet = quietUntil === undefined ? "" : `, quiet hours end ${formatWhen(quietUntil, nowMs)}`;
   return `${styleText("green", "✓", { stream })} ${shown}: polled ${formatWhen(lastSuccess, nowMs)}${next}, ${what}${quiet}`;

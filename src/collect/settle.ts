@@ -112,7 +112,7 @@ export async function endIfGone(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { trackingId } = run.record;
-  const state = await source.stateOf(trackingId, signal);
+  const state = await source.stateOf(run.record, signal);
   if (state === "active" || state === "processing" || state === "unknown") return false;
   const gone = run.ending("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: trackingId });

@@ -62,5 +62,8 @@ export interface Source {
   /** The link for people, where the service lists one: it carries the password of a transfer that has none. */
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** What the service says has become of a transfer; `undefined` where it does not know it. */
-  stateOf(trackingId: string, signal: AbortSignal): Promise<TransferState | undefined>;
+  stateOf(
+    record: Pick<TransferRecord, "trackingId" | "vanished">,
+    signal: AbortSignal,
+  ): Promise<TransferState | undefined>;
 }

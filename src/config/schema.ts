@@ -119,7 +119,7 @@ const LIMITS = {
       minimum: 1,
       maximum: 1000,
       default: 4,
-      description: "How many transfers to collect at once.",
+      description: "How many transfers to collect at once, and one more for each further service.",
     },
     filesPerTransfer: {
       type: "integer",

@@ -39,13 +39,14 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(name);
-    if (state === undefined) return;
+    if (state === undefined) return 0;
     const beganMs = clock.now();
-    const isGood = await pollMailbox(poll, state, signal);
+    const { isGood, waitMs } = await pollMailbox(poll, state, signal);
     if (isGood) await current().expected.check(name, beganMs);
     else failedPolls++;
     desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
     desk?.showOverdue(current().expected.overdue());
+    return waitMs;
   };
   return {
     failedPolls: () => failedPolls,

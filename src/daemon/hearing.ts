@@ -30,9 +30,9 @@ export function overhear(
       watch.polled(mailbox, listed, discovered);
       board.polled(mailbox, listed);
     },
-    pollFailed(mailbox, fault, first) {
-      watch.pollFailed(mailbox, fault, first);
-      board.pollFailed(mailbox, fault);
+    pollFailed(mailbox, fault, first, waitMs) {
+      watch.pollFailed(mailbox, fault, first, waitMs);
+      board.pollFailed(mailbox, fault, waitMs);
     },
     diskFull(fault) {
       watch.diskFull(fault);

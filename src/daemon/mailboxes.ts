@@ -90,6 +90,12 @@ export async function openMailboxes(
   return { states, prepare, isClockRight };
 }
 
+/** The service of each mailbox that is polled, for the queue: mailboxes of one origin share its slots. */
+export function servicesOf(mailboxes: readonly MailboxSettings[]): ReadonlyMap<string, string> {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return new Map(active.map(({ name, service }) => [name, service.baseUrl.origin]));
+}
+
 /** The same for services that are reached in the same way, as the same client. */
 function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
   const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = described;
@@ -104,6 +110,7 @@ export function sourceOf(state: MailboxState) {
     service: state.service,
     health: state.health,
     linkOf: (trackingId: string, signal: AbortSignal) => findLink(state, trackingId, signal),
-    stateOf: (trackingId: string, signal: AbortSignal) => findState(state, trackingId, signal),
+    stateOf: (record: Parameters<typeof findState>[1], signal: AbortSignal) =>
+      findState(state, record, signal),
   };
 }

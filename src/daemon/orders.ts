@@ -56,6 +56,8 @@ export async function runOrders(
     if (state === undefined) continue;
     try {
       if (await carryOut(tools, state, order)) await remove();
+      // Somebody looks after this mailbox: it is not left waiting for its next poll.
+      if (state.failing !== undefined) void tools.queue.pollNow([order.mailbox]);
       failing.delete(id);
     } catch (error) {
       const fault = asFault(error);

@@ -25,6 +25,7 @@ const Shape = v.object({
   acknowledged: v.optional(v.boolean()),
   password: v.optional(v.object({ spent: v.number(), isExhausted: v.boolean(), isUnusable: v.boolean() })),
   wanted: v.optional(v.boolean()),
+  missedPolls: v.optional(v.number()),
   vanished: v.optional(v.boolean()),
   attempts: v.number(),
   at: v.record(v.string(), v.string()),

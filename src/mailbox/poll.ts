@@ -1,6 +1,10 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
+import { isDeepStrictEqual } from "node:util";
+import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
+import type { Secret } from "../base/secret.ts";
+import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { CollectJob } from "../model/job.ts";
 import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
@@ -12,6 +16,8 @@ import { jobOf, type PollTools } from "./tools.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
+/** Between two polls of a mailbox that fail, where its interval is shorter. */
+const LONGEST_PAUSE_MS = 15 * 60_000;
 
 /** How many new transfers one poll takes up, and how many reasons it gives for entries that it rejects. */
 const MOST_NEW = 1_000;
@@ -34,18 +40,26 @@ const WANTED_FIELDS = {
   },
 } as const satisfies PollQuery["fields"];
 
-/** Returns whether the poll succeeded; a failure is reported, never thrown. */
+export interface PollOutcome {
+  readonly isGood: boolean;
+  /** For how long the mailbox is not to be polled again; 0: its interval decides. */
+  readonly waitMs: number;
+}
+
+/** A failure is reported, never thrown. */
 export async function pollMailbox(
   tools: PollTools,
   state: MailboxState,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<PollOutcome> {
   const { watch, clock, diskFull } = tools;
   const { name } = state.mailbox;
+  const deadline = new Deadline(tools.deadline);
   try {
+    const either = AbortSignal.any([signal, deadline.signal]);
     const { unsettled, listed, discovered, postponed } = await state.tokens.use(
-      (address) => discoverAll(tools, state, address, signal),
-      signal,
+      (address) => discoverAll(tools, state, address, () => deadline.progress(), either),
+      either,
     );
     await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
     state.health.shaky = false;
@@ -57,17 +71,38 @@ export async function pollMailbox(
     }
     state.failing = undefined;
     watch.polled(name, listed, discovered);
-    return true;
+    return { isGood: true, waitMs: 0 };
   } catch (error) {
-    const fault = asFault(error);
-    if (signal.aborted || fault.code === "STOPPED") return false;
+    const fault = faultOfPoll(error, signal, deadline);
+    if (signal.aborted || fault.code === "STOPPED") return { isGood: false, waitMs: 0 };
     const first = state.failing === undefined;
-    state.failing = { sinceMs: state.failing?.sinceMs ?? clock.now(), fault };
+    const sinceMs = state.failing?.sinceMs ?? clock.now();
+    state.failing = { sinceMs, fault };
+    const waitMs = waitAfter(fault, state.mailbox.pollMs, clock.now() - sinceMs);
     if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
     else diskFull.isPast(name);
-    watch.pollFailed(name, fault, first);
-    return false;
+    watch.pollFailed(name, fault, first, waitMs);
+    return { isGood: false, waitMs };
+  } finally {
+    deadline.close();
   }
+}
+
+/**
+ * A mailbox whose service fails is left alone for as long as it has failed so far, which doubles the pause each time.
+ * What is wrong on this side, such as a full disk, is looked at again at every interval.
+ */
+function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
+  if (!Object.hasOwn(SERVICE_FAULTS, fault.code) || fault.code === "TOO_MANY_TRANSFERS") return 0;
+  const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
+  const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);
+  return Math.max(pauseMs, fault.retryAfterMs ?? 0);
+}
+
+function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline): Fault {
+  const fault = asFault(error);
+  const isOverdue = fault.code === "STOPPED" && !signal.aborted && reason !== undefined;
+  return isOverdue ? new Fault("POLL_TOO_LONG", { detail: reason, cause: error }) : fault;
 }
 
 /** A service that does not understand the wanted fields is asked for the needed ones from then on. */
@@ -101,6 +136,7 @@ async function discover(
   tools: PollTools,
   state: MailboxState,
   address: VerifiedAddress,
+  onProgress: () => void,
   signal: AbortSignal,
 ): Promise<Discovery> {
   const unsettled = new Set<string>();
@@ -126,11 +162,13 @@ async function discover(
   try {
     const query = { active: true, fields: state.fields === "needed" ? NEEDED_FIELDS : WANTED_FIELDS };
     const isKnown = (trackingId: string) => {
+      onProgress();
       if (!state.settled.has(trackingId)) return false;
       state.settled.set(trackingId, poll);
       return true;
     };
     const take = async (entry: ListedTransfer) => {
+      onProgress();
       const recipient = findRecipient(entry.recipients, state.mailbox.email);
       const taking = takeUp(tools, state, entry, recipient, mayBegin);
       const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
@@ -203,7 +241,9 @@ async function takeUp(
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
   if (known !== undefined && hasEnded(known) && !mayComeBack(known)) return SETTLED;
-  if (recipient?.transferId === undefined) {
+  // A recipient whose address was replaced by a proxy address keeps its transfer-id.
+  const transferId = recipient?.transferId ?? known?.transferId;
+  if (transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
@@ -212,8 +252,8 @@ async function takeUp(
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.undelivered.set(trackingId, { expiresMs });
   const job = jobOf(ledger, name, trackingId, expiresMs);
-  if (!isOpen) {
-    const record = newRecord(tools, state, entry, recipient, recipient.transferId, known);
+  if (known === undefined || hasEnded(known)) {
+    const record = newRecord(tools, state, entry, recipient, transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
@@ -221,8 +261,31 @@ async function takeUp(
     if (isNew) watch.discovered(record);
     return { settled: false, discovered: isNew, job };
   }
-  warnOfExpiry(tools, state, known);
-  return { settled: false, discovered: false, job: (await isReady(tools, state, known)) ? job : undefined };
+  const record = await learnChanges(tools, entry, recipient, known);
+  warnOfExpiry(tools, state, record);
+  return { settled: false, discovered: false, job: (await isReady(tools, state, record)) ? job : undefined };
+}
+
+/** What the list says now of a transfer that is open replaces what was noted. What it does not say stays. */
+async function learnChanges(
+  { ledger }: PollTools,
+  { expires }: ListedTransfer,
+  recipient: Recipient | undefined,
+  known: TransferRecord,
+): Promise<TransferRecord> {
+  const { vanished, missedPolls, ...kept } = known;
+  const record = {
+    ...kept,
+    transferId: recipient?.transferId ?? known.transferId,
+    expires: expires?.toISOString() ?? known.expires,
+    passwordInLink:
+      recipient?.downloadUrl === undefined ? known.passwordInLink : hasPassword(recipient.downloadUrl),
+  };
+  if (isDeepStrictEqual(record, known)) return known;
+  ledger.note(record);
+  // Another process may take the job at once.
+  await ledger.flush();
+  return record;
 }
 
 /** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
@@ -248,17 +311,21 @@ function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: 
   watch.expiresSoon(record);
 }
 
+function hasPassword(link: Secret): boolean {
+  return passwordOfLink(link) !== undefined;
+}
+
 /** `known`: how its last round ended. */
 function newRecord(
   { clock }: PollTools,
   { mailbox }: MailboxState,
   entry: ListedTransfer,
-  recipient: Recipient,
+  recipient: Recipient | undefined,
   transferId: string,
   known: TransferRecord | undefined,
 ): TransferRecord {
-  const { downloadUrl } = recipient;
-  const passwordInLink = downloadUrl !== undefined && passwordOfLink(downloadUrl) !== undefined;
+  const { downloadUrl } = recipient ?? {};
+  const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
   const { passwordMode, messageFile } = entry;
   return {
     version: RECORD_VERSION,

@@ -1,12 +1,15 @@
 /** What vanished from the active list before it was delivered: the service is asked what became of it. */
-
-import { hasEnded } from "../model/record.ts";
+import { asFault } from "../base/faults.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
 /** Entries can slip between pages while one reads them: only what two polls in a row did not list has vanished. */
 const POLLS_UNTIL_VANISHED = 2;
+
+/** How long one reading of the whole list answers for transfers that vanished. */
+const HISTORY_MS = 60_000;
 
 /** `isListed`: whether a complete poll has seen it. The job of a vanished one asks the service, and ends it. */
 export async function reconcile(
@@ -15,20 +18,22 @@ export async function reconcile(
   isListed: (trackingId: string) => boolean,
 ): Promise<void> {
   for (const [trackingId, { expiresMs }] of state.undelivered) {
-    if (isListed(trackingId)) {
-      state.missing.delete(trackingId);
-      continue;
-    }
+    if (isListed(trackingId)) continue;
     // One that cannot be read is no longer ours to judge: its file is reported at every start.
     const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (record === undefined || hasEnded(record)) {
       forget(state, trackingId);
       continue;
     }
-    const polls = (state.missing.get(trackingId) ?? 0) + 1;
-    state.missing.set(trackingId, polls);
-    if (polls < POLLS_UNTIL_VANISHED) continue;
-    ledger.note({ ...record, vanished: true });
+    // In the note, so that polls of other processes count, and of earlier runs from cron.
+    const missedPolls = (record.missedPolls ?? 0) + 1;
+    const vanished = missedPolls >= POLLS_UNTIL_VANISHED;
+    ledger.note({
+      ...record,
+      missedPolls: Math.min(missedPolls, POLLS_UNTIL_VANISHED),
+      ...(vanished ? { vanished } : {}),
+    });
+    if (!vanished) continue;
     // Another process may take the job at once.
     await ledger.flush();
     await queue.hurry(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
@@ -38,23 +43,51 @@ export async function reconcile(
 /** Nothing is left to do for it. */
 export function forget(state: MailboxState, trackingId: string): void {
   state.undelivered.delete(trackingId);
-  state.missing.delete(trackingId);
   state.warned.delete(trackingId);
   state.tried.delete(trackingId);
 }
 
-/** The service's word on one transfer; `undefined` where it lists it nowhere. */
+/**
+ * The service's word on one transfer; `undefined` where it lists it nowhere. One reading of the list answers for all
+ * transfers of the mailbox that vanished. That others are not in it says nothing: they may be newer than the list.
+ */
 export async function findState(
   state: MailboxState,
-  trackingId: string,
+  { trackingId, vanished }: Pick<TransferRecord, "trackingId" | "vanished">,
   signal: AbortSignal,
 ): Promise<TransferState | undefined> {
+  for (;;) {
+    const shared = state.history;
+    if (shared === undefined) return (await readHistory(state, signal)).get(trackingId);
+    try {
+      const found = (await shared).get(trackingId);
+      if (found !== undefined || vanished) return found;
+      return (await readHistory(state, signal)).get(trackingId);
+    } catch (error) {
+      // The job that read the list was stopped: this one was not.
+      if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
+    }
+  }
+}
+
+/** Kept for a while, and not at all where it fails. */
+function readHistory(state: MailboxState, signal: AbortSignal): Promise<ReadonlyMap<string, TransferState>> {
+  const history = listStates(state, signal);
+  const forgetHistory = () => {
+    if (state.history === history) state.history = undefined;
+  };
+  state.history = history;
+  history.then(() => setTimeout(forgetHistory, HISTORY_MS).unref(), forgetHistory);
+  return history;
+}
+
+function listStates(state: MailboxState, signal: AbortSignal): Promise<ReadonlyMap<string, TransferState>> {
   return state.tokens.use(async (address) => {
+    const states = new Map<string, TransferState>();
     const query = { fields: { trackingId: true, status: { state: true } } } as const;
     for await (const page of state.service.listReceived(address, query, () => {}, signal)) {
-      const entry = page.find((it) => it.trackingId === trackingId);
-      if (entry !== undefined) return entry.state;
+      for (const entry of page) states.set(entry.trackingId, entry.state);
     }
-    return undefined;
+    return states;
   }, signal);
 }

@@ -2,6 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
+import type { TransferState } from "../model/transfer.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -24,8 +25,8 @@ export class MailboxState {
   undelivered = new Map<string, { expiresMs: number }>();
   /** Links of open transfers that carry the password. */
   links = new Map<string, Secret>();
-  /** Undelivered ones that were not listed, and how many polls ago that began. */
-  readonly missing = new Map<string, number>();
+  /** The state of every transfer that the service lists, for transfers that vanished; missing: not asked lately. */
+  history: Promise<ReadonlyMap<string, TransferState>> | undefined;
   /** How many entries of the list the last poll could not use, and why, in short: the same is not reported again. */
   rejected = { entries: 0, summary: "" };
   /** Those of which it was reported that they expire soon. */
@@ -43,7 +44,7 @@ export class MailboxState {
 
   /** Takes over what the settings do not change, from the state before they did. */
   inherit(before: MailboxState): void {
-    const { settled, polls, undelivered, links, missing, rejected, warned, failing, fields } = before;
-    Object.assign(this, { settled, polls, undelivered, links, missing, rejected, warned, failing, fields });
+    const { settled, polls, undelivered, links, rejected, warned, failing, fields } = before;
+    Object.assign(this, { settled, polls, undelivered, links, rejected, warned, failing, fields });
   }
 }

@@ -1,5 +1,6 @@
 /** What discovery works with, and what it tells others while it does. */
 import type { Clock } from "../base/clock.ts";
+import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -18,13 +19,15 @@ export interface PollTools {
   readonly watch: PollWatch;
   /** How many transfers are taken up at the same time. */
   readonly atOnce: number;
+  /** A poll that takes longer fails. */
+  readonly deadline: DeadlineLimits;
 }
 
 /** Hears what polls find. Must not throw. */
 interface PollWatch {
   polled(mailbox: string, listed: number, discovered: number): void;
-  /** `first`: it is the first failure since a poll succeeded. */
-  pollFailed(mailbox: string, fault: Fault, first: boolean): void;
+  /** `first`: it is the first failure since a poll succeeded. `waitMs`: the next poll comes no sooner. */
+  pollFailed(mailbox: string, fault: Fault, first: boolean, waitMs: number): void;
   /** `fault`: what it failed for, last. */
   recovered(mailbox: string, failedForMs: number, fault: Fault): void;
   discovered(record: TransferRecord): void;

@@ -8,8 +8,11 @@ export interface CollectJob extends TransferKey {
   readonly expiresMs: number;
 }
 
-/** How many polls a process has under way: a service with thousands of mailboxes is not asked about all of them at once. */
+/** How many polls a process has under way, and one more for each further service. */
 export const POLLS_AT_ONCE = 16;
+
+/** The service of each mailbox that is polled. Returns the same map until the configuration changes. */
+export type Services = () => ReadonlyMap<string, string>;
 
 export interface PollSchedule {
   readonly mailbox: string;

@@ -80,6 +80,8 @@ export interface TransferRecord extends TransferKey {
   readonly password?: PasswordObstacle | undefined;
   /** An operator wants it now: quiet hours and waits do not keep it back. */
   readonly wanted?: boolean | undefined;
+  /** How many polls in a row have not listed it. */
+  readonly missedPolls?: number | undefined;
   /** Polls no longer list it: the service is asked what became of it. */
   readonly vanished?: boolean | undefined;
   /** How often a download was begun in this round. */
@@ -127,9 +129,11 @@ export function entered(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, until, password, wanted, vanished, needsPerson, ...kept } = record;
+  const { reason, message, until, password, wanted, vanished, missedPolls, needsPerson, ...kept } = record;
   const unsaid = { reason: undefined, message: undefined, until: undefined };
-  return { ...kept, ...unsaid, ...facts, state, at };
+  // Polls count on while the round is open, whatever is tried meanwhile.
+  const counted = missedPolls === undefined || ENDED.has(state) ? {} : { missedPolls };
+  return { ...kept, ...counted, ...unsaid, ...facts, state, at };
 }
 
 /**

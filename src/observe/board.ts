@@ -121,8 +121,9 @@ export class Board {
     this.#changed();
   }
 
-  pollFailed(mailbox: string, fault: Fault): void {
-    this.#mailboxes.failed(mailbox, fault);
+  /** `waitMs`: the next poll comes no sooner. */
+  pollFailed(mailbox: string, fault: Fault, waitMs = 0): void {
+    this.#mailboxes.failed(mailbox, fault, waitMs);
     this.#changed();
   }
 

@@ -18,6 +18,8 @@ interface Known {
   /** Since when it is to be polled. */
   readonly sinceMs: number;
   lastPollMs?: number;
+  /** After a poll that failed: the next one comes no sooner. */
+  waitMs?: number;
   lastSuccessMs?: number;
   listed?: number;
   tokenValidUntilMs?: number | undefined;
@@ -55,14 +57,15 @@ export class MailboxBoard {
     const known = this.#known.get(name);
     if (known === undefined) return;
     const nowMs = this.#clock.now();
-    Object.assign(known, { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, trouble: undefined });
+    Object.assign(known, { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, trouble: undefined, waitMs: 0 });
   }
 
-  failed(name: string, { code, message, advice }: Fault): void {
+  failed(name: string, { code, message, advice }: Fault, waitMs: number): void {
     const known = this.#known.get(name);
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     known.lastPollMs = nowMs;
+    known.waitMs = waitMs;
     const since = known.trouble?.since ?? new Date(nowMs).toISOString();
     known.trouble = { what: `mailbox ${name}`, since, code, message, advice };
   }
@@ -76,7 +79,7 @@ export class MailboxBoard {
     const nowMs = this.#clock.now();
     return [...this.#known.values()].map((known) => {
       const { name, email, pollMs, paused, quiet } = known.facts;
-      const { lastPollMs } = known;
+      const { lastPollMs, waitMs = 0 } = known;
       return {
         name,
         email,
@@ -84,7 +87,8 @@ export class MailboxBoard {
         pollSeconds: pollMs / 1000,
         lastPoll: isoOf(lastPollMs),
         lastSuccess: isoOf(known.lastSuccessMs),
-        nextPoll: paused || lastPollMs === undefined ? undefined : isoOf(lastPollMs + pollMs),
+        nextPoll:
+          paused || lastPollMs === undefined ? undefined : isoOf(lastPollMs + Math.max(pollMs, waitMs)),
         listed: known.listed,
         tokenValidUntil: isoOf(known.tokenValidUntilMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,

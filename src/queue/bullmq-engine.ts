@@ -1,27 +1,38 @@
-/** One process's share of the queue on Redis: its workers, its places, and how it stops. */
+/**
+ * One process's share of the queue on Redis: its workers, its slots, and how it stops. The jobs of each service are in a
+ * queue of their own, so that no job waits behind those of another service.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
 import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
-import { type CollectJob, type Next, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
+import {
+  type CollectJob,
+  DONE,
+  type Next,
+  POLLS_AT_ONCE,
+  type PollSchedule,
+  type Services,
+} from "../model/job.ts";
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
-import { Places } from "./bullmq-places.ts";
+import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
+import { ServiceQueues } from "./bullmq-services.ts";
+import { PollLine } from "./poll-line.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
 export interface BullOptions {
   readonly redis: RedisSettings;
-  /** How many collect jobs at once, in this process. */
+  /** How many collect jobs at once in this process, and one more for each further service. */
   readonly places: number;
+  readonly services: Services;
   /** What this process does of what the fleet does. */
   readonly role: "all" | "worker" | "scheduler";
   /** Whether a Redis that cannot be reached is waited for. */
   readonly patient: boolean;
   /** After so long without a sign of life another worker may take a job. */
   readonly lockMs: number;
-  /** All mailboxes are of one service: where it asks for fewer requests, all of them wait. */
-  readonly oneService: boolean;
   readonly outage: Outage;
   readonly signal: AbortSignal;
 }
@@ -36,7 +47,7 @@ const EVENTS_KEPT = 100;
 const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
 /** BullMQ waits for Redis, also when it closes: after a stop not for ever. */
 const CLOSE_TIMEOUT_MS = 3_000;
-/** A place that is kept for other mailboxes fetches jobs no faster than that. */
+/** A worker without a free slot fetches jobs no faster than that. */
 const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
@@ -51,14 +62,15 @@ export class BullEngine implements BullQueue {
   readonly #options: BullOptions;
   readonly #client: RedisClient;
   readonly #stopping = new AbortController();
-  readonly #collects: Queue<JobData>;
+  readonly #collects: ServiceQueues<JobData>;
   readonly #polls: Queue<{ readonly mailbox: string }>;
   readonly #schedules: Schedules;
-  readonly #places: Places;
-  readonly #polling = new Set<string>();
+  readonly #line: PollLine;
+  readonly #runs: Runs;
   /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
+  #handlers: Handlers | undefined;
   #mailboxes: ReadonlySet<string> = new Set();
   /** Scheduled once, and not any more: what is on its way is not begun. */
   #dropped: ReadonlySet<string> = new Set();
@@ -68,38 +80,46 @@ export class BullEngine implements BullQueue {
     this.#options = options;
     this.#client = client;
     this.facts = facts;
-    this.#places = new Places(options.places);
-    const queueOptions = { ...this.#shared(), streams: { events: { maxLen: EVENTS_KEPT } } };
-    this.#collects = new Queue("collect", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
-    this.#polls = new Queue("poll", { ...queueOptions, defaultJobOptions: GONE_WHEN_DONE });
-    for (const queue of [this.#collects, this.#polls]) queue.on("error", () => {});
+    this.#runs = new Runs(options.places, options.services);
+    const streams = { events: { maxLen: EVENTS_KEPT } };
+    const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
+    this.#collects = new ServiceQueues(client, queueOptions, options.services);
+    this.#polls = new Queue("poll", queueOptions);
+    this.#polls.on("error", () => {});
     this.#schedules = new Schedules(this.#polls, client);
+    this.#line = new PollLine(options.services, (mailbox) => this.#poll(mailbox));
   }
 
   async start(handlers: Handlers): Promise<void> {
-    const { role, places } = this.#options;
-    if (role !== "scheduler") {
-      this.#addWorker("collect", places, (job: Job<JobData>, token) => this.#collect(handlers, job, token));
-    }
-    if (role !== "worker") {
-      this.#addWorker("poll", POLLS_AT_ONCE, (job: Job<unknown>) => {
-        const parsed = v.safeParse(PollShape, job.data);
-        return parsed.success ? this.#poll(handlers, parsed.output.mailbox) : Promise.resolve();
-      });
-    }
+    this.#handlers = handlers;
+    this.#openServices();
+    // A Redis that is away now is cleared at another start.
+    this.#collects.removeOthers().catch(() => {});
+    if (this.#options.role === "worker") return;
+    this.#addWorker("poll", POLLS_AT_ONCE, async (job: Job<unknown>) => {
+      const parsed = v.safeParse(PollShape, job.data);
+      if (parsed.success) await this.#pollIsDue(parsed.output.mailbox);
+    });
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
     const wanted = new Set(polls.map(({ mailbox }) => mailbox));
     this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
     this.#mailboxes = wanted;
+    for (const mailbox of this.#dropped) this.#line.drop(mailbox);
+    this.#openServices();
     if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
   }
 
+  pollNow(mailboxes: readonly string[]): Promise<void> {
+    return this.#track(Promise.all(mailboxes.map((mailbox) => this.#line.add(mailbox))).then(() => {}));
+  }
+
   async add({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
-    if (this.#closed) return;
+    const queue = this.#collects.of(mailbox);
+    if (this.#closed || queue === undefined) return;
     const options = { jobId: key, priority: priorityOf(expiresMs) };
-    await this.#reach(this.#collects.add("collect", { mailbox, trackingId }, options));
+    await this.#reach(queue.add("collect", { mailbox, trackingId }, options));
   }
 
   async hurry(job: CollectJob): Promise<void> {
@@ -108,13 +128,9 @@ export class BullEngine implements BullQueue {
 
   async idle(): Promise<void> {
     for (;;) {
-      const counts = await Promise.all(
-        [this.#collects, this.#polls].map((queue) =>
-          queue.getJobCountByTypes("wait", "prioritized", "active"),
-        ),
-      );
-      const isEmpty = counts.every((count) => count === 0);
-      if (this.#work.size === 0 && (isEmpty || (await this.#collects.getRateLimitTtl()) > 0)) return;
+      const queues = [this.#polls, ...this.#collects.all()];
+      const areIdle = await Promise.all(queues.map(isIdle));
+      if (this.#work.size === 0 && areIdle.every(Boolean)) return;
       await pause(IDLE_CHECK_MS);
     }
   }
@@ -122,12 +138,14 @@ export class BullEngine implements BullQueue {
   /** Whoever asks does not wait for a Redis that is away. */
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready") return undefined;
-    return this.#reach(this.#collects.getJobCountByTypes("wait", "prioritized"));
+    const counts = this.#collects.all().map((queue) => queue.getJobCountByTypes("wait", "prioritized"));
+    return (await this.#reach(Promise.all(counts))).reduce((sum, count) => sum + count, 0);
   }
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     const unclaimed = this.#schedules.close();
+    this.#line.close();
     let isClosed = false;
     void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
       isClosed = true;
@@ -144,7 +162,7 @@ export class BullEngine implements BullQueue {
     const rest = [
       unclaimed,
       ...this.#workers.map((worker) => worker.close(true)),
-      ...[this.#collects, this.#polls].map((queue) => queue.close()),
+      ...[this.#polls, ...this.#collects.all()].map((queue) => queue.close()),
     ];
     const over = new AbortController();
     const patience = pause(CLOSE_TIMEOUT_MS, undefined, { signal: over.signal }).catch(() => {});
@@ -154,10 +172,19 @@ export class BullEngine implements BullQueue {
   }
 
   async #hurry(job: CollectJob): Promise<void> {
-    const known = await this.#collects.getJob(job.key);
+    const known = await this.#collects.of(job.mailbox)?.getJob(job.key);
     if (known === undefined || !(await known.isDelayed())) return this.add(job);
     // Its time may have come at this very moment.
     await known.promote().catch(() => {});
+  }
+
+  /** Opens the queue of each service that has none yet. Those of services without a mailbox stay, and run empty. */
+  #openServices(): void {
+    const { role, places } = this.#options;
+    for (const queue of this.#collects.open()) {
+      if (role === "scheduler" || this.#handlers === undefined) continue;
+      this.#addWorker(queue.name, places, (job: Job<JobData>, token) => this.#collect(queue, job, token));
+    }
   }
 
   #shared() {
@@ -183,39 +210,39 @@ export class BullEngine implements BullQueue {
     });
     // Connections are reported for all; a job that was lost meanwhile is somebody else's.
     worker.on("error", () => {});
-    worker.on("lockRenewalFailed", (ids) => this.#places.lose(ids));
+    worker.on("lockRenewalFailed", (ids) => this.#runs.lose(ids));
     this.#workers.push(worker);
   }
 
-  async #collect(handlers: Handlers, job: Job<JobData>, token: string): Promise<void> {
+  async #collect(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
     const { id = "" } = job;
     const parsed = v.safeParse(JobShape, job.data);
     // Somebody else wrote it: there is nothing that it could mean.
     if (!parsed.success) return;
     const data = parsed.output;
-    this.#places.lose([id]);
-    if (!this.#places.hasRoomFor(data.mailbox, this.#mailboxes.size)) {
-      // Without this pause the place would spin: put one off, fetch the next.
+    this.#runs.lose([id]);
+    const run = this.#runs.begin(id, data.mailbox);
+    if (run === undefined) {
+      // Without this pause the worker would spin: put one off, fetch the next.
       await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      return this.#delay(job, this.#places.putOff(), token);
+      return this.#delay(job, this.#runs.putOff(), token);
     }
-    const run = this.#places.take(id, data.mailbox);
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#track(handlers.collect(data, signal));
+      next = await this.#track(this.#handlers?.collect(data, signal) ?? Promise.resolve(DONE));
     } finally {
-      this.#places.giveBack(run);
+      this.#runs.end(run);
     }
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) {
-      // Not done, and not ours any more: whoever has a place goes on with it.
+      // Not done, and not ours any more: whoever has a slot goes on with it.
       await job.moveToWait(token);
       throw new WaitingError();
     }
     if (next.kind === "done") return;
-    if (next.isLimit && this.#options.oneService) {
-      await this.#collects.rateLimit(next.afterMs);
+    if (next.isLimit) {
+      await queue.rateLimit(next.afterMs);
       throw Worker.RateLimitError();
     }
     await this.#delay(job, next.afterMs, token);
@@ -226,15 +253,20 @@ export class BullEngine implements BullQueue {
     throw new DelayedError();
   }
 
-  /** A poll that takes longer than its interval is not begun a second time here. */
-  async #poll(handlers: Handlers, mailbox: string): Promise<void> {
-    if (this.#polling.has(mailbox) || this.#dropped.has(mailbox)) return;
-    this.#polling.add(mailbox);
-    try {
-      await this.#track(handlers.poll(mailbox, this.#stopping.signal));
-    } finally {
-      this.#polling.delete(mailbox);
-    }
+  /** A mailbox whose poll takes longer than its interval is not polled twice here. */
+  async #pollIsDue(mailbox: string): Promise<void> {
+    if (this.#line.has(mailbox) || this.#dropped.has(mailbox)) return;
+    if (await this.#schedules.isPutOff(mailbox)) return;
+    // Another job for it may have come meanwhile.
+    if (this.#line.has(mailbox)) return;
+    // Not waited for: the line is in this process, and a poll that is lost with it comes again at its interval.
+    void this.#track(this.#line.add(mailbox));
+  }
+
+  async #poll(mailbox: string): Promise<void> {
+    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    // Where Redis cannot be told, the mailbox is polled at its interval.
+    await this.#reach(this.#schedules.putOff(mailbox, waitMs)).catch(() => {});
   }
 
   /** Throws `STOPPED` where Redis does not answer after a stop: whoever asked is not kept from ending. */
@@ -250,6 +282,12 @@ export class BullEngine implements BullQueue {
       this.#work.delete(work);
     }
   }
+}
+
+/** Nothing to do now. Jobs that wait for the end of a limit do not count. */
+async function isIdle(queue: Queue): Promise<boolean> {
+  const count = await queue.getJobCountByTypes("wait", "prioritized", "active");
+  return count === 0 || (await queue.getRateLimitTtl()) > 0;
 }
 
 function priorityOf(expiresMs: number): number {

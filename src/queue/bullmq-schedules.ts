@@ -1,6 +1,7 @@
 /**
  * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whichever processes run. Each has a fixed offset
- * within its interval, so that thousands of mailboxes do not ask the service all at once.
+ * within its interval, so that thousands of mailboxes do not ask the service all at once. A hash in Redis says until when a
+ * mailbox is not polled because a poll failed, for all processes.
  */
 import { createHash } from "node:crypto";
 import type { Queue } from "bullmq";
@@ -18,6 +19,7 @@ export class Schedules {
   readonly #queue: Queue;
   readonly #client: RedisClient;
   readonly #claims: Claims;
+  readonly #putOff: string;
   readonly #checkEveryMs: number;
   /** By id. */
   #wanted: ReadonlyMap<string, PollSchedule> = new Map();
@@ -31,7 +33,19 @@ export class Schedules {
     this.#queue = queue;
     this.#client = client;
     this.#claims = new Claims(client, queue.toKey("claims"));
+    this.#putOff = queue.toKey("put-off");
     this.#checkEveryMs = checkEveryMs;
+  }
+
+  async isPutOff(mailbox: string): Promise<boolean> {
+    return isFuture(await this.#client.hget(this.#putOff, idOf(mailbox)));
+  }
+
+  /** No process polls the mailbox for so long; 0: no longer put off. */
+  async putOff(mailbox: string, waitMs: number): Promise<void> {
+    const id = idOf(mailbox);
+    if (waitMs > 0) await this.#client.hset(this.#putOff, id, Date.now() + waitMs);
+    else await this.#client.hdel(this.#putOff, id);
   }
 
   /** Where Redis refuses it, it is tried again until it does not. */
@@ -39,7 +53,12 @@ export class Schedules {
     this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
     this.#timer ??= setInterval(() => void this.#check(), this.#checkEveryMs);
+    // Before anything is polled: what fails from now on is put off anew.
+    const putOff = await this.#takePutOff();
     await this.#write();
+    for (const mailbox of putOff) {
+      await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
+    }
   }
 
   /** Never rejects. Schedules stay for the next start; only our claims to them end. */
@@ -94,6 +113,16 @@ export class Schedules {
     return new Map(ids.map((id) => [id, this.#wanted.get(id)?.everyMs]));
   }
 
+  /** A new schedule ends all pauses of its mailboxes. Returns those that were put off. */
+  async #takePutOff(): Promise<string[]> {
+    const ids = [...this.#wanted.keys()];
+    if (ids.length === 0) return [];
+    const putOff = await this.#client.hmget(this.#putOff, ...ids);
+    await this.#client.hdel(this.#putOff, ...ids);
+    const polls = [...this.#wanted.values()].filter((_, at) => isFuture(putOff[at] ?? null));
+    return polls.map(({ mailbox }) => mailbox);
+  }
+
   /** Its next moment may be far away: the first poll is not left to the scheduler. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
     const template = { name: "poll", data: { mailbox } };
@@ -111,4 +140,8 @@ function idOf(mailbox: string): string {
 /** When it is polled after the first poll, as a share of the interval: spread evenly, and not at once again. */
 function offsetOf(id: string): number {
   return LEAST_OFFSET + (1 - LEAST_OFFSET) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
+}
+
+function isFuture(atMs: string | null): boolean {
+  return Number(atMs ?? 0) > Date.now();
 }

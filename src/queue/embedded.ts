@@ -1,15 +1,18 @@
 /**
  * The engine for one machine: everything in memory, nothing to install.
  *
- * A collect job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but no
- * mailbox may take every place while another has something to do: one that stalls never delays the rest.
+ * A collect job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but slots are
+ * fair between services and then between mailboxes: one that stalls never delays the rest.
  */
-import { type CollectJob, POLLS_AT_ONCE, type PollSchedule } from "../model/job.ts";
+import type { CollectJob, PollSchedule, Services } from "../model/job.ts";
+import { PollLine } from "./poll-line.ts";
 import type { Handlers, JobQueue } from "./port.ts";
+import { type Holder, Slots } from "./slots.ts";
 
 export interface EmbeddedOptions {
-  /** How many collect jobs at once. */
+  /** How many collect jobs at once, and one more for each further service. */
   readonly places: number;
+  readonly services: Services;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
 }
@@ -21,10 +24,11 @@ export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
   return new EmbeddedQueue(options);
 }
 
-interface WaitingPoll {
-  readonly mailbox: string;
+interface ScheduledPoll {
   readonly everyMs: number;
-  readonly isFirst: boolean;
+  /** Polled again later than its interval says, because the last poll failed. */
+  isPutOff: boolean;
+  timer: NodeJS.Timeout | undefined;
 }
 
 class EmbeddedQueue implements JobQueue {
@@ -32,18 +36,19 @@ class EmbeddedQueue implements JobQueue {
   readonly #stopping = new AbortController();
   /** By mailbox, each in the order of expiry, the last first: what expires first is taken from the end. */
   readonly #queues = new Map<string, CollectJob[]>();
-  /** Those whose time has come, and how many of them are under way. */
-  readonly #pollLine: WaitingPoll[] = [];
-  #polling = 0;
   /** The keys of all that is queued. */
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
-  readonly #running = new Map<string, CollectJob>();
+  readonly #running = new Set<string>();
+  readonly #slots: Slots;
+  readonly #line: PollLine;
   /** Jobs that run, and were hurried meanwhile: they run once more. */
   readonly #again = new Set<string>();
   /** Mailboxes whose service asked for fewer requests. */
   readonly #limited = new Map<string, NodeJS.Timeout>();
-  readonly #polls = new Map<string, { everyMs: number; timer: NodeJS.Timeout | undefined }>();
+  readonly #polls = new Map<string, ScheduledPoll>();
+  /** How long the last poll of a mailbox asked to wait. */
+  readonly #waitMs = new Map<string, number>();
   readonly #work = new Set<Promise<void>>();
   #waiting: (() => void)[] = [];
   #handlers: Handlers | undefined;
@@ -51,6 +56,8 @@ class EmbeddedQueue implements JobQueue {
 
   constructor(options: EmbeddedOptions) {
     this.#options = options;
+    this.#slots = new Slots(options.places, options.services);
+    this.#line = new PollLine(options.services, (mailbox) => this.#pollOnce(mailbox));
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -60,14 +67,27 @@ class EmbeddedQueue implements JobQueue {
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
     const wanted = new Map(polls.map((poll) => [poll.mailbox, poll.everyMs]));
-    for (const [mailbox, { everyMs, timer }] of this.#polls) {
-      if (wanted.get(mailbox) === everyMs) continue;
+    for (const [mailbox, { everyMs, isPutOff, timer }] of this.#polls) {
+      if (wanted.get(mailbox) === everyMs && !isPutOff) continue;
       clearTimeout(timer);
       this.#polls.delete(mailbox);
+      this.#waitMs.delete(mailbox);
+      this.#line.drop(mailbox);
     }
     for (const { mailbox, everyMs } of polls) {
-      if (!this.#polls.has(mailbox)) this.#poll(mailbox, everyMs, true);
+      if (!this.#polls.has(mailbox)) this.#track(() => this.#poll(mailbox, everyMs, true));
     }
+  }
+
+  async pollNow(mailboxes: readonly string[]): Promise<void> {
+    const poll = (mailbox: string) => {
+      const { everyMs, timer } = this.#polls.get(mailbox) ?? {};
+      clearTimeout(timer);
+      return everyMs === undefined ? this.#line.add(mailbox) : this.#poll(mailbox, everyMs, false);
+    };
+    const polled = Promise.all(mailboxes.map(poll)).then(() => {});
+    this.#track(() => polled);
+    await polled;
   }
 
   async add(job: CollectJob): Promise<void> {
@@ -105,78 +125,69 @@ class EmbeddedQueue implements JobQueue {
     this.#delayed.clear();
     this.#queued.clear();
     this.#queues.clear();
+    this.#line.close();
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
     await Promise.all(this.#work);
     clearTimeout(grace);
   }
 
-  #poll(mailbox: string, everyMs: number, isFirst: boolean): void {
-    this.#polls.set(mailbox, { everyMs, timer: undefined });
-    this.#pollLine.push({ mailbox, everyMs, isFirst });
-    this.#fillPolls();
-  }
-
-  #fillPolls(): void {
-    while (this.#polling < POLLS_AT_ONCE) {
-      const next = this.#pollLine.shift();
-      if (next === undefined) return;
-      // What is not scheduled any more, or otherwise, has no turn.
-      if (this.#polls.get(next.mailbox)?.everyMs === next.everyMs) this.#track(() => this.#runPoll(next));
-    }
-  }
-
-  /** After the first time each takes a moment of its own in the interval, so that they do not come back as a crowd. */
-  async #runPoll({ mailbox, everyMs, isFirst }: WaitingPoll): Promise<void> {
-    this.#polling++;
-    try {
-      await this.#handlers?.poll(mailbox, this.#stopping.signal);
-    } finally {
-      this.#polling--;
-      this.#fillPolls();
-    }
-    const poll = this.#polls.get(mailbox);
-    if (poll?.everyMs !== everyMs) return;
+  /** After the first poll each mailbox gets a random offset in the interval, so that they do not come back together. */
+  async #poll(mailbox: string, everyMs: number, isFirst: boolean): Promise<void> {
+    const poll: ScheduledPoll = { everyMs, isPutOff: false, timer: undefined };
+    this.#polls.set(mailbox, poll);
+    await this.#line.add(mailbox);
+    if (this.#polls.get(mailbox) !== poll) return;
     const { random } = this.#options;
     const share = isFirst ? JITTER + (1 - JITTER) * random() : 1 + (random() * 2 - 1) * JITTER;
-    poll.timer = setTimeout(() => this.#poll(mailbox, everyMs, false), everyMs * share);
+    const waitMs = this.#waitMs.get(mailbox) ?? 0;
+    poll.isPutOff = waitMs > everyMs;
+    poll.timer = setTimeout(
+      () => this.#track(() => this.#poll(mailbox, everyMs, false)),
+      Math.max(everyMs * share, waitMs * (1 + JITTER * random())),
+    );
   }
 
-  /** Gives free places to the jobs whose turn it is. */
+  async #pollOnce(mailbox: string): Promise<void> {
+    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    if (waitMs > 0) this.#waitMs.set(mailbox, waitMs);
+    else this.#waitMs.delete(mailbox);
+  }
+
+  /** Gives free slots to the jobs that come next. */
   #fill(): void {
-    while (this.#handlers !== undefined && this.#running.size < this.#options.places) {
-      const job = this.#next();
-      if (job === undefined) return;
-      this.#running.set(job.key, job);
-      this.#track(() => this.#collect(job));
+    while (this.#handlers !== undefined) {
+      const next = this.#next();
+      if (next === undefined) return;
+      const { job, holder } = next;
+      this.#running.add(job.key);
+      this.#slots.take(holder);
+      this.#track(() => this.#collect(job, holder));
     }
   }
 
-  /** What expires first, of the mailboxes that hold fewest places; the last place is kept for one that has none. */
-  #next(): CollectJob | undefined {
-    const places = new Map<string, number>();
-    for (const { mailbox } of this.#running.values()) places.set(mailbox, (places.get(mailbox) ?? 0) + 1);
-    const lastPlace = this.#options.places > 1 && this.#running.size === this.#options.places - 1;
-    let best: { readonly queue: CollectJob[]; readonly held: number; readonly expiresMs: number } | undefined;
+  /** By fewest slots held, first of services and then of mailboxes; among equals the job that expires first. */
+  #next(): { readonly job: CollectJob; readonly holder: Holder } | undefined {
+    let best: { readonly queue: CollectJob[]; readonly holder: Holder; readonly rank: Rank } | undefined;
     for (const [mailbox, queue] of this.#queues) {
+      const holder = { mailbox, service: this.#slots.serviceOf(mailbox) };
       const job = queue.at(-1);
-      const held = places.get(mailbox) ?? 0;
-      if (job === undefined || this.#limited.has(mailbox) || (lastPlace && held > 0 && this.#polls.size > 1))
-        continue;
-      const { expiresMs } = job;
-      const better =
-        best === undefined || held < best.held || (held === best.held && expiresMs < best.expiresMs);
-      if (better) best = { queue, held, expiresMs };
+      if (job === undefined || this.#limited.has(mailbox) || !this.#slots.isFreeFor(holder)) continue;
+      const { service } = holder;
+      const held = [this.#slots.heldByService(service), this.#slots.heldByMailbox(mailbox)] as const;
+      const rank: Rank = [...held, job.expiresMs];
+      if (best === undefined || isBefore(rank, best.rank)) best = { queue, holder, rank };
     }
     const job = best?.queue.pop();
-    if (job === undefined) return undefined;
+    if (best === undefined || job === undefined) return undefined;
     this.#queued.delete(job.key);
-    if (best?.queue.length === 0) this.#queues.delete(job.mailbox);
-    return job;
+    if (best.queue.length === 0) this.#queues.delete(job.mailbox);
+    return { job, holder: best.holder };
   }
 
-  async #collect(job: CollectJob): Promise<void> {
+  async #collect(job: CollectJob, holder: Holder): Promise<void> {
     const next = await this.#handlers?.collect(job, this.#stopping.signal);
     this.#running.delete(job.key);
+    this.#slots.giveBack(holder);
     if (this.#again.delete(job.key) && !this.#closed) await this.add(job);
     else if (next?.kind === "again" && !this.#closed) {
       if (next.isLimit) this.#limit(job.mailbox, next.afterMs);
@@ -211,6 +222,13 @@ class EmbeddedQueue implements JobQueue {
     });
     this.#work.add(promise);
   }
+}
+
+type Rank = readonly [heldByService: number, heldByMailbox: number, expiresMs: number];
+
+function isBefore(a: Rank, b: Rank): boolean {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at >= 0 && (a[at] ?? 0) < (b[at] ?? 0);
 }
 
 /** Where in a queue a job belongs; of those that expire together the older one comes first. */

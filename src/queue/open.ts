@@ -1,6 +1,7 @@
 /** Opens the engine that the configuration asks for. */
 import type { Outage } from "../base/outage.ts";
 import type { SecretSource } from "../base/secret.ts";
+import type { Services } from "../model/job.ts";
 import type { RedisSettings } from "./bullmq-connection.ts";
 import { createEmbeddedQueue } from "./embedded.ts";
 import type { JobQueue } from "./port.ts";
@@ -17,7 +18,7 @@ export interface QueueOptions {
   readonly places: number;
   /** `once` schedules nothing, and does not wait for a queue that cannot be reached. */
   readonly mode: "run" | "once";
-  readonly oneService: boolean;
+  readonly services: Services;
   readonly outage: Outage;
   /** Redis may forget jobs by itself: hears its policy. */
   onForgetful(policy: string): void;
@@ -26,8 +27,8 @@ export interface QueueOptions {
 
 /** Throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`. Redis's client is loaded only where it is used. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { places, mode, signal, onForgetful, oneService, outage } = options;
-  if (queue === "embedded") return createEmbeddedQueue({ places, random: Math.random });
+  const { places, mode, signal, onForgetful, services, outage } = options;
+  if (queue === "embedded") return createEmbeddedQueue({ places, services, random: Math.random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
   const opened = await openBullQueue({
@@ -36,7 +37,7 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
     role: mode === "once" ? "worker" : role,
     patient: mode === "run",
     lockMs,
-    oneService,
+    services,
     outage,
     signal,
   });

@@ -6,16 +6,24 @@ import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
-  /** `signal` aborts when the engine stops, or when the job is no longer ours. Must not throw. */
-  poll(mailbox: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Returns for how many milliseconds the mailbox is not polled again; 0: its interval decides. `signal` aborts when the
+   * engine stops, or when the job is no longer ours. Must not throw.
+   */
+  poll(mailbox: string, signal: AbortSignal): Promise<number>;
   collect(key: TransferKey, signal: AbortSignal): Promise<Next>;
 }
 
 export interface JobQueue {
   /** Starts running jobs. Called once, before the others. */
   start(handlers: Handlers): Promise<void>;
-  /** From now on these mailboxes are polled, each at its interval with some jitter and first at once, and no others. */
+  /**
+   * From now on these mailboxes are polled, each at its interval with some jitter, and no others. New mailboxes, and those
+   * that wait because a poll failed, are polled at once.
+   */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
+  /** Polls these mailboxes now, in this process, whether they are scheduled or not. Resolves when that is done. */
+  pollNow(mailboxes: readonly string[]): Promise<void>;
   /** Does nothing where a job of this key is queued, delayed or running; a delayed one is not hurried. */
   add(job: CollectJob): Promise<void>;
   /** Ends the delay of a job that waits for its next turn; adds it where there is none. */

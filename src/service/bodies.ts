@@ -20,6 +20,7 @@ export type AnswerSize = keyof typeof MOST;
 /** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
 export interface JsonText {
   readonly text: string;
+  readonly status: number;
   /** `undefined` where it is empty. */
   parse(): unknown;
 }
@@ -34,7 +35,7 @@ export async function readJson(answer: Answer, what: string, size: AnswerSize = 
       word: "intermediary",
     });
   const text = raw.toString();
-  return { text, parse: () => parseJson(text, what) };
+  return { text, status: answer.statusCode, parse: () => parseJson(text, what) };
 }
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT] = Buffer.from('"\\,[{');

@@ -1,4 +1,5 @@
 /** Lists of transfers: one page, and an iterator over all of them that no list can lead astray. */
+import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import { type FieldTree, formatFields } from "./fields.ts";
@@ -22,6 +23,27 @@ const MOST_STALE_PAGES = 3;
 
 /** In the text of every page that is not empty. */
 const ENTRY = '"trackingId"';
+
+/** How a service may refuse a page that is not there. Other refusals are about us, or about how often we ask. */
+const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
+  "BAD_REQUEST",
+  "NOT_FOUND",
+  "NO_SUCH_ENDPOINT",
+  "RANGE_REFUSED",
+  "TRANSFER_DELETED",
+]);
+
+/** A success without a body, where a page should be. With status 204 the service says so. */
+class EmptyAnswer extends Fault {
+  constructor(what: string, status: number) {
+    super("BAD_ANSWER", {
+      detail: `${what}: an empty answer`,
+      word: status === 204 ? "service" : "intermediary",
+    });
+  }
+}
+
+const NO_ENTRIES = { entries: [], known: [], rejected: [] };
 
 interface PollHints {
   /** Where some are known, and need not be looked at. */
@@ -48,6 +70,7 @@ export async function pollTransfers(
   const minorVersion = POLLING_MINOR_VERSION;
   const call = { what, path, query: parameters, minorVersion, token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
+  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.status);
   if (answer.text.includes(ENTRY)) onEntries?.();
   if (known !== undefined) return known.read(answer, what);
   const parsed = answer.parse();
@@ -79,25 +102,30 @@ export async function pollLegacy(
   const what = `the sent transfers of ${address.email} (deprecated list)`;
   const path = ["users", address.email, "transfers"];
   const call = { what, path, query: pageParameters(query), token: address.token, size: "page" } as const;
-  return decodeLegacy(await http.json(call, signal), what);
+  const answer = await http.jsonText(call, signal);
+  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.status);
+  return decodeLegacy(answer.parse(), what);
 }
 
 /**
  * Every entry of a list once, but for those that are known: in the service's order, page by page as they arrive. None of
  * these is empty.
  *
- * A page shorter than asked for says nothing, since a service may cap its pages: only an empty page ends the list,
- * or several in a row without a new entry. Entries that shift between pages while we read may come twice (and are
- * given once) or be missed until the next poll. Throws `LIST_ENDLESS` where there is no end.
+ * A page shorter than asked for says nothing, since a service may cap its pages: an empty page ends the list, or several
+ * in a row without a new entry, or a refusal of a page that is not there. Entries that shift between pages while we read
+ * may come twice (and are given once) or be missed until the next poll. Throws `LIST_ENDLESS` where there is no end.
  */
 export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
   onRejected: (fault: Fault) => void,
   mostPages: number = MOST_PAGES,
+  pageSize: number = MOST_ENTRIES,
 ): AsyncGenerator<readonly Entry[], void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;
   let number = 1;
+  let longest = pageSize;
+  let isShort = false;
   /** On its way while the one before is looked at. Where nobody wants it in the end, its failure is nobody's. */
   let ahead: Promise<Page<Entry>> | undefined;
   const ask = (wanted: number) =>
@@ -110,8 +138,15 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     ahead.catch(() => {});
   };
   for (let next: Promise<Page<Entry>> | undefined = ask(1); next !== undefined; number++) {
-    const page: Page<Entry> = await next;
-    if (page.entries.length + page.known.length + page.rejected.length === 0) return;
+    const page: Page<Entry> = await next.catch((error: unknown) => {
+      if (number > 1 && error instanceof Fault && isBehindTheLast(error, isShort)) return NO_ENTRIES;
+      throw error;
+    });
+    const length = page.entries.length + page.known.length + page.rejected.length;
+    if (length === 0) return;
+    // A service that caps its pages gives pages of one length, and the last one is shorter.
+    isShort = length < longest;
+    longest = number === 1 ? length : Math.max(longest, length);
     for (const fault of page.rejected) onRejected(fault);
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
@@ -127,6 +162,15 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     ahead = undefined;
   }
   throw new Fault("LIST_ENDLESS", { detail: `${mostPages} pages and no end` });
+}
+
+/**
+ * Whether a page that failed is behind the last one. The service says so itself, or the page before was short; otherwise
+ * a proxy that fails in the middle would make us believe that transfers have vanished.
+ */
+function isBehindTheLast(fault: Fault, isAfterShort: boolean): boolean {
+  if (!NO_SUCH_PAGE.has(fault.code) && !(fault instanceof EmptyAnswer)) return false;
+  return fault.word === "service" || isAfterShort;
 }
 
 function pageParameters(query: PageQuery): (readonly [string, string])[] {

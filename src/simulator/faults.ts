@@ -9,6 +9,8 @@ export interface Target {
   /** The name of the file, where the request is for one. */
   readonly file: string | undefined;
   readonly hasRange: boolean;
+  /** Which page of a list is asked for; 1 where the request does not say. */
+  readonly page: number;
 }
 
 /** A fault that strikes a request. */
@@ -68,7 +70,8 @@ export class Faults {
 
 const LISTS: readonly Operation[] = ["received", "sent", "sent-legacy"];
 
-function matches({ on, transfer, file, does }: FaultPlan, target: Target): boolean {
+function matches({ on, transfer, file, fromPage = 0, does }: FaultPlan, target: Target): boolean {
+  if (target.page < fromPage) return false;
   if (on !== undefined && on !== target.operation) return false;
   if (transfer !== undefined && !target.transfers.includes(transfer)) return false;
   if (file !== undefined && file !== target.file) return false;

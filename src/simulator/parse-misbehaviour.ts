@@ -31,6 +31,7 @@ export const misbehaviour = v.variant("kind", [
     kind: v.literal("body"),
     text: v.string(),
     contentType: v.exactOptional(v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/))),
+    status: v.exactOptional(status),
   }),
   shape({ kind: v.literal("alter"), path: v.string(), value: v.exactOptional(v.unknown()) }),
   shape({

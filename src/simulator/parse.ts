@@ -78,6 +78,7 @@ const faultPlan = shape({
   on: v.exactOptional(v.picklist(OPERATIONS)),
   transfer: v.exactOptional(text),
   file: v.exactOptional(v.string()),
+  fromPage: v.exactOptional(atLeastOne),
   skip: v.exactOptional(count),
   times: v.exactOptional(v.union([atLeastOne, v.literal("always")], 'must be a whole number or "always"')),
   does: misbehaviour,

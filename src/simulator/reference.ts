@@ -38,11 +38,11 @@ A transfer:
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
 A fault strikes requests that fit on (an operation), transfer (a tracking-id or
-transfer-id) and file (a name), after letting skip of them pass, times times (1;
-or "always"). The operations: status, client-id, verification,
-verification-code, verification-token, received, sent, sent-legacy, info, files,
-file, zip, eml, checksums, password-generate, password-check, password-rules,
-languages, language, language-file. What it does:
+transfer-id), file (a name) and fromPage (this page of a list, or a later one),
+after letting skip of them pass, times times (1; or "always"). The operations:
+status, client-id, verification, verification-code, verification-token, received,
+sent, sent-legacy, info, files, file, zip, eml, checksums, password-generate,
+password-check, password-rules, languages, language, language-file. What it does:
   { kind: "reset", afterBytes }            a TCP reset, at once or inside the body
   { kind: "stall", afterBytes, seconds }   silence, for so long or for ever
   { kind: "drip", bytes, pauseMs }         so many bytes at a time
@@ -54,7 +54,7 @@ languages, language, language-file. What it does:
   { kind: "html", status, late }           a page for people; late: the service has
                                            seen the request
   { kind: "empty", status, late }          a status (204), and nothing else
-  { kind: "body", text, contentType }      any other text
+  { kind: "body", text, contentType, status }   any other text, or none
   { kind: "alter", path, value }           one value of the JSON changed or, without
                                            value, taken away ("data.0.trackingId")
   { kind: "redirect", to, status }

@@ -141,6 +141,8 @@ export interface FaultPlan {
   readonly transfer?: string;
   /** Only requests for the file of this name. */
   readonly file?: string;
+  /** Only requests for this page of a list, or a later one. */
+  readonly fromPage?: number;
   /** How many of the matching requests to let pass first. Default 0. */
   readonly skip?: number;
   /** How many it strikes; `always` for all of them. Default 1. */
@@ -206,8 +208,8 @@ export type Misbehaviour =
   | { readonly kind: "html"; readonly status?: number; readonly late?: boolean }
   /** Answers with this status and nothing else. Default 204. */
   | { readonly kind: "empty"; readonly status?: number; readonly late?: boolean }
-  /** Answers with this text instead, under the same status: half a document, the wrong shape, nothing. */
-  | { readonly kind: "body"; readonly text: string; readonly contentType?: string }
+  /** Answers with this text instead, under the same status or another: half a document, the wrong shape, nothing. */
+  | { readonly kind: "body"; readonly text: string; readonly contentType?: string; readonly status?: number }
   /** Changes one value of the JSON answer, by its path (`data.0.trackingId`); without `value` it is taken away. */
   | { readonly kind: "alter"; readonly path: string; readonly value?: unknown }
   /** Sends the client elsewhere. */

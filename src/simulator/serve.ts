@@ -82,7 +82,9 @@ function receive(asked: Asked, { routes, faults, journal, world }: Desk): Receiv
   }
   const { operation } = found.route;
   const { trackingId, transfers, file } = subjectOf(found.path, world);
-  const strikes = faults.strike({ operation, transfers, file, hasRange: asked.headers.range !== undefined });
+  const hasRange = asked.headers.range !== undefined;
+  const page = Number(asked.url.searchParams.get("page") ?? 1) || 1;
+  const strikes = faults.strike({ operation, transfers, file, hasRange, page });
   const record = journal.begin(recordOf(asked, operation, trackingId, strikes, world.clock.now()));
   return { found, strikes, record };
 }

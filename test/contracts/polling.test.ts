@@ -149,6 +149,28 @@ describe("all pages of what an address has received", () => {
     expect((await idsOf(service, 5)).length).toBeGreaterThan(15);
   });
 
+  test.each([
+    ["with 404", { kind: "error", status: 404 }, 5],
+    ["with 400", { kind: "error", status: 400 }, 5],
+    ["with 204", { kind: "body", text: "", status: 204 }, 5],
+    ["with 404 by a proxy, where the last was shorter", { kind: "html", status: 404 }, 7],
+    ["with nothing, where the last was shorter", { kind: "body", text: "" }, 7],
+  ] as const)("end where the service answers the page behind the last %s", async (_name, does, pageSize) => {
+    const { service, simulator } = await openPair({ transfers: many(25) });
+    simulator.addFault({ on: "received", fromPage: Math.ceil(25 / pageSize) + 1, times: "always", does });
+    expect(await idsOf(service, pageSize)).toHaveLength(25);
+  });
+
+  test.each([
+    ["404 by a proxy", { kind: "html", status: 404 }, "NO_SUCH_ENDPOINT"],
+    ["nothing", { kind: "body", text: "" }, "BAD_ANSWER"],
+    ["403", { kind: "error", status: 403 }, "POLICY_REFUSED"],
+  ] as const)("are a fault where a page in the middle is answered with %s", async (_name, does, code) => {
+    const { service, simulator } = await openPair({ transfers: many(25) });
+    simulator.addFault({ on: "received", fromPage: 3, times: "always", does });
+    await expect(idsOf(service, 5)).rejects.toMatchObject({ code });
+  });
+
   test("are a fault where the list never ends", async () => {
     const { service, simulator } = await openPair();
     simulator.addFault({ on: "received", times: "always", does: { kind: "endless" } });
@@ -188,7 +210,7 @@ function many(count: number): TransferPlan[] {
 async function idsOf(service: ServicePort, pageSize: number, mostPages?: number): Promise<string[]> {
   const address: VerifiedAddress = await verify(service);
   const fetchPage = (page: number) => service.pollReceived(address, { page, pageSize, active: true }, SIGNAL);
-  const entries = await Array.fromAsync(allPages(fetchPage, fail, mostPages));
+  const entries = await Array.fromAsync(allPages(fetchPage, fail, mostPages, pageSize));
   return entries.flat().map((entry) => entry.trackingId);
 }
 

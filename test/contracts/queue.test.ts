@@ -1,19 +1,27 @@
 /** What every engine must do with jobs. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type CollectJob, DONE, type Next, POLLS_AT_ONCE } from "../../src/model/job.ts";
+import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openTestQueue } from "../support/queue.ts";
 import { startRedis } from "../support/redis.ts";
 
-type Create = (places: number) => Promise<JobQueue>;
+/** `services`: the service of each mailbox. */
+type Create = (places: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
 
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 5, 1);
 
 const ENGINES: readonly (readonly [string, Create])[] = [
-  ["embedded", async (places) => createEmbeddedQueue({ places, random: () => 0.5 })],
-  ["bullmq", async (places) => openTestQueue(await startRedis(), { places })],
+  [
+    "embedded",
+    async (places, services) =>
+      createEmbeddedQueue({ places, services: constant(services), random: () => 0.5 }),
+  ],
+  [
+    "bullmq",
+    async (places, services) => openTestQueue(await startRedis(), { places, services: constant(services) }),
+  ],
 ];
 
 describe.each(ENGINES)("the engine %s", (_name, create) => {
@@ -47,15 +55,22 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
   });
 
   test("I6 no contagion: keeps a place for another mailbox while one has all its jobs stuck", async () => {
-    const { queue, ran } = await start(create, 2);
-    await queue.schedule([
-      { mailbox: "stuck", everyMs: 60_000 },
-      { mailbox: "fine", everyMs: 60_000 },
-    ]);
+    const { queue, ran } = await start(create, 2, { stuck: "s", fine: "s" });
     for (const key of ["s1", "s2", "s3"]) await queue.add(job(key, "stuck"));
     await expect.poll(() => ran).toEqual(["s1"]);
     await queue.add(job("f1", "fine"));
     await expect.poll(() => ran).toEqual(["s1", "f1"]);
+  });
+
+  test("I6 no contagion: a slow service with hundreds of jobs keeps no other service from its downloads", async () => {
+    const { queue, ran, running } = await start(create, 2, { s1: "slow", s2: "slow", fine: "fine" });
+    // They expire first, so they would go first.
+    const slow = Array.from({ length: 300 }, (_, at) => job(`slow${at}`, at % 2 ? "s1" : "s2"));
+    for (const it of slow) await queue.add(it);
+    await expect.poll(() => ran).toHaveLength(2);
+    for (const key of ["f1", "f2"]) await queue.add(job(key, "fine", 10));
+    await expect.poll(() => ran.slice(2), { timeout: 10_000 }).toEqual(["f1"]);
+    expect(running()).toBe(3);
   });
 
   test("runs a job again after its pause, or at once when it is hurried", async () => {
@@ -64,7 +79,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const queue = await create(1);
     onTestFinished(() => queue.close(0));
     await queue.start({
-      poll: async () => {},
+      poll: async () => 0,
       collect: async () => {
         ran.push(ran.length);
         return nexts[ran.length - 1] ?? DONE;
@@ -84,7 +99,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const queue = await create(1);
     onTestFinished(() => queue.close(0));
     await queue.start({
-      poll: async () => {},
+      poll: async () => 0,
       async collect({ trackingId: key }) {
         ran.push(key);
         return ran.length === 1 ? { kind: "again", afterMs: 1_500, isLimit: true } : DONE;
@@ -104,7 +119,11 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const polls: string[] = [];
     const queue = await create(1);
     onTestFinished(() => queue.close(0));
-    await queue.start({ poll: async (mailbox) => void polls.push(mailbox), collect: async () => DONE });
+    const poll = async (mailbox: string) => {
+      polls.push(mailbox);
+      return 0;
+    };
+    await queue.start({ poll, collect: async () => DONE });
     await queue.schedule([
       { mailbox: "often", everyMs: 10 },
       { mailbox: "once", everyMs: 3_600_000 },
@@ -129,6 +148,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
         await new Promise<void>((resolve) => waiting.push(resolve));
         now--;
         polled.add(mailbox);
+        return 0;
       },
       collect: async () => DONE,
     });
@@ -143,12 +163,59 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(most).toBeLessThanOrEqual(POLLS_AT_ONCE);
   });
 
+  test("I6 no contagion: a slow service with many mailboxes keeps no other service from its polls", async () => {
+    const slow = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `slow${at}`);
+    const services = { ...Object.fromEntries(slow.map((name) => [name, "slow"])), f1: "fine", f2: "fine" };
+    const { queue, polls } = await startPolls(create, services);
+    await queue.schedule(slow.map((mailbox) => ({ mailbox, everyMs: 3_600_000 })));
+    await expect.poll(() => polls).toHaveLength(POLLS_AT_ONCE);
+    const all = [...slow, "f1", "f2"];
+    await queue.schedule(all.map((mailbox) => ({ mailbox, everyMs: 3_600_000 })));
+    await expect.poll(() => polls.slice(POLLS_AT_ONCE), { timeout: 10_000 }).toEqual(["f1", "f2"]);
+  });
+
+  test("I6 no contagion: the same holds for polls that are asked for, as `once` does", async () => {
+    const slow = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `slow${at}`);
+    const services = { ...Object.fromEntries(slow.map((name) => [name, "slow"])), f1: "fine", f2: "fine" };
+    const { queue, polls } = await startPolls(create, services);
+    void queue.pollNow([...slow, "f1", "f2"]);
+    await expect.poll(() => polls).toHaveLength(POLLS_AT_ONCE + 2);
+    expect(polls.filter((name) => name.startsWith("f"))).toEqual(["f1", "f2"]);
+  });
+
+  test("polls a mailbox again no sooner than its poll said, at once when it is scheduled anew or asked for", async () => {
+    const polls: string[] = [];
+    let waitMs = 3_600_000;
+    const queue = await create(1, { failing: "s", fine: "s" });
+    onTestFinished(() => queue.close(0));
+    const poll = async (mailbox: string) => {
+      polls.push(mailbox);
+      return mailbox === "failing" ? waitMs : 0;
+    };
+    await queue.start({ poll, collect: async () => DONE });
+    const schedule = ["failing", "fine"].map((mailbox) => ({ mailbox, everyMs: 20 }));
+    await queue.schedule(schedule);
+    const count = (name: string) => polls.filter((it) => it === name).length;
+    await expect.poll(() => count("fine")).toBeGreaterThan(5);
+    expect(count("failing")).toBe(1);
+    await queue.schedule(schedule);
+    await expect.poll(() => count("failing")).toBe(2);
+    await queue.pollNow(["failing"]);
+    expect(count("failing")).toBe(3);
+    const fine = count("fine");
+    await expect.poll(() => count("fine")).toBeGreaterThan(fine + 5);
+    expect(count("failing")).toBe(3);
+    waitMs = 0;
+    await queue.pollNow(["failing"]);
+    await expect.poll(() => count("failing")).toBeGreaterThan(7);
+  });
+
   test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {
     const ended: string[] = [];
     const begun: string[] = [];
     const queue = await create(2);
     const handlers: Handlers = {
-      poll: async () => {},
+      poll: async () => 0,
       async collect({ trackingId: key }, signal) {
         begun.push(key);
         await new Promise<void>((resolve) => {
@@ -175,14 +242,36 @@ function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
   return { key, mailbox, trackingId: key, expiresMs };
 }
 
+function constant(services: Readonly<Record<string, string>> = { m: "service" }): Services {
+  const map = new Map(Object.entries(services));
+  return () => map;
+}
+
+/** An engine whose polls of the service `slow` never end. */
+async function startPolls(create: Create, services: Readonly<Record<string, string>>) {
+  const queue = await create(1, services);
+  const polls: string[] = [];
+  await queue.start({
+    async poll(mailbox, signal) {
+      polls.push(mailbox);
+      const isSlow = services[mailbox] === "slow" && !signal.aborted;
+      if (isSlow) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return 0;
+    },
+    collect: async () => DONE,
+  });
+  onTestFinished(() => queue.close(0));
+  return { queue, polls };
+}
+
 /** An engine whose jobs run until they are released, one by one. */
-async function start(create: Create, places: number) {
-  const queue = await create(places);
+async function start(create: Create, places: number, services?: Readonly<Record<string, string>>) {
+  const queue = await create(places, services);
   const ran: string[] = [];
   const waiting: (() => void)[] = [];
   let running = 0;
   await queue.start({
-    poll: async () => {},
+    poll: async () => 0,
     async collect({ trackingId: key }, signal) {
       running++;
       ran.push(key);

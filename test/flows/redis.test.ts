@@ -6,8 +6,11 @@ import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
+import { DONE } from "../../src/model/job.ts";
+import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
+import { openTestQueue } from "../support/queue.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
@@ -26,7 +29,7 @@ describe("I2 once, by several daemons", () => {
     for (const daemon of daemons) await daemon.stop();
     expect(new Set(delivered(daemons).map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
     const keys = await redis.client.keys("*");
-    expect(keys.filter((key) => /:collect:t\d/.test(key))).toEqual([]);
+    expect(keys.filter((key) => /:collect-\w+:t\d/.test(key))).toEqual([]);
     expect(keys.length).toBeLessThan(20);
   });
 
@@ -63,7 +66,10 @@ test("I5 no escape: jobs that somebody else wrote into Redis read, move and remo
   await mkdir(outside);
   await writeFile(join(outside, "precious"), "text");
   const options = { connection: { url: redis.url }, prefix: "inlet" };
-  const [collects, polls] = [new Queue("collect", options), new Queue("poll", options)];
+  const [collects, polls] = [
+    new Queue(collectQueueOf(new URL(simulator.url).origin), options),
+    new Queue("poll", options),
+  ];
   const up = "../../outside";
   const jobs = [
     { mailbox: MAILBOX, trackingId: up, key: up },
@@ -96,7 +102,7 @@ describe("roles", () => {
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
     const worker = startDaemon(as("worker"));
-    await expect.poll(() => redis.client.exists("inlet:collect:stalled-check")).toBe(1);
+    await expect.poll(() => redis.client.keys("inlet:collect-*:stalled-check")).toHaveLength(1);
     const scheduler = startDaemon(as("scheduler"));
     await expect.poll(() => delivered([worker])).toHaveLength(3);
     expect(new Set(scheduler.changes.map(({ state }) => state))).toEqual(new Set(["discovered"]));
@@ -124,7 +130,7 @@ describe("roles", () => {
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const worker = startDaemon({ ...settings, queue: { ...redisQueue(redis.url), role: "worker" } });
-    await expect.poll(() => redis.client.exists("inlet:collect:stalled-check")).toBe(1);
+    await expect.poll(() => redis.client.keys("inlet:collect-*:stalled-check")).toHaveLength(1);
     await worker.stop();
     expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
   });
@@ -227,6 +233,19 @@ test("a mailbox that is not configured any more is not polled any more", async (
   const second = startDaemon({ ...settings, mailboxes: settings.mailboxes.slice(0, 1) });
   await expect.poll(() => redis.client.zcard("inlet:poll:repeat")).toBe(1);
   await second.stop();
+});
+
+test("I8 bounded: Redis keeps no jobs of a service that is not configured any more", async () => {
+  const redis = await startRedis();
+  const old = await openTestQueue(redis, { services: () => new Map([["m", "old"]]), role: "scheduler" });
+  await old.start({ poll: async () => 0, collect: async () => DONE });
+  await old.add({ key: "t1", mailbox: "m", trackingId: "t1", expiresMs: 0 });
+  await old.close(0);
+  expect(await redis.client.keys(`inlet:${collectQueueOf("old")}:*`)).not.toEqual([]);
+  const next = await openTestQueue(redis, { services: () => new Map([["m", "new"]]) });
+  await next.start({ poll: async () => 0, collect: async () => DONE });
+  await expect.poll(() => redis.client.keys(`inlet:${collectQueueOf("old")}:*`)).toEqual([]);
+  await next.close(0);
 });
 
 function delivered(daemons: readonly TestDaemon[]) {

@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
+import type { DeadlineLimits } from "../../src/base/deadline.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
@@ -45,13 +46,14 @@ interface TestOptions {
   /** After a first failure. */
   readonly retryMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
+  readonly poll?: DeadlineLimits;
   readonly follow?: NonNullable<DaemonOptions["follow"]>;
 }
 
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
 export function startDaemon(
   settings: Settings,
-  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {}, ...rest }: TestOptions = {},
+  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {}, poll, ...rest }: TestOptions = {},
 ): TestDaemon {
   const stop = new AbortController();
   const changes: TransferRecord[] = [];
@@ -94,6 +96,7 @@ export function startDaemon(
     diskMs: 50,
     lockedMs: 200,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
+    poll,
   };
   const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience, ...rest });
   const end = async () => {

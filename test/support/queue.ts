@@ -4,6 +4,9 @@ import { openBullQueue } from "../../src/queue/bullmq.ts";
 import type { BullOptions, BullQueue } from "../../src/queue/bullmq-engine.ts";
 import { redisSettings } from "./settings.ts";
 
+/** The mailboxes of tests that care about no service. */
+const ONE_SERVICE: ReadonlyMap<string, string> = new Map([["m", "service"]]);
+
 export async function openTestQueue(
   { url }: { readonly url: string },
   options: Partial<BullOptions> = {},
@@ -14,7 +17,7 @@ export async function openTestQueue(
     role: "all",
     patient: false,
     lockMs: 2_000,
-    oneService: true,
+    services: () => ONE_SERVICE,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
     signal: new AbortController().signal,
     ...options,

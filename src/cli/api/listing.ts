@@ -129,6 +129,8 @@ async function collect<Entry extends { readonly trackingId: string }>(
       count++;
       if (first.length < MOST_REASONS) first.push(fault);
     },
+    undefined,
+    pageSize,
   );
   return { entries: (await Array.fromAsync(pages)).flat(), rejected: { count, first } };
 }

@@ -56,7 +56,7 @@ test("I6 no contagion: a full disk is told once for all transfers and mailboxes"
   const fault = new Fault("DISK_FULL");
   watch.diskFull(fault);
   for (const id of ["t1", "t2", "t3"]) watch.stateChanged(record(id, "waiting"), fault);
-  watch.pollFailed("m", fault, true);
+  watch.pollFailed("m", fault, true, 0);
   watch.recovered("m", 1000, fault);
   watch.diskHasRoom(1000);
   expect(lines).toEqual([

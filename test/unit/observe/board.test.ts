@@ -190,13 +190,14 @@ describe("the board", () => {
     const { board, pass } = openBoard();
     board.pollFailed("m", new Fault("SERVICE_UNREACHABLE", { detail: "one" }));
     pass(60_000);
-    board.pollFailed("m", new Fault("SERVICE_TIMEOUT", { detail: "two" }));
+    board.pollFailed("m", new Fault("SERVICE_TIMEOUT", { detail: "two" }), 240_000);
     const { troubles, mailboxes } = board.read();
     expect(troubles).toMatchObject([
       { what: "mailbox m", since: new Date(START_MS).toISOString(), code: "SERVICE_TIMEOUT" },
     ]);
-    expect(mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 120_000).toISOString());
+    expect(mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 300_000).toISOString());
     board.polled("m", 3);
+    expect(board.read().mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 120_000).toISOString());
     expect(board.read().troubles).toEqual([]);
     expect(board.read().mailboxes[0]).toMatchObject({ listed: 3, lastSuccess: expect.any(String) });
   });

@@ -72,6 +72,7 @@ function textOf(document: unknown): CountedText {
   const text = JSON.stringify(document);
   return {
     text,
+    status: 200,
     parsed: 0,
     parse() {
       this.parsed += 1;

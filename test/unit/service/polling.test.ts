@@ -8,6 +8,27 @@ interface Entry {
   readonly trackingId: string;
 }
 
+const OWN_WORDS = [
+  ["404, error 2003", new Fault("NOT_FOUND", { word: "service" })],
+  ["400, error 1004", new Fault("BAD_REQUEST", { word: "service" })],
+] as const;
+
+const OTHERS_WORDS = [
+  ["404 of a proxy", new Fault("NO_SUCH_ENDPOINT", { word: "intermediary" })],
+  ["400 of a proxy", new Fault("BAD_REQUEST", { word: "intermediary" })],
+] as const;
+
+const REFUSALS = [...OWN_WORDS, ...OTHERS_WORDS];
+
+const NO_ENDS = [
+  ["401", new Fault("TOKEN_REFUSED", { word: "service" })],
+  ["403", new Fault("ACCESS_REFUSED", { word: "intermediary" })],
+  ["429", new Fault("RATE_LIMITED", { word: "intermediary" })],
+  ["503", new Fault("SERVER_FAULT", { word: "intermediary" })],
+  ["silence", new Fault("SERVICE_TIMEOUT")],
+  ["a page for people", new Fault("BAD_ANSWER", { word: "intermediary" })],
+] as const;
+
 describe("all pages of a list", () => {
   test("end at the empty page, whatever the size of the pages before", async () => {
     const asked: number[] = [];
@@ -17,6 +38,34 @@ describe("all pages of a list", () => {
     });
     expect(ids).toEqual(["a", "b", "c", "d", "e"]);
     expect(asked).toEqual([1, 2, 3, 4]);
+  });
+
+  test.each(REFUSALS)("end where the page behind a short one is answered with %s", async (_name, refusal) => {
+    expect(await collectUntil([["a", "b"], ["c"]], refusal, 2)).toEqual(["a", "b", "c"]);
+    // The service caps its pages: the last one is shorter than the first.
+    expect(await collectUntil([["a", "b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
+    expect(await collectUntil([["a"]], refusal, 100)).toEqual(["a"]);
+  });
+
+  test.each(OWN_WORDS)("end where the page behind a full one is answered with %s", async (_name, refusal) => {
+    expect(await collectUntil([["a", "b"]], refusal, 2)).toEqual(["a", "b"]);
+    expect(await collectUntil([["a"], ["b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
+  });
+
+  test.each(OTHERS_WORDS)(
+    "are a fault where a page behind full ones is answered with %s",
+    async (_name, refusal) => {
+      await expect(collectUntil([["a", "b"]], refusal, 2)).rejects.toBe(refusal);
+      // Capped pages of one length: there may be more of them.
+      await expect(collectUntil([["a"], ["b"]], refusal, 100)).rejects.toBe(refusal);
+    },
+  );
+
+  test.each([
+    ...REFUSALS.map(([name, refusal]) => [`${name} as the first page`, refusal, []] as const),
+    ...NO_ENDS.map(([name, refusal]) => [`${name} behind a short page`, refusal, [["a"]]] as const),
+  ])("are a fault with %s", async (_name, refusal, pages) => {
+    await expect(collectUntil(pages, refusal, 100)).rejects.toBe(refusal);
   });
 
   test("give each entry once, although pages repeat some", async () => {
@@ -151,6 +200,21 @@ function pageOf(ids: readonly string[]): Page<Entry> {
 
 function knownPage(known: readonly string[]): Page<Entry> {
   return { entries: [], known, rejected: [] };
+}
+
+/** These pages, and then the refusal. */
+async function collectUntil(
+  pages: readonly (readonly string[])[],
+  refusal: Fault,
+  pageSize: number,
+): Promise<string[]> {
+  const fetchPage = async (page: number) => {
+    const ids = pages[page - 1];
+    if (ids === undefined) throw refusal;
+    return pageOf(ids);
+  };
+  const given = await Array.fromAsync(allPages(fetchPage, ignore, 20, pageSize));
+  return given.flat().map((entry) => entry.trackingId);
 }
 
 async function collectPages(pages: readonly Page<Entry>[]): Promise<string[]> {

@@ -1,0 +1,85 @@
+/** Polls that are due: each service has its own line, and the service with the fewest polls under way goes first. */
+import { POLLS_AT_ONCE, type Services } from "../model/job.ts";
+import { type Holder, Slots } from "./slots.ts";
+
+export class PollLine {
+  readonly #slots: Slots;
+  readonly #poll: (mailbox: string) => Promise<void>;
+  /** By service, in the order in which they became due. */
+  readonly #due = new Map<string, Set<string>>();
+  readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
+  readonly #running = new Map<string, Promise<void>>();
+  #closed = false;
+
+  /** `poll` must not throw. */
+  constructor(services: Services, poll: (mailbox: string) => Promise<void>) {
+    this.#slots = new Slots(POLLS_AT_ONCE, services);
+    this.#poll = poll;
+  }
+
+  /** In line or under way. */
+  has(mailbox: string): boolean {
+    return this.#waiting.has(mailbox) || this.#running.has(mailbox);
+  }
+
+  /** Resolves when a poll that began after the call is over, or the mailbox was dropped. Never two polls of one at once. */
+  add(mailbox: string): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    const waiting = this.#waiting.get(mailbox);
+    if (waiting !== undefined) return waiting.promise;
+    const running = this.#running.get(mailbox);
+    if (running !== undefined) return running.then(() => this.add(mailbox));
+    const added = Promise.withResolvers<void>();
+    this.#waiting.set(mailbox, added);
+    const service = this.#slots.serviceOf(mailbox);
+    this.#due.set(service, (this.#due.get(service) ?? new Set()).add(mailbox));
+    this.#fill();
+    return added.promise;
+  }
+
+  /** Takes a mailbox out of the line. A poll that is under way goes on. */
+  drop(mailbox: string): void {
+    for (const due of this.#due.values()) due.delete(mailbox);
+    this.#waiting.get(mailbox)?.resolve();
+    this.#waiting.delete(mailbox);
+  }
+
+  /** Begins no poll any more. */
+  close(): void {
+    this.#closed = true;
+    for (const mailbox of this.#waiting.keys()) this.drop(mailbox);
+  }
+
+  #fill(): void {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) this.#start(next);
+  }
+
+  #next(): Holder | undefined {
+    let best: Holder | undefined;
+    const held = (it: Holder) => this.#slots.heldByService(it.service);
+    for (const [service, due] of this.#due) {
+      const [mailbox] = due;
+      if (mailbox === undefined) this.#due.delete(service);
+      else if (this.#slots.isFreeFor({ service, mailbox })) {
+        const next = { service, mailbox };
+        if (best === undefined || held(next) < held(best)) best = next;
+      }
+    }
+    return best;
+  }
+
+  #start(holder: Holder): void {
+    const { service, mailbox } = holder;
+    this.#due.get(service)?.delete(mailbox);
+    this.#slots.take(holder);
+    const waiting = this.#waiting.get(mailbox);
+    this.#waiting.delete(mailbox);
+    const running = this.#poll(mailbox).finally(() => {
+      this.#slots.giveBack(holder);
+      this.#running.delete(mailbox);
+      waiting?.resolve();
+      this.#fill();
+    });
+    this.#running.set(mailbox, running);
+  }
+}

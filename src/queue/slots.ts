@@ -1,0 +1,74 @@
+/** Slots for jobs, shared fairly between services and then between mailboxes. Both engines use them. */
+import type { Services } from "../model/job.ts";
+
+/** A job that runs, and whose it is. */
+export interface Holder {
+  readonly service: string;
+  readonly mailbox: string;
+}
+
+/**
+ * Each service has one slot of its own, and all services share the other `limit - 1`. A slow service can therefore hold
+ * every shared slot, but never the one of another service. At most `limit - 1` jobs and one per service run at once.
+ */
+export class Slots {
+  readonly #limit: number;
+  readonly #services: Services;
+  readonly #byService = new Map<string, number>();
+  readonly #byMailbox = new Map<string, number>();
+  #held = 0;
+  #counted: { readonly of: ReadonlyMap<string, string>; readonly hasMore: boolean } | undefined;
+
+  constructor(limit: number, services: Services) {
+    this.#limit = limit;
+    this.#services = services;
+  }
+
+  /** Mailboxes that are no longer configured count as one service. */
+  serviceOf(mailbox: string): string {
+    return this.#services().get(mailbox) ?? "";
+  }
+
+  heldByService(service: string): number {
+    return this.#byService.get(service) ?? 0;
+  }
+
+  heldByMailbox(mailbox: string): number {
+    return this.#byMailbox.get(mailbox) ?? 0;
+  }
+
+  /** The last shared slot is kept for a mailbox that holds none, where there is one. */
+  isFreeFor({ service, mailbox }: Holder): boolean {
+    if (this.heldByService(service) === 0) return true;
+    const shared = this.#held - this.#byService.size;
+    const free = this.#limit - 1 - shared;
+    if (free !== 1) return free > 1;
+    return this.heldByMailbox(mailbox) === 0 || !this.#isAnyWithout();
+  }
+
+  /** Also where none is free: the caller decides. Whoever takes a slot gives it back. */
+  take(holder: Holder): void {
+    this.#held++;
+    this.#byService.set(holder.service, this.heldByService(holder.service) + 1);
+    this.#byMailbox.set(holder.mailbox, this.heldByMailbox(holder.mailbox) + 1);
+  }
+
+  giveBack({ service, mailbox }: Holder): void {
+    this.#held--;
+    lower(this.#byService, service);
+    lower(this.#byMailbox, mailbox);
+  }
+
+  /** Whether a mailbox holds no slot. Where each service has one mailbox, that mailbox has its service's slot. */
+  #isAnyWithout(): boolean {
+    const of = this.#services();
+    if (this.#counted?.of !== of) this.#counted = { of, hasMore: of.size > new Set(of.values()).size };
+    return this.#counted.hasMore && this.#byMailbox.size < of.size;
+  }
+}
+
+function lower(counts: Map<string, number>, name: string): void {
+  const left = (counts.get(name) ?? 0) - 1;
+  if (left > 0) counts.set(name, left);
+  else counts.delete(name);
+}

@@ -1,0 +1,195 @@
+/** Polls of a service that is slow, refuses, or changes what it said: the same with each queue. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import { POLLS_AT_ONCE } from "../../src/model/job.ts";
+import type { Status } from "../../src/model/status.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
+
+const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
+
+test.each(["run", "once"] as const)(
+  "I6 no contagion: a service whose lists and files stall keeps no other from being mirrored (%s)",
+  async (mode) => {
+    const addresses = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `m${at}@example.com`);
+    const slow = await openTestSimulator({
+      transfers: addresses.slice(0, 4).map((address) => transferPlan({ to: [address] })),
+    });
+    slow.addFault({ on: "file", times: "always", does: { kind: "stall" } });
+    // Those that have no transfer never get their list.
+    slow.addFault({ on: "received", skip: 8, times: "always", does: { kind: "stall" } });
+    const fine = await openTestSimulator({ transfers: SOON });
+    const stalling = addresses.map((email) => mailboxSettings(slow, { name: email, email, pollMs: 600_000 }));
+    const timeoutMs = 600_000;
+    const patient = stalling.map((it) => ({ ...it, service: { ...it.service, timeoutMs } }));
+    const settings = await daemonSettings([...patient, mailboxSettings(fine)]);
+    const limits = { ...settings.limits, transfers: 2 };
+    const daemon = startDaemon({ ...settings, limits }, { mode, graceMs: 0 });
+    const delivered = () => daemon.changes.filter(({ state }) => state === "delivered");
+    await expect.poll(() => delivered().length, { timeout: 60_000 }).toBe(SOON.length);
+  },
+);
+
+describe("I8 bounded: a poll has a deadline", () => {
+  test.each([
+    ["as a whole, however steadily pages come", { stallMs: 60_000, totalMs: 700 }, 0.3],
+    ["for the next page", { stallMs: 500, totalMs: 60_000 }, 2],
+  ] as const)("%s; what was listed is taken up, and the mailbox shows why", async (_name, poll, seconds) => {
+    const simulator = await openTestSimulator({ transfers: SOON, maxPageSize: 1 });
+    simulator.addFault({ on: "received", skip: 1, times: "always", does: { kind: "stall", seconds } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings, { poll });
+    // The newest is on the first page.
+    await expect.poll(() => daemon.stateOf("t4")).toBe("delivered");
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: POLL_TOO_LONG`]);
+    simulator.clearFaults();
+    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: POLL_TOO_LONG`, `${MAILBOX}: recovered`]);
+  });
+});
+
+describe("a mailbox that cannot be polled", () => {
+  test("is polled less and less often, and as ever after the first success", async () => {
+    const simulator = await openTestSimulator({});
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(2);
+    const fault = simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "error", status: 503 },
+    });
+    const before = simulator.totals().received;
+    await setTimeout(4_000);
+    // At its interval of 0.1 s it would be 40 times.
+    expect(simulator.totals().received - before).toBeLessThan(10);
+    expect(simulator.totals().received - before).toBeGreaterThan(0);
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+    const after = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
+  });
+
+  test("is left alone for as long as the service asks, and shows when it is polled next", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
+    simulator.addFault({ on: "received", does });
+    const settings = await daemonSettings([mailboxSettings(simulator)], { http: pageSettings() });
+    const { promise: applied, resolve: follow } =
+      Promise.withResolvers<(next: typeof settings) => Promise<void>>();
+    const daemon = startDaemon(settings, {
+      follow: async (apply) => {
+        follow(apply);
+        return { close: async () => {} };
+      },
+    });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    const answer = await fetch(new URL("/api/status", await daemon.page));
+    const [mailbox] = ((await answer.json()) as Status).mailboxes;
+    expect(Date.parse(mailbox?.nextPoll ?? "") - Date.now()).toBeGreaterThan(3_500_000);
+    expect(mailbox?.trouble).toMatchObject({ code: "RATE_LIMITED", since: expect.any(String) });
+    await setTimeout(1_000);
+    expect(simulator.totals().received).toBe(1);
+    // A reload polls at once.
+    await (await applied)(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test("is polled at once when an operator gives an order for one of its transfers", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "test" };
+    await giveOrder(settings.work, { action: "retry", ...order });
+    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
+  });
+});
+
+test("a service that refuses the page behind the last one is polled like any other, and what vanished is noticed", async () => {
+  const simulator = await openTestSimulator({ transfers: SOON });
+  simulator.addFault({ on: "received", fromPage: 2, times: "always", does: { kind: "html", status: 404 } });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+  simulator.revoke("t1");
+  await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+  expect(daemon.changes.at(-1)).toMatchObject({ reason: "deleted_by_revocation" });
+  expect(daemon.told).toEqual([]);
+});
+
+describe("a transfer that is known", () => {
+  test("is tried with the transfer-id and the expiry that the list says now", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const alter = (path: string, value: string) =>
+      simulator.addFault({ on: "received", times: "always", does: { kind: "alter", path, value } });
+    alter("data.0.status.recipients.0.id", "of-another-day");
+    alter("data.0.transfer.expirationDate", "2099-01-01T00:00:00+00:00");
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    simulator.clearFaults();
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const [transfer] = simulator.transfers();
+    const end = daemon.changes.at(-1);
+    expect(end?.transferId).toBe(transfer?.recipients[0]?.transferId);
+    expect(end?.expires).not.toMatch(/^2099/);
+  });
+
+  test("is tried with its known transfer-id where the list names our address no more", async () => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
+    const does = {
+      kind: "alter",
+      path: "data.0.status.recipients.0.mail",
+      value: "x@proxy.invalid",
+    } as const;
+    simulator.addFault({ on: "received", times: "always", does });
+    await writeFile(join(settings.state, "passwords/t1"), PASSWORD);
+    const daemon = await runOnce(settings);
+    expect(daemon.told).toEqual([]);
+    expect(daemon.stateOf("t1")).toBe("delivered");
+  });
+});
+
+test("what vanished ends as gone after two runs from cron", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
+  simulator.revoke("t1");
+  expect((await runOnce(settings)).stateOf("t1")).toBeUndefined();
+  const { changes } = await runOnce(settings);
+  expect(changes.at(-1)).toMatchObject({ state: "gone", reason: "deleted_by_revocation" });
+  expect(changes.at(-1)).not.toHaveProperty("missedPolls");
+});
+
+test("one that a poll lists again has not vanished", async () => {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  await runOnce(settings);
+  for (let round = 0; round < 3; round++) {
+    simulator.addFault({ on: "received", does: { kind: "alter", path: "data", value: [] } });
+    expect((await runOnce(settings)).changes).toEqual([]);
+    expect((await runOnce(settings)).changes.map(({ state }) => state)).not.toContain("gone");
+  }
+});
+
+test("many transfers that vanish at once cost one reading of the whole list", async () => {
+  const simulator = await openTestSimulator({ transfers: SOON });
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+  await runOnce(settings);
+  for (const { trackingId = "" } of SOON) simulator.revoke(trackingId);
+  await runOnce(settings);
+  const before = simulator.totals().received;
+  const { changes } = await runOnce(settings);
+  expect(changes.map(({ state }) => state)).toEqual(SOON.map(() => "gone"));
+  // The active list is empty at once; the whole list takes a page, and an empty one.
+  expect(simulator.totals().received - before).toBe(3);
+});
