@@ -104,8 +104,8 @@ export class FileAttempts implements AttemptSlots {
     name: string,
     budget: number,
     except: number | undefined,
-  ): Promise<SpentAttempts & { readonly pending: number }> {
-    let pending = 0;
+  ): Promise<SpentAttempts & { readonly pending: readonly string[] }> {
+    const pending: string[] = [];
     const fingerprints: string[] = [];
     const counted: Slot[] = [];
     for await (const { number, slot, isVoid } of this.#slots(of, budget)) {
@@ -113,7 +113,7 @@ export class FileAttempts implements AttemptSlots {
       if (slot.fingerprint !== undefined) fingerprints.push(slot.fingerprint);
       if (isVoid) continue;
       counted.push(slot);
-      if (slot.fingerprint === undefined && number < (except ?? 0)) pending++;
+      if (slot.fingerprint === undefined && number < (except ?? 0)) pending.push(slot.at ?? "");
     }
     return {
       spent: counted.length,

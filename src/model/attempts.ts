@@ -36,8 +36,8 @@ export interface AttemptOwner {
 
 /** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
 export interface TakenSlot {
-  /** What was spent beside this one. `pending`: how many of the slots before it have no answer, yet or for ever. */
-  others(): Promise<SpentAttempts & { readonly pending: number }>;
+  /** What was spent beside this one. `pending`: when the slots before it were taken that have no answer, yet or for ever. */
+  others(): Promise<SpentAttempts & { readonly pending: readonly string[] }>;
   /** The password was refused: the slot stays, with its fingerprint. */
   refused(fingerprint: string): Promise<void>;
   /** The attempt cost nothing. */

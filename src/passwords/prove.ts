@@ -121,14 +121,14 @@ async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined):
 
 /** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
 async function permit<Value>(
-  { proven }: ProofTools,
+  { proven, clock }: ProofTools,
   { mailbox, query, askHarmlessly }: ProofRequest<Value>,
   candidate: Candidate,
   slot: TakenSlot | undefined,
 ): Promise<Permission> {
   if (proven.has(mailbox.name, query.trackingId, candidate.password)) return "yes";
   if (slot === undefined) return "exhausted";
-  const others = await othersInTime(slot);
+  const others = await othersInTime(slot, clock);
   const permission = await mayTry(others, candidate, query.trackingId, mailbox.passwordAttempts);
   // While answers get lost, another attempt would be lost too.
   if (permission === "yes" && others.unanswered > 0) await askHarmlessly();
@@ -136,9 +136,10 @@ async function permit<Value>(
 }
 
 /** Another process may be about to learn that the same password is wrong: a courtesy, the budget holds without it. */
-async function othersInTime(slot: TakenSlot) {
+async function othersInTime(slot: TakenSlot, clock: Clock) {
+  const isYoung = (at: string) => Math.abs(clock.now() - Date.parse(at)) < MOST_WAIT_MS;
   let others = await slot.others();
-  for (let waitedMs = 0; others.pending > 0 && waitedMs < MOST_WAIT_MS; waitedMs += LOOK_EVERY_MS) {
+  for (let waitedMs = 0; others.pending.some(isYoung) && waitedMs < MOST_WAIT_MS; waitedMs += LOOK_EVERY_MS) {
     await pause(LOOK_EVERY_MS);
     others = await slot.others();
   }

@@ -9,7 +9,6 @@ export const MODEL_FIELDS = {
     recipients: { to: true, cc: true },
     expirationDate: true,
     securityMode: { config: { passwordMode: true } },
-    confidentialMessageFileId: true,
   },
 } as const;
 

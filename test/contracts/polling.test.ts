@@ -91,6 +91,14 @@ describe("polling what an address has received", () => {
     });
   });
 
+  test("needs version 1.12, and other operations an older one", async () => {
+    const { service, access } = await openPair({ apiVersion: "1.10" });
+    expect(await service.files(access, SIGNAL)).not.toEqual([]);
+    expect((await service.information(access, SIGNAL)).totalBytes).toBeGreaterThan(0);
+    expect(await service.passwordRules(SIGNAL)).not.toEqual([]);
+    expect(await service.languagePacks(undefined, SIGNAL)).not.toEqual([]);
+  });
+
   test("is a clear fault on a service that is too old", async () => {
     const { service } = await openPair({ apiVersion: "1.11" });
     const address = await verify(service);

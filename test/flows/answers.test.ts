@@ -225,6 +225,20 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
   });
 });
 
+test("a service that refuses fields which the interface does not name is asked without them", async () => {
+  const simulator = await openTestSimulator({
+    otherFields: "refuse",
+    transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
+  });
+  const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  const refused = () =>
+    simulator.requests().filter(({ operation, status }) => operation === "received" && status === 400);
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 3);
+  expect(refused()).toHaveLength(1);
+});
+
 function planOf({ files = 2, message, listChecksum }: Situation, trackingId: string) {
   const plans: FilePlan[] = Array.from({ length: files }, (_, at) => ({
     name: `f${at}.txt`,

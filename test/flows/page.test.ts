@@ -211,7 +211,8 @@ describe("acting", () => {
       status: 409,
       json: { error: "Nothing was done with t1: it is delivered, and needs no password." },
     });
-    expect(await readdir(join(daemon.settings.state, "passwords"))).toEqual([]);
+    const left = await readdir(join(daemon.settings.state, "passwords", MAILBOX));
+    expect(left).toEqual([]);
     expect((await read(`${url}api/actions`)).status).toBe(405);
   });
 

@@ -31,7 +31,7 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
     async (name, fetch) => {
       const { url, clientId } = await openTestSimulator({ transfers: PLANS });
       const cutPower = await openPowerSwitch({ url, clientId, fetch });
-      const every = oneIn(fetch === "zip" ? 3 : 1);
+      const every = oneIn(fetch === "zip" ? 4 : 2);
       const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
         cutPower((lane + 1) * every, AT_ONCE * every),
       );

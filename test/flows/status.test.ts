@@ -34,6 +34,28 @@ describe("inlet status", () => {
     });
   });
 
+  test("I7 nothing silent: a refusal for good needs a person at once, with and without a daemon", async () => {
+    const port = await freePort();
+    const listen = `127.0.0.1:${port}`;
+    const { config } = await install(
+      {
+        transfers: [transferPlan({ trackingId: "t1" })],
+        faults: [{ on: "files", times: "always", does: { kind: "error", status: 403, errorCode: 3010 } }],
+      },
+      { http: { listen } },
+    );
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    const metrics = async () => (await fetch(`http://${listen}/metrics`)).text();
+    await expect.poll(() => metrics().catch(() => "")).toContain("inlet_attention 1");
+    const beside = await runProgram(["status", "--config", config]);
+    expect([beside.exitCode, beside.stdout]).toEqual([3, expect.stringContaining("1 transfer needs you")]);
+    daemon.kill("SIGTERM");
+    await once(daemon, "exit");
+    const alone = await runProgram(["status", "--config", config]);
+    expect(alone.stdout).toContain("1 transfer needs you");
+  });
+
   test("needs no secret, and tells the health of a daemon whose new configuration was refused", async () => {
     const { config, simulator, rewrite, keys } = await setUp();
     const daemon = startProgram(["run", "--config", config]);

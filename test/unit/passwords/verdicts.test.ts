@@ -1,0 +1,196 @@
+/**
+ * I3 no burnt transfers: whatever becomes of the answers to requests that carry passwords, over restarts and with two
+ * processes, the service never sees more wrong passwords than allowed, and the right one is never lost for good.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Fault, type Word } from "../../../src/base/faults.ts";
+import type { Secret } from "../../../src/base/secret.ts";
+import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
+import { openPasswords } from "../../../src/passwords/open.ts";
+import type { Passwords } from "../../../src/passwords/port.ts";
+import { ledgerIn } from "../../support/ledger.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
+import { SIGNAL } from "../../support/service.ts";
+import { MAILBOX, mailboxSettings, plainSecret } from "../../support/settings.ts";
+import { oneIn } from "../../support/thorough.ts";
+
+const RIGHT = "the right one";
+const BUDGET = 2;
+/** A refusal takes a slow hash. */
+const RUNS = 240 / oneIn(12);
+const HOUR_MS = 60 * 60_000;
+
+/** What happens to a request. `honest`: the service answers. The others but `honest` and `lost` never reach it. */
+const FATES = ["honest", "lost", "garbled", "unsent", "proxy", "failed", "locked"] as const;
+type Fate = (typeof FATES)[number];
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("try" as const),
+      fates: fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 4 }),
+      worker: fc.nat(1),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("both" as const),
+      fates: fc.array(fc.constantFrom(...FATES), { minLength: 2, maxLength: 4 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("restart" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("drop" as const),
+      password: fc.constantFrom("dropped wrong", RIGHT),
+    }),
+  },
+);
+
+test("the budget holds for any sequence of answers, and the right password opens the transfer in the end", async () => {
+  let accepted = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 1, maxLength: 8 }),
+      fc.subarray(["rule wrong 1", "rule wrong 2", RIGHT]),
+      async (steps, rules) => {
+        const world = await openWorld(rules);
+        for (const it of steps) {
+          world.nowMs += HOUR_MS * 2;
+          if (it.kind === "restart") await world.restart();
+          else if (it.kind === "drop") await world.drop(it.password);
+          else {
+            world.fates = [...it.fates];
+            await (it.kind === "both"
+              ? Promise.all([world.attempt(0), world.attempt(1)])
+              : world.attempt(it.worker));
+          }
+          expect(world.wrong).toBeLessThanOrEqual(BUDGET);
+        }
+        // Peace again: an operator supplies the right one, and grants one attempt where none is left.
+        await world.restart();
+        for (let tries = 0; tries < 3 && !world.isOpen; tries++) {
+          world.nowMs += HOUR_MS * 2;
+          world.fates = [];
+          await world.drop(RIGHT);
+          if (!(await world.attempt(0))) await world.grant();
+        }
+        expect(world.isOpen).toBe(true);
+        expect(world.wrong).toBeLessThanOrEqual(BUDGET);
+        accepted++;
+      },
+    ),
+    { numRuns: RUNS },
+  );
+  expect(accepted).toBeGreaterThanOrEqual(RUNS);
+}, 300_000);
+
+interface World {
+  nowMs: number;
+  /** Of the next requests; then the service is honest. */
+  fates: Fate[];
+  /** How many wrong passwords the service has counted. */
+  wrong: number;
+  isOpen: boolean;
+  restart(): Promise<void>;
+  drop(password: string): Promise<void>;
+  /** Whether the transfer is open afterwards. */
+  attempt(worker: number): Promise<boolean>;
+  grant(): Promise<void>;
+}
+
+async function openWorld(rules: readonly string[]): Promise<World> {
+  const folder = await makeFolder();
+  const state = join(folder, "state");
+  const passwords = rules.map((text) => ({
+    sender: undefined,
+    trackingId: undefined,
+    password: plainSecret(text),
+  }));
+  const mailbox = mailboxSettings(
+    { url: "https://transfer.example.com", clientId: "x" },
+    { passwords, passwordAttempts: BUDGET },
+  );
+  const { origin } = mailbox.service.baseUrl;
+  const record = makeRecord({ mailbox: MAILBOX, trackingId: "t1" });
+  const clock = { now: () => world.nowMs };
+  const openWorker = async (writer: string) => {
+    const ledger = await ledgerIn(folder, { writer, clock });
+    const parts = {
+      state,
+      clock,
+      attempts: ledger.attempts,
+      coRecipients: coRecipientsAmong(() => [mailbox], ledger),
+    };
+    return { ledger, passwords: await openPasswords({ ...parts, nameOf: (key) => ledger.nameOf(key) }) };
+  };
+  let workers: Awaited<ReturnType<typeof openWorker>>[] = [];
+  const world: World = {
+    nowMs: Date.parse("2026-03-01T00:00:00Z"),
+    fates: [],
+    wrong: 0,
+    isOpen: false,
+    async restart() {
+      workers = [await openWorker("a"), await openWorker("b")];
+    },
+    async drop(password) {
+      await mkdir(join(state, "passwords"), { recursive: true });
+      await writeFile(join(state, "passwords", "t1"), password);
+    },
+    async attempt(worker) {
+      const { passwords: own } = workers[worker] ?? workers[0] ?? fail();
+      await prove(own);
+      return world.isOpen;
+    },
+    async grant() {
+      const { ledger } = workers[0] ?? fail();
+      const { allowed } = await ledger.attempts.spent({ origin, trackingId: "t1" }, "t1", BUDGET);
+      const owner = { name: ledger.nameOf(record), round: 1, at: new Date(world.nowMs).toISOString() };
+      await ledger.attempts.grant({ origin, trackingId: "t1" }, owner, allowed - BUDGET + 1);
+    },
+  };
+  await world.restart();
+  let answers = 0;
+  const send = async (password: Secret): Promise<string> => {
+    const fate = world.fates.shift() ?? "honest";
+    const elsewhere: Partial<Record<Fate, Word>> = { unsent: "unsent", proxy: "intermediary" };
+    const word = elsewhere[fate];
+    if (word !== undefined) throw new Fault("ACCESS_REFUSED", { word });
+    if (fate === "failed") throw new Fault("SERVER_FAULT", { word: "service" });
+    if (fate === "locked") throw new Fault("TRANSFER_LOCKED", { word: "service" });
+    const isRight = password.reveal() === RIGHT;
+    if (!isRight) world.wrong++;
+    if (fate === "lost") throw new Fault("CONNECTION_LOST", { word: "silence" });
+    if (fate === "garbled") throw new Fault("SERVER_FAULT", { word: "intermediary" });
+    if (!isRight) throw new Fault("PASSWORD_REFUSED", { word: "service" });
+    world.isOpen = true;
+    return "information";
+  };
+  const prove = async (own: Passwords) => {
+    const request = {
+      mailbox,
+      origin,
+      query: { trackingId: "t1", sender: "a@example.org", link: async () => undefined, hasNone: false },
+      record,
+      send,
+      askHarmlessly: async () => void answers++,
+      ownAnswers: () => answers,
+      onRefused() {},
+    };
+    await own.prove(request, SIGNAL).catch((error: unknown) => {
+      if (!(error instanceof Fault)) throw error;
+    });
+  };
+  return world;
+}
+
+function fail(): never {
+  throw new TypeError("there is no such worker");
+}
