@@ -5,7 +5,8 @@ import { RECORD_VERSION, STATES, type TransferRecord } from "../model/record.ts"
 
 const Text = v.optional(v.string());
 
-const Shape = v.object({
+/** Every key of a record: one that is missing here would be lost when a note is read. */
+const KEYS = {
   version: v.literal(RECORD_VERSION),
   mailbox: v.string(),
   trackingId: v.string(),
@@ -18,12 +19,15 @@ const Shape = v.object({
   until: Text,
   expires: Text,
   passwordInLink: v.boolean(),
+  hasNoPassword: v.optional(v.boolean()),
+  hasMessage: v.optional(v.boolean()),
   folder: Text,
   verified: v.optional(v.picklist(["all", "some", "none"])),
   acknowledgement: Text,
   released: v.optional(v.object({ by: v.string(), at: v.string(), reason: v.string(), message: v.string() })),
   acknowledged: v.optional(v.boolean()),
   password: v.optional(v.object({ spent: v.number(), isExhausted: v.boolean(), isUnusable: v.boolean() })),
+  needsPerson: v.optional(v.boolean()),
   wanted: v.optional(v.boolean()),
   missedPolls: v.optional(v.number()),
   vanished: v.optional(v.boolean()),
@@ -31,7 +35,9 @@ const Shape = v.object({
   at: v.record(v.string(), v.string()),
   token: Text,
   begun: v.optional(v.object({ why: v.string(), by: v.string(), at: v.string() })),
-});
+} satisfies Record<keyof EndRecord | keyof BeginRecord, v.GenericSchema>;
+
+const Shape = v.object(KEYS);
 
 /** Who began a round, when and why. */
 export interface Begun {
