@@ -84,7 +84,7 @@ const MAILBOX = {
       title: "a list of rules",
       items: PASSWORD_RULE,
       description:
-        "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first.",
+        "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first. Where a sender has an old and a new password, put the new one first.",
     },
     passwordAttempts: {
       type: "integer",
@@ -92,7 +92,7 @@ const MAILBOX = {
       maximum: 10,
       default: 2,
       description:
-        "How many wrong passwords a transfer may cost, at most. A service may lock or destroy a transfer after a few.",
+        "How many wrong passwords a transfer may cost, at most. A service may lock or destroy a transfer after a few. An attempt whose verdict is unknown counts too. Rules leave the last attempt to a person, unless there is only one.",
     },
     paused: { ...SWITCH, default: false, description: "Whether to leave this mailbox alone for now." },
     quiet: QUIET,

@@ -37,7 +37,11 @@ export function alterReply(reply: Reply, does: Misbehaviour): Reply {
     case "redirect":
       return { ...textReply(does.status ?? 302, "text/plain", ""), headers: { Location: does.to } };
     case "body":
-      return textReply(does.status ?? reply.status, does.contentType ?? "application/json", does.text);
+      return textReply(
+        does.status ?? reply.status,
+        does.contentType ?? "application/json",
+        does.text.repeat(does.repeat ?? 1),
+      );
     case "alter":
       if (reply.body.kind !== "json") return reply;
       return { ...reply, body: { kind: "json", value: alterValue(reply.body.value, does) } };

@@ -29,6 +29,7 @@ export const misbehaviour = v.variant("kind", [
   }),
   shape({
     kind: v.literal("body"),
+    repeat: v.exactOptional(count),
     text: v.string(),
     contentType: v.exactOptional(v.pipe(v.string(), v.regex(/^[\x20-\x7e]+$/))),
     status: v.exactOptional(status),

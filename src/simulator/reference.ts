@@ -54,7 +54,8 @@ password-check, password-rules, languages, language, language-file. What it does
   { kind: "html", status, late }           a page for people; late: the service has
                                            seen the request
   { kind: "empty", status, late }          a status (204), and nothing else
-  { kind: "body", text, contentType, status }   any other text, or none
+  { kind: "body", text, contentType, status, repeat }   any other text, repeat
+                                           times; or none
   { kind: "alter", path, value }           one value of the JSON changed or, without
                                            value, taken away ("data.0.trackingId")
   { kind: "redirect", to, status }

@@ -209,7 +209,14 @@ export type Misbehaviour =
   /** Answers with this status and nothing else. Default 204. */
   | { readonly kind: "empty"; readonly status?: number; readonly late?: boolean }
   /** Answers with this text instead, under the same status or another: half a document, the wrong shape, nothing. */
-  | { readonly kind: "body"; readonly text: string; readonly contentType?: string; readonly status?: number }
+  | {
+      readonly kind: "body";
+      readonly text: string;
+      readonly contentType?: string;
+      readonly status?: number;
+      /** How often the text stands in the answer. Default 1. */
+      readonly repeat?: number;
+    }
   /** Changes one value of the JSON answer, by its path (`data.0.trackingId`); without `value` it is taken away. */
   | { readonly kind: "alter"; readonly path: string; readonly value?: unknown }
   /** Sends the client elsewhere. */
