@@ -6,8 +6,8 @@ process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cac
 
 export default defineConfig({
   test: {
-    // Most tests wait for processes, disks and timers: three at a time keep two cores busy, and more do not help.
-    maxWorkers: 3,
+    // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
+    maxWorkers: 4,
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.
     testTimeout: 300_000,
     hookTimeout: 300_000,

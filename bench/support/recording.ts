@@ -7,6 +7,8 @@ import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { runInParallel } from "../../src/base/parallel.ts";
+import { WANTED_FIELDS } from "../../src/mailbox/poll.ts";
+import { formatFields } from "../../src/service/fields.ts";
 import { LAUNCHER, type RunningSimulator, startSimulator } from "./simulator.ts";
 
 export const PASSWORD = "Sunny+Harbour%42";
@@ -15,7 +17,7 @@ export const MAILBOX = "orders@example.com";
 const PAGE_ENTRIES = 100;
 const ASKED_AT_ONCE = 8;
 /** What Inlet asks of a list. */
-const FIELDS = "trackingId,status(sender(email),recipients),transfer(expirationDate)";
+const FIELDS = formatFields(WANTED_FIELDS);
 
 export interface Wanted {
   readonly transfers: number;

@@ -57,11 +57,12 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
 function listCommands({ record, rounds }: TransferDescription, { config, mailbox }: ShowOptions): string[] {
   const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
   const needsPassword = record.state === "waiting" && record.reason === "password";
-  const actions = [
-    ...(needsPassword && record.password?.isExhausted !== true ? (["password"] as const) : []),
-    ...ACTIONS.filter((action) => objectionTo(action, record, isHandedOver) === undefined),
-  ];
-  return actions.map((action) => commandFor(action, record.trackingId, { config, mailbox }));
+  const way = { config, mailbox };
+  const onceMore = record.password?.isExhausted === true;
+  const supply = commandFor("password", record.trackingId, { ...way, onceMore });
+  const actions = ACTIONS.filter((action) => objectionTo(action, record, isHandedOver) === undefined);
+  const commands = actions.map((action) => commandFor(action, record.trackingId, way));
+  return needsPassword ? [supply, ...commands] : commands;
 }
 
 function formatDocument(

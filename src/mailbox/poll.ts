@@ -31,7 +31,7 @@ const NEEDED_FIELDS = {
 } as const satisfies PollQuery["fields"];
 
 /** What it can use besides. A service may refuse to select what it does not know. */
-const WANTED_FIELDS = {
+export const WANTED_FIELDS = {
   ...NEEDED_FIELDS,
   transfer: {
     ...NEEDED_FIELDS.transfer,

@@ -14,24 +14,24 @@ export function withHelp(transfer: TransferStatus, surroundings: Surroundings): 
   const { daemon, mailboxes, keptIn } = surroundings;
   const { mailbox, trackingId, message, state } = transfer;
   const way = { config: daemon.config, ...(mailboxes.length > 1 ? { mailbox } : {}) };
-  const actions = actionsFor(transfer);
+  const onceMore = transfer.reason === "password" && transfer.noAttemptsLeft === true;
+  const actions = actionsFor(transfer).map((action) => ({
+    bare: commandFor(action, trackingId, { onceMore }),
+    whole: commandFor(action, trackingId, { ...way, onceMore }),
+  }));
   return {
     ...transfer,
-    // Whoever wrote the message knew the transfer, but not how this daemon was started.
-    message: actions.reduce(
-      (text, action) =>
-        text?.replaceAll(commandFor(action, trackingId), () => commandFor(action, trackingId, way)),
-      message,
-    ),
-    commands: actions.map((action) => commandFor(action, trackingId, way)),
+    // The message names the command without the options that this daemon needs.
+    message: actions.reduce((text, { bare, whole }) => text?.replaceAll(bare, () => whole), message),
+    commands: actions.map(({ whole }) => whole),
     ...(state === "quarantined" && keptIn !== undefined ? { keptIn: keptIn(transfer) } : {}),
   };
 }
 
-function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): (Action | "password")[] {
+function actionsFor({ state, reason }: TransferStatus): (Action | "password")[] {
   if (state === "quarantined") return ["retry", "release", "discard"];
   if (state === "gone") return ["discard"];
   if (reason === "uncollected") return [];
-  if (reason === "password") return noAttemptsLeft ? [] : ["password"];
+  if (reason === "password") return ["password"];
   return ["retry"];
 }

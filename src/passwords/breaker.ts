@@ -25,7 +25,7 @@ export interface PasswordGoal {
   readonly origin: string;
   /** How many requests without a password it has answered in its own format. */
   ownAnswers(): number;
-  /** One request without a password. Throws what the service says against it. */
+  /** One request without a password. Throws faults. */
   askHarmlessly(): Promise<void>;
 }
 
@@ -63,14 +63,15 @@ export class Breaker {
     const isHeld = leftMs > 0 && leftMs <= LONGEST_HOLD_MS;
     if (open.isTrying || isHeld) throw held(leftMs);
     open.isTrying = true;
-    try {
-      if (ownAnswers() === open.answers) await askHarmlessly();
-      if (ownAnswers() === open.answers) throw held(0);
-    } catch (error) {
-      open.isTrying = false;
-      throw error;
+    let cause: unknown;
+    if (ownAnswers() === open.answers) {
+      await askHarmlessly().catch((error: unknown) => {
+        cause = error;
+      });
     }
-    return open;
+    if (ownAnswers() !== open.answers) return open;
+    open.isTrying = false;
+    throw held(0, cause);
   }
 
   /** Attempts that were under way when the outage began are one failure together. */
@@ -83,6 +84,8 @@ export class Breaker {
   }
 }
 
-function held(leftMs: number): Fault {
-  return new Fault("PASSWORDS_HELD", leftMs > 0 ? { retryAfterMs: leftMs } : {});
+/** `cause`: what the service said against a request without a password. */
+function held(leftMs: number, cause?: unknown): Fault {
+  const why = cause instanceof Fault ? { detail: cause.message, cause } : {};
+  return new Fault("PASSWORDS_HELD", { ...why, ...(leftMs > 0 ? { retryAfterMs: leftMs } : {}) });
 }

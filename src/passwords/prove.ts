@@ -36,7 +36,11 @@ export async function prove<Value>(
   const notes: string[] = [];
   for await (const candidate of inOrder(tools, request, signal)) {
     const slot = await takeSlot(tools, request);
-    const permission = await permit(tools, request, candidate, slot);
+    const permission = await permit(tools, request, candidate, slot).catch(async (error: unknown) => {
+      // Nothing was sent.
+      await slot?.giveBack();
+      throw error;
+    });
     if (permission !== "yes") {
       await slot?.giveBack();
       if (permission !== "known") obstacle = permission;

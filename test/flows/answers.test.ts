@@ -12,7 +12,7 @@ import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";
 
-const TIMEOUT_MS = 500;
+const TIMEOUT_MS = 300;
 
 /** `later`: it says nothing about the request, and may be another next time. `cut`: a part of it has come. */
 type Meaning =
@@ -206,7 +206,7 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
       const isOwn = /error|deleted/.test(name) && means !== "deleted";
       return `${name}: ${isOpen && !isOwn ? PASSWORD : whereNeeded(means)}`;
     });
-    await runInParallel(8, [...REFUSALS.entries()], async ([at, { name, does }]) => {
+    await runInParallel(22, [...REFUSALS.entries()], async ([at, { name, does }]) => {
       const simulator = await openTestSimulator({
         transfers: [transferPlan({ trackingId: "t1" })],
         faults: [{ on: "info", times: "always", does }],

@@ -40,7 +40,7 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
       };
       // On Redis each takes twice as long: what differs there does not depend on how files come. And there they mostly
       // wait for the lock of the one that was killed.
-      const every = oneIn((isOnRedis ? 4 : 2) * (fetch === "zip" ? 2 : 1));
+      const every = oneIn((isOnRedis ? 5 : 2) * (fetch === "zip" ? 2 : 1));
       const points = await walkPoints(crashAt, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
       expect(points * every).toBeGreaterThan(LEAST_STEPS);
       process.stdout.write(`crash points, ${name}: ${points}, one of ${every}\n`);

@@ -90,7 +90,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
 function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO", lookEvery = 3): Point[] {
   return calls
     .filter(({ text }) => !ALIKE.test(text))
-    .filter(({ kind, nth }) => (nth - 1) % oneIn(CHANGING.has(kind) ? 3 : 3 * lookEvery) === 0)
+    .filter(({ kind, nth }) => (nth - 1) % oneIn(CHANGING.has(kind) ? 4 : 4 * lookEvery) === 0)
     .map(({ kind, nth }) => ({ kinds: [kind], past, error, when: String(nth) }));
 }
 

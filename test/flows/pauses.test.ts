@@ -39,7 +39,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
   test("the transfer is delivered once", async () => {
     const { outcome, steps } = await liveUndisturbed(pausingAfterSteps);
     expect(Object.keys(outcome.tree)).toHaveLength(5);
-    await walk({ steps, every: oneIn(4) }, async (redis, point) => {
+    await walk({ steps, every: oneIn(5) }, async (redis, point) => {
       const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
@@ -49,7 +49,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
     const start = await pausingBeforeCalls(DISCOVERY);
     const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
     expect(outcome).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
-    await walk({ steps, every: oneIn(3) }, async (redis, point) => {
+    await walk({ steps, every: oneIn(4) }, async (redis, point) => {
       const other = ({ task }: Scene) => runCrashDaemon(task);
       const life = await live(redis, start, point, other, { hasCommand: true });
       return [life, { outcome, whenGoingOn: "delivered" }];
@@ -59,7 +59,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
   test("nothing is delivered where its sender has revoked it meanwhile, unless it was decided before", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
     const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
-    const ends = await walk({ steps, from: 1, every: oneIn(4) }, async (redis, point) => {
+    const ends = await walk({ steps, from: 1, every: oneIn(5) }, async (redis, point) => {
       const revokeAndRun = async ({ task, simulator }: Scene) => {
         simulator.revoke("t1");
         await runCrashDaemon(task);
@@ -73,7 +73,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
 
   test("nothing is delivered where an operator has discarded it meanwhile, unless it was delivering then", async () => {
     const { outcome, steps } = await liveUndisturbed(pausingAfterSteps, { hasCommand: true });
-    const ends = await walk({ steps, every: oneIn(4) }, async (redis, point) => {
+    const ends = await walk({ steps, every: oneIn(5) }, async (redis, point) => {
       const discardAndRun = async ({ task, work }: Scene) => {
         await giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" });
         await runCrashDaemon(task);
@@ -90,7 +90,7 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
     const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
     const last = steps.findIndex((step) => step.endsWith(DECISION.slice(1))) + 1;
-    await walk({ steps, every: oneIn(3), last }, async (redis, point) => {
+    await walk({ steps, every: oneIn(4), last }, async (redis, point) => {
       const life = await liveInTurns(redis, start, point);
       return [life, { outcome, whenGoingOn: "delivered" }];
     });

@@ -6,7 +6,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Fault, type Word } from "../../../src/base/faults.ts";
+import { Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
 import { openPasswords } from "../../../src/passwords/open.ts";
@@ -24,9 +24,20 @@ const BUDGET = 2;
 const RUNS = 240 / oneIn(12);
 const HOUR_MS = 60 * 60_000;
 
-/** What happens to a request. `honest`: the service answers. The others but `honest` and `lost` never reach it. */
+/** What happens to a request. `honest`: the service answers. */
 const FATES = ["honest", "lost", "garbled", "unsent", "proxy", "failed", "locked"] as const;
 type Fate = (typeof FATES)[number];
+
+/** The service has seen the password, and counts it if it is wrong. */
+const COUNTED: readonly Fate[] = ["honest", "lost", "garbled"];
+const FAULTS: Partial<Record<Fate, ConstructorParameters<typeof Fault>>> = {
+  lost: ["CONNECTION_LOST", { word: "silence" }],
+  garbled: ["SERVER_FAULT", { word: "intermediary" }],
+  unsent: ["SERVICE_UNREACHABLE", { word: "unsent" }],
+  proxy: ["ACCESS_REFUSED", { word: "intermediary" }],
+  failed: ["SERVER_FAULT", { word: "service" }],
+  locked: ["TRANSFER_LOCKED", { word: "service" }],
+};
 
 const step = fc.oneof(
   {
@@ -34,6 +45,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("try" as const),
       fates: fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 4 }),
+      isDown: fc.constantFrom(false, false, true),
       worker: fc.nat(1),
     }),
   },
@@ -41,6 +53,7 @@ const step = fc.oneof(
     weight: 1,
     arbitrary: fc.record({
       kind: fc.constant("both" as const),
+      isDown: fc.constant(false),
       fates: fc.array(fc.constantFrom(...FATES), { minLength: 2, maxLength: 4 }),
     }),
   },
@@ -68,17 +81,21 @@ test("the budget holds for any sequence of answers, and the right password opens
           else if (it.kind === "drop") await world.drop(it.password);
           else {
             world.fates = [...it.fates];
+            world.isDown = it.isDown;
             await (it.kind === "both"
               ? Promise.all([world.attempt(0), world.attempt(1)])
               : world.attempt(it.worker));
           }
           expect(world.wrong).toBeLessThanOrEqual(BUDGET);
+          // An attempt that never left costs nothing.
+          expect(await world.spent()).toBeLessThanOrEqual(world.sent);
         }
         // Peace again: an operator supplies the right one, and grants one attempt where none is left.
         await world.restart();
         for (let tries = 0; tries < 3 && !world.isOpen; tries++) {
           world.nowMs += HOUR_MS * 2;
           world.fates = [];
+          world.isDown = false;
           await world.drop(RIGHT);
           if (!(await world.attempt(0))) await world.grant();
         }
@@ -98,6 +115,11 @@ interface World {
   fates: Fate[];
   /** How many wrong passwords the service has counted. */
   wrong: number;
+  /** How many requests with a password have left. */
+  sent: number;
+  /** No request reaches the service, whatever it carries. */
+  isDown: boolean;
+  spent(): Promise<number>;
   isOpen: boolean;
   restart(): Promise<void>;
   drop(password: string): Promise<void>;
@@ -136,7 +158,13 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     nowMs: Date.parse("2026-03-01T00:00:00Z"),
     fates: [],
     wrong: 0,
+    sent: 0,
+    isDown: false,
     isOpen: false,
+    async spent() {
+      const { ledger } = workers[0] ?? fail();
+      return (await ledger.attempts.spent({ origin, trackingId: "t1" }, "t1", BUDGET)).spent;
+    },
     async restart() {
       workers = [await openWorker("a"), await openWorker("b")];
     },
@@ -159,16 +187,12 @@ async function openWorld(rules: readonly string[]): Promise<World> {
   await world.restart();
   let answers = 0;
   const send = async (password: Secret): Promise<string> => {
-    const fate = world.fates.shift() ?? "honest";
-    const elsewhere: Partial<Record<Fate, Word>> = { unsent: "unsent", proxy: "intermediary" };
-    const word = elsewhere[fate];
-    if (word !== undefined) throw new Fault("ACCESS_REFUSED", { word });
-    if (fate === "failed") throw new Fault("SERVER_FAULT", { word: "service" });
-    if (fate === "locked") throw new Fault("TRANSFER_LOCKED", { word: "service" });
+    const fate = world.isDown ? "unsent" : (world.fates.shift() ?? "honest");
+    if (fate !== "unsent") world.sent++;
     const isRight = password.reveal() === RIGHT;
-    if (!isRight) world.wrong++;
-    if (fate === "lost") throw new Fault("CONNECTION_LOST", { word: "silence" });
-    if (fate === "garbled") throw new Fault("SERVER_FAULT", { word: "intermediary" });
+    if (!isRight && COUNTED.includes(fate)) world.wrong++;
+    const fault = FAULTS[fate];
+    if (fault !== undefined) throw new Fault(...fault);
     if (!isRight) throw new Fault("PASSWORD_REFUSED", { word: "service" });
     world.isOpen = true;
     return "information";
@@ -180,7 +204,10 @@ async function openWorld(rules: readonly string[]): Promise<World> {
       query: { trackingId: "t1", sender: "a@example.org", link: async () => undefined, hasNone: false },
       record,
       send,
-      askHarmlessly: async () => void answers++,
+      askHarmlessly: async () => {
+        if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { word: "silence" });
+        answers++;
+      },
       ownAnswers: () => answers,
       onRefused() {},
     };
