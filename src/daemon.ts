@@ -230,6 +230,8 @@ async function live(
     scope.use(follower, (it) => it?.close());
     await stopped(stop);
   }
+  // What is settled need not be looked at again.
+  await ledger.flush();
   let unplaced = 0;
   await recover({ ledger, handoffs, watch }, () => unplaced++);
   const unfinished = await Array.fromAsync(ledger.open(() => {}));
