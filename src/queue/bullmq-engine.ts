@@ -220,6 +220,7 @@ export class BullEngine implements BullQueue {
     // Somebody else wrote it: there is nothing that it could mean.
     if (!parsed.success) return;
     const data = parsed.output;
+    if (this.#stopping.signal.aborted) return this.#giveBack(job, token);
     this.#runs.lose([id]);
     const run = this.#runs.begin(id, data.mailbox);
     if (run === undefined) {
@@ -235,17 +236,19 @@ export class BullEngine implements BullQueue {
       this.#runs.end(run);
     }
     if (run.lost.signal.aborted) return;
-    if (this.#stopping.signal.aborted) {
-      // Not done, and not ours any more: whoever has a slot goes on with it.
-      await job.moveToWait(token);
-      throw new WaitingError();
-    }
+    if (this.#stopping.signal.aborted) return this.#giveBack(job, token);
     if (next.kind === "done") return;
     if (next.isLimit) {
       await queue.rateLimit(next.afterMs);
       throw Worker.RateLimitError();
     }
     await this.#delay(job, next.afterMs, token);
+  }
+
+  /** This process stops, and the job is not done: another process goes on with it. */
+  async #giveBack(job: Job, token: string): Promise<never> {
+    await job.moveToWait(token);
+    throw new WaitingError();
   }
 
   async #delay(job: Job, afterMs: number, token: string): Promise<never> {

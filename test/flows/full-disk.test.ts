@@ -58,6 +58,8 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     const first = await disk.startDaemon(simulator);
     // The folder appears before the record says so.
     await expect.poll(() => first.said("delivered")).toEqual(["t1"]);
+    // A start reports deliveries again that the journal lacks.
+    await expect.poll(() => disk.tickets()).toEqual([]);
     disk.fill(kind);
     for (const plan of PLANS.slice(1)) simulator.addTransfer(plan);
     await expect.poll(() => first.alarms()).toHaveLength(1);
@@ -144,6 +146,7 @@ async function openSmallDisk() {
       }
     },
     free: () => rmSync(ballast, { recursive: true }),
+    tickets: () => readdirSync(join(inbox, ".inlet", "staging")),
     delivered(): string[] {
       const folder = join(inbox, MAILBOX, SENDER);
       const names = namesIn(folder);
