@@ -27,6 +27,7 @@ import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
 import type { Services } from "./model/job.ts";
 import { hasEnded, type TransferRecord } from "./model/record.ts";
+import type { Passwords } from "./passwords/port.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
@@ -200,7 +201,7 @@ async function live(
   desk?.runOrdersWith(() => orders.run());
   await orders.run();
 
-  const house = { settings, ledger, mailboxes, handoffs, watch, isClockRight };
+  const house = { settings, ledger, mailboxes, passwords, handoffs, watch, isClockRight };
   const active = settings.mailboxes.filter((mailbox) => !mailbox.paused);
   if (options.mode === "once") {
     watch.ready();
@@ -247,6 +248,7 @@ interface HouseKeeping {
   readonly settings: Settings;
   readonly ledger: Ledger;
   readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly passwords: Passwords;
   readonly handoffs: Handoffs;
   readonly watch: DaemonWatch;
   isClockRight(): boolean;
@@ -274,14 +276,16 @@ async function keepHouse(house: HouseKeeping): Promise<void> {
 }
 
 /** Never throws. */
-async function sweep({ settings, ledger, mailboxes, isClockRight }: HouseKeeping): Promise<void> {
+async function sweep({ settings, ledger, mailboxes, passwords, isClockRight }: HouseKeeping): Promise<void> {
   try {
     const isListed = ({ mailbox, trackingId }: TransferRecord) => {
       const state = mailboxes.get(mailbox);
       if (state === undefined) return false;
       return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
     };
-    if (isClockRight()) await ledger.sweep({ ...settings.keep, isListed });
+    if (!isClockRight()) return;
+    await passwords.forgetExpired();
+    await ledger.sweep({ ...settings.keep, isListed });
   } catch {
     // Tried again soon.
   }

@@ -4,8 +4,9 @@
  */
 import type { FaultCode } from "../base/fault-codes.ts";
 import type { Fault } from "../base/faults.ts";
+import type { Run } from "./run.ts";
 
-/** From this attempt on, what used to be an outage counts as a refusal. */
+/** A failure of an operation that has lasted for so many tries counts as a refusal. */
 const PERSISTENT_FROM = 5;
 
 /** Operations that a delivery can do without. */
@@ -47,10 +48,13 @@ const MEANING: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persiste
   },
 };
 
-/** Whether the delivery goes on without the operation; otherwise the fault is the transfer's. */
-export function isDispensable(operation: Optional, fault: Fault, attempts: number): boolean {
+/**
+ * Whether the delivery goes on without the operation; otherwise the fault is the transfer's. Only failures of the same
+ * operation count: a transfer may have waited for the disk or for a lock many times.
+ */
+export function canDoWithout(run: Run, operation: Optional, fault: Fault): boolean {
   const when = MEANING[operation][kindOf(fault)];
-  return when === "now" || (when === "persistent" && attempts >= PERSISTENT_FROM);
+  return when === "now" || (when === "persistent" && run.countFailure(operation) >= PERSISTENT_FROM);
 }
 
 /** Whether the service itself refused, so that asking again is of no use. */
@@ -59,9 +63,9 @@ export function isRefusedForGood(fault: Fault): boolean {
 }
 
 /** Whether a transfer that waits because of a fault needs a person. */
-export function needsPerson(fault: Fault, attempts: number): boolean {
+export function needsPerson(run: Run, fault: Fault): boolean {
   const isTransient = fault.word === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
-  return !isTransient || attempts >= PERSISTENT_FROM;
+  return run.countFailure("rest") >= PERSISTENT_FROM || !isTransient;
 }
 
 function kindOf(fault: Fault): Kind {

@@ -155,7 +155,7 @@ async function download(
       folder: run.stage.folder,
       totalBytes: plan.totalBytes,
       fileMode: tools.handoff.fileMode,
-      record: run.record,
+      run,
     },
     signal,
   );

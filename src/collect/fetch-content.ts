@@ -3,7 +3,7 @@ import { Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { adoptContent } from "./adopt.ts";
-import { isDispensable } from "./answers.ts";
+import { canDoWithout } from "./answers.ts";
 import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
 import type { Plan } from "./plan.ts";
@@ -45,7 +45,7 @@ export async function fetchContent(
     return await fetchZip(context, plan, signal).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error;
       const isDamage = MAY_BE_DAMAGE.has(error.code);
-      if (!isDamage && !isDispensable("zip", error, run.record.attempts)) throw error;
+      if (!isDamage && !canDoWithout(run, "zip", error)) throw error;
       return fetchFiles(context, plan, signal);
     });
   } catch (error) {

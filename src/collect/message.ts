@@ -4,10 +4,10 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import type { TransferRecord } from "../model/record.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { isDispensable, isRefusedForGood } from "./answers.ts";
+import { canDoWithout, isRefusedForGood } from "./answers.ts";
 import { MESSAGE } from "./plan.ts";
+import type { Run } from "./run.ts";
 
 /**
  * The largest EML that is asked for: one byte, so that no file fits beside the message. The interface calls it a number of
@@ -30,13 +30,12 @@ interface MessageRequest {
   /** Of all files of the transfer. */
   readonly totalBytes: number;
   readonly fileMode: number;
-  /** Whether there is one, and how often the download was tried. */
-  readonly record: Pick<TransferRecord, "hasMessage" | "attempts">;
+  readonly run: Run;
 }
 
 /** Throws where asking again may help. */
 export async function fetchMessage(request: MessageRequest, signal: AbortSignal): Promise<Message> {
-  const { hasMessage, attempts } = request.record;
+  const { hasMessage } = request.run.record;
   if (hasMessage === false) return { kind: "none" };
   try {
     const sha256 = await download(request, signal);
@@ -44,7 +43,7 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
-    if (!(error instanceof Fault && isDispensable("message", error, attempts))) throw error;
+    if (!(error instanceof Fault && canDoWithout(request.run, "message", error))) throw error;
     // Without a word of the list, a service that refuses the message says that there is none.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: error.message, cause: error }) };
@@ -81,12 +80,12 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
 
 /** A service that does not know the threshold is asked without it. */
 async function openMessage(
-  { service, access, totalBytes, record }: MessageRequest,
+  { service, access, totalBytes, run }: MessageRequest,
   signal: AbortSignal,
 ): Promise<Download> {
   const options = {
     maxBytes: totalBytes * 1.5 + SPARE_BYTES,
-    isExpected: record.hasMessage === true,
+    isExpected: run.record.hasMessage === true,
   };
   try {
     return await service.openEml(access, { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES }, signal);

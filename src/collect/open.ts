@@ -6,7 +6,7 @@ import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
-import { isDispensable } from "./answers.ts";
+import { canDoWithout } from "./answers.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -139,7 +139,7 @@ interface ReadChecksums {
 /** Where the service gives no checksums file, or one that cannot be read, its list alone counts. */
 async function readChecksums(
   { service }: Source,
-  { record }: Run,
+  run: Run,
   access: TransferAccess,
   files: readonly TransferFile[],
   signal: AbortSignal,
@@ -158,7 +158,7 @@ async function readChecksums(
     const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
     const isInList = files.every(({ checksum }) => checksum !== undefined);
     if (error.verdict === "quarantine") return { ...nothing, doubt: isInList ? undefined : error };
-    if (!isDispensable("checksums", error, record.attempts)) throw error;
+    if (!canDoWithout(run, "checksums", error)) throw error;
     return { ...nothing, doubt: undefined };
   }
 }

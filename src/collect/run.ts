@@ -39,6 +39,14 @@ export class Run {
     this.#tools.watch.stateChanged(this.#record, fault);
   }
 
+  /** Returns how often the operation has failed in this round, this time included. */
+  countFailure(operation: string): number {
+    const { failures = {} } = this.#record;
+    const times = (failures[operation] ?? 0) + 1;
+    this.#record = { ...this.#record, failures: { ...failures, [operation]: times } };
+    return times;
+  }
+
   /** The record as it would be when the round ends now. */
   ending(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
     return entered(this.#record, state, this.#tools.clock.now(), facts);

@@ -99,7 +99,7 @@ async function settle(
 
 function wait({ clock }: CollectTools, run: Run, reason: string, fault: Fault, afterMs: number): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
-  const person = reason === "retry" && needsPerson(fault, run.record.attempts) ? { needsPerson: true } : {};
+  const person = reason === "retry" && needsPerson(run, fault) ? { needsPerson: true } : {};
   run.enter("waiting", { reason, message: describeFault(fault), until, ...person }, fault);
   return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
 }

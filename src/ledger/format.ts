@@ -32,6 +32,7 @@ const KEYS = {
   missedPolls: v.optional(v.number()),
   vanished: v.optional(v.boolean()),
   attempts: v.number(),
+  failures: v.optional(v.record(v.string(), v.number())),
   at: v.record(v.string(), v.string()),
   token: Text,
   begun: v.optional(v.object({ why: v.string(), by: v.string(), at: v.string() })),

@@ -57,7 +57,6 @@ export async function recoverLeftOvers(
     }),
   );
   noteUnfinished(unfinished, mailboxes);
-  await passwords.forgetExpired();
   if (areAllRead) {
     await passwords.forgetDropped((trackingId) => isSettled(trackingId, unfinished, ledger, mailboxes));
   }

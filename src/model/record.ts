@@ -86,6 +86,8 @@ export interface TransferRecord extends TransferKey {
   readonly vanished?: boolean | undefined;
   /** How often a download was begun in this round. */
   readonly attempts: number;
+  /** How often each operation has failed in this round; `rest`: those that a delivery needs. */
+  readonly failures?: Readonly<Record<string, number>> | undefined;
   /** When it entered each state, last. */
   readonly at: Readonly<Partial<Record<State, string>>>;
 }
@@ -129,11 +131,17 @@ export function entered(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, until, password, wanted, vanished, missedPolls, needsPerson, ...kept } = record;
+  const { reason, message, until, password, wanted, vanished, missedPolls, failures, needsPerson, ...kept } =
+    record;
   const unsaid = { reason: undefined, message: undefined, until: undefined };
-  // Polls count on while the round is open, whatever is tried meanwhile.
-  const counted = missedPolls === undefined || ENDED.has(state) ? {} : { missedPolls };
+  // These count on while the round is open, whatever is tried meanwhile.
+  const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
   return { ...kept, ...counted, ...unsaid, ...facts, state, at };
+}
+
+/** A key whose value is undefined would make two equal records look different. */
+function withoutMissing(facts: Partial<TransferRecord>): Partial<TransferRecord> {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
 /**

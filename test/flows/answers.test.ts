@@ -225,6 +225,22 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
   });
 });
 
+test("I7 nothing silent: a message is asked for again, however often the transfer has waited for something else", async () => {
+  const simulator = await openTestSimulator({
+    showsMessage: false,
+    transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
+    faults: [
+      { on: "info", times: 6, does: { kind: "error", status: 503, errorCode: 5000 } },
+      { on: "eml", times: 3, does: { kind: "html", status: 502 } },
+    ],
+  });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  const daemon = startDaemon(settings, { retryMs: 5 });
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  const last = daemon.changes.findLast(({ trackingId }) => trackingId === "t1");
+  expect(await describeOutcome(last, settings.inbox)).toBe("delivered, message present");
+});
+
 test("a service that refuses fields which the interface does not name is asked without them", async () => {
   const simulator = await openTestSimulator({
     otherFields: "refuse",
