@@ -65,7 +65,7 @@ export const SERVICE_FAULTS = {
     verdict: "retry",
     happened: "The poll took too long",
     advice:
-      "What it listed is taken up, and the next poll begins anew; ask whoever runs the service why its lists are slow.",
+      "Inlet downloads the transfers that were listed so far and polls again. Ask the service's operator why its lists are slow.",
   },
   LIST_ENDLESS: {
     verdict: "retry",
@@ -76,7 +76,7 @@ export const SERVICE_FAULTS = {
     verdict: "retry",
     happened: "The service lists more new transfers than Inlet takes up at once",
     advice:
-      "Nothing is to be done where so many are expected: later polls take up the others, as open ones are delivered. Otherwise tell whoever runs the service.",
+      "If so many are expected, do nothing: later polls take up the rest. Otherwise tell the service's operator.",
   },
   BAD_REQUEST: {
     verdict: "fatal",

@@ -5,7 +5,7 @@ import { type Holder, Slots } from "./slots.ts";
 /** One run of a job in this process. */
 export interface Run extends Holder {
   readonly id: string;
-  /** Aborts when the job is not this run's any more. */
+  /** Aborts when another process has taken the job over. */
   readonly lost: AbortController;
 }
 

@@ -44,7 +44,7 @@ export class PollLine {
     this.#waiting.delete(mailbox);
   }
 
-  /** Begins no poll any more. */
+  /** Starts no further polls. */
   close(): void {
     this.#closed = true;
     for (const mailbox of this.#waiting.keys()) this.drop(mailbox);
