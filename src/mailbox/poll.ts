@@ -105,16 +105,30 @@ function faultOfPoll(error: unknown, signal: AbortSignal, { reason }: Deadline):
   return isOverdue ? new Fault("POLL_TOO_LONG", { detail: reason, cause: error }) : fault;
 }
 
-/** A service that does not understand the wanted fields is asked for the needed ones from then on. */
+/** How a service, or a firewall before it, may refuse fields that the interface does not name. */
+const FIELD_REFUSALS: ReadonlySet<string> = new Set([
+  "BAD_REQUEST",
+  "NOT_FOUND",
+  "NO_SUCH_ENDPOINT",
+  "NOT_SUPPORTED",
+  "ACCESS_REFUSED",
+  "POLICY_REFUSED",
+]);
+
+/** A service that refuses the wanted fields, and gives the needed ones, is asked for these from then on. */
 async function discoverAll(...parameters: Parameters<typeof discover>): ReturnType<typeof discover> {
   const [, state] = parameters;
   try {
-    return await discover(...parameters);
+    const discovery = await discover(...parameters);
+    state.fields ??= "wanted";
+    return discovery;
   } catch (error) {
-    const isRefused = error instanceof Fault && error.code === "BAD_REQUEST" && error.word === "service";
-    if (!isRefused || state.fields === "needed") throw error;
+    if (state.fields !== undefined || !FIELD_REFUSALS.has(asFault(error).code)) throw error;
     state.fields = "needed";
-    return discover(...parameters);
+    return discover(...parameters).catch(() => {
+      state.fields = undefined;
+      throw error;
+    });
   }
 }
 

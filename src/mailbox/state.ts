@@ -17,8 +17,8 @@ export class MailboxState {
   readonly health = { shaky: false };
   /** Listed transfers that need nothing more, and the poll that saw them last: their ledger are not read again. */
   settled = new Map<string, number>();
-  /** Which fields of the list the service understands. */
-  fields: "wanted" | "needed" = "wanted";
+  /** Which fields of the list the service gives; `undefined` until a poll has succeeded. */
+  fields: "wanted" | "needed" | undefined;
   /** How many polls have begun. */
   polls = 0;
   /** Transfers with a record that is not final. */

@@ -255,6 +255,20 @@ test("a service that refuses fields which the interface does not name is asked w
   expect(refused()).toHaveLength(1);
 });
 
+test.each([
+  { kind: "error", status: 501, errorCode: 5001 },
+  { kind: "error", status: 404, errorCode: 2003 },
+  { kind: "html", status: 403 },
+] as const)("so is one where they are refused with $status", async (does) => {
+  const simulator = await openTestSimulator({
+    transfers: [transferPlan({ trackingId: "t1" })],
+    faults: [{ on: "received", does }],
+  });
+  const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { pollMs: 3_600_000 })]));
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  expect(daemon.told).toEqual([]);
+});
+
 function planOf({ files = 2, message, listChecksum }: Situation, trackingId: string) {
   const plans: FilePlan[] = Array.from({ length: files }, (_, at) => ({
     name: `f${at}.txt`,
