@@ -24,7 +24,7 @@ import type { Ledger } from "./ledger/port.ts";
 import { NOTHING_EXPECTED, openExpected } from "./mailbox/expected.ts";
 import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
+import { forgetLateDrops, recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
 import type { Services } from "./model/job.ts";
 import { hasEnded, type TransferRecord } from "./model/record.ts";
 import type { Passwords } from "./passwords/port.ts";
@@ -283,6 +283,7 @@ async function sweep({ settings, ledger, mailboxes, passwords, isClockRight }: H
       if (state === undefined) return false;
       return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
     };
+    await forgetLateDrops(passwords, ledger, mailboxes);
     if (!isClockRight()) return;
     await passwords.forgetExpired();
     await ledger.sweep({ ...settings.keep, isListed });

@@ -71,7 +71,7 @@ async function follow(
     await ledger.clearQuarantine(record, record.state === "quarantined" ? record.round : 0);
   run.ended(record);
   if (record.state === "delivered") await handoffs.placed(record, wanted);
-  await passwords.settled(mailbox, record.trackingId);
+  passwords.settled(mailbox, record.trackingId);
 }
 
 /** Adds manifest, sums and marker. Each file is on the disk then. */

@@ -33,5 +33,5 @@ export async function quarantine(
   }
   run.ended(record, fault);
   if (record.round > 1) await ledger.clearQuarantine(record, record.round);
-  await passwords.settled(mailbox, trackingId);
+  passwords.settled(mailbox, trackingId);
 }

@@ -118,7 +118,7 @@ export async function endIfGone(
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: trackingId });
   run.ended(gone);
   if (run.stage !== undefined) await ledger.stages.dropStage(run.stage).catch(() => {});
-  await passwords.settled(source.mailbox, trackingId);
+  passwords.settled(source.mailbox, trackingId);
   return true;
 }
 

@@ -143,8 +143,11 @@ export async function createDesk(settings: Settings, clock: Clock): Promise<Desk
       };
       // What cannot be shown now is no reason not to start: it is looked at again.
       const nothing = () => [];
-      const gone = await readGone(work, clock.now()).catch(nothing);
-      board.recall(await readDeliveries(work).catch(nothing), gone);
+      board.recall(await readDeliveries(work).catch(nothing), []);
+      // Nothing waits for the journal of a whole day.
+      void readGone(work, clock.now())
+        .catch(nothing)
+        .then((gone) => board.recall([], gone));
       await look().catch(() => {});
       const timer = setInterval(() => void look().catch(() => {}), LOOK_EVERY_MS);
       scope.use(timer, clearInterval);

@@ -27,6 +27,8 @@ const Shape = v.object({
 /** A slot whose text a power cut took away counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
 
+const OWN: Slot = {};
+
 interface TakenNumber {
   readonly number: number;
   readonly slot: Slot;
@@ -98,22 +100,21 @@ export class FileAttempts implements AttemptSlots {
     return count;
   }
 
-  /** `except`: this slot is not counted. */
+  /** `own`: this slot is not counted. */
   async #count(
     of: AttemptsOf,
     name: string,
     budget: number,
-    except: number | undefined,
+    own: number | undefined,
   ): Promise<SpentAttempts & { readonly pending: readonly string[] }> {
     const pending: string[] = [];
     const fingerprints: string[] = [];
     const counted: Slot[] = [];
-    for await (const { number, slot, isVoid } of this.#slots(of, budget)) {
-      if (number === except) continue;
+    for await (const { number, slot, isVoid } of this.#slots(of, budget, own)) {
       if (slot.fingerprint !== undefined) fingerprints.push(slot.fingerprint);
       if (isVoid) continue;
       counted.push(slot);
-      if (slot.fingerprint === undefined && number < (except ?? 0)) pending.push(slot.at ?? "");
+      if (slot.fingerprint === undefined && number < (own ?? 0)) pending.push(slot.at ?? "");
     }
     return {
       spent: counted.length,
@@ -126,8 +127,8 @@ export class FileAttempts implements AttemptSlots {
     };
   }
 
-  /** Those that are taken. A void one makes room for one more, and so does a grant. */
-  async *#slots(of: AttemptsOf, budget: number): AsyncGenerator<TakenNumber> {
+  /** Those that are taken, but for our own. A void one makes room for one more, and so does a grant. */
+  async *#slots(of: AttemptsOf, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
     let [limit, isGranted, found] = [budget, false, 0];
     for (let number = 1; ; number++) {
       if (number > limit && !isGranted && found > 0) {
@@ -135,9 +136,10 @@ export class FileAttempts implements AttemptSlots {
         isGranted = true;
       }
       if (number > limit) return;
-      const slot = await this.#read(this.#pathOf(of, number));
+      const slot = number === own ? OWN : await this.#read(this.#pathOf(of, number));
       if (slot === undefined) continue;
       found++;
+      if (slot === OWN) continue;
       const isVoid = await this.#isVoid(slot);
       if (isVoid) limit++;
       yield { number, slot, isVoid };

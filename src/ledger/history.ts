@@ -50,7 +50,7 @@ export async function* readHistory(
   const shown = new Set<string>();
   for (const paths of await listMonths(journal, query)) {
     const newest = new Newest(query.limit - shown.size);
-    const files = paths.map((path) => new JournalFile(path, query.sinceMs, signal));
+    const files = paths.map((path) => new JournalFile(path, query, signal));
     await readMonth(files, newest, query, shown);
     for (const { path, damaged } of files) if (damaged > 0) onDamaged(path, damaged);
     for (const [key, entry] of newest.take()) {

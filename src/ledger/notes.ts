@@ -11,7 +11,7 @@ import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf } from "./paths.ts";
 
-const WRITE_AFTER_MS = 1_000;
+const WRITE_AFTER_MS = 5_000;
 
 export class Notes {
   readonly #disk: Disk;
@@ -48,7 +48,7 @@ export class Notes {
     return true;
   }
 
-  /** Written within a second; at once if the transfer waits, because commands read it. */
+  /** Written within seconds; at once if the transfer waits, because commands read it. */
   put(record: TransferRecord): void {
     const name = nameOf(record);
     this.#known.set(name, record);

@@ -107,7 +107,7 @@ async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Orde
   const { ledger, passwords, diskFull, inbox } = tools;
   while (!(await isDiscarded(tools, order)));
   await ledger.clearQuarantine(order);
-  await passwords.settled(mailbox, order.trackingId);
+  passwords.settled(mailbox, order.trackingId);
   const name = ledger.nameOf(order);
   diskFull.isPast(name);
   inbox.forget(name);

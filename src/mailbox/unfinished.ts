@@ -49,30 +49,27 @@ export async function recoverLeftOvers(
 ): Promise<TransferRecord[]> {
   const placed = await ledger.recover((_path, error) => watch.leftOver(asFault(error)));
   await inbox.clearAsides((error) => watch.leftOver(asFault(error)));
-  let areAllRead = true;
-  const unfinished = await Array.fromAsync(
-    ledger.open((path, reason) => {
-      areAllRead = false;
-      watch.recordDamaged(path, reason);
-    }),
-  );
-  noteUnfinished(unfinished, mailboxes);
-  if (areAllRead) {
-    await passwords.forgetDropped((trackingId) => isSettled(trackingId, unfinished, ledger, mailboxes));
-  }
+  noteUnfinished(await Array.fromAsync(ledger.open(watch.recordDamaged)), mailboxes);
+  await forgetLateDrops(passwords, ledger, mailboxes);
   return placed;
 }
 
-/** It is known here, and no mailbox has anything left to do with it. */
-async function isSettled(
-  trackingId: string,
-  unfinished: readonly TransferRecord[],
-  ledger: Ledger,
-  mailboxes: ReadonlyMap<string, MailboxState>,
-): Promise<boolean> {
-  if (unfinished.some((record) => record.trackingId === trackingId)) return false;
-  for (const mailbox of mailboxes.keys()) {
-    if ((await ledger.find({ mailbox, trackingId })) !== undefined) return true;
-  }
-  return false;
+/** Removes supplied passwords of transfers that are known here, and that no mailbox has anything left to do with. */
+export async function forgetLateDrops(
+  passwords: Pick<Passwords, "forgetDropped">,
+  ledger: Pick<Ledger, "open" | "find">,
+  mailboxes: ReadonlyMap<string, unknown>,
+): Promise<void> {
+  let isAnyDamaged = false;
+  let unfinished: TransferRecord[] | undefined;
+  await passwords.forgetDropped(async ({ trackingId, mailbox: meant }) => {
+    unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
+    const isMeant = (name: string) => meant === undefined || meant === name;
+    const isOpen = unfinished.some((it) => it.trackingId === trackingId && isMeant(it.mailbox));
+    if (isAnyDamaged || isOpen) return false;
+    for (const mailbox of [...mailboxes.keys()].filter(isMeant)) {
+      if ((await ledger.find({ mailbox, trackingId })) !== undefined) return true;
+    }
+    return false;
+  });
 }

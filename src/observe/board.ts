@@ -75,7 +75,7 @@ export class Board {
   /** Deliveries of earlier runs, newest first, and what was gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
     this.#recent = [...this.#recent, ...deliveries].slice(0, MOST_RECENT);
-    for (const record of gone) this.#transfers.keep(record, false);
+    for (const record of gone) this.#transfers.recall(record);
   }
 
   /** How many jobs wait for a place now. */

@@ -76,6 +76,11 @@ export class TransferBoard {
     if (isKnown) this.#count(state, 1);
   }
 
+  /** Of what is known already, more has happened since. */
+  recall(record: TransferRecord): void {
+    if (!this.#entries.has(keyOf(record))) this.keep(record, false);
+  }
+
   forget(record: TransferRecord): void {
     this.#delete(keyOf(record));
   }

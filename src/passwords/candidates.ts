@@ -4,7 +4,7 @@ import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
-import { clearDrop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
+import { clearDrop, type Drop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
 import { KeptPasswords } from "./kept.ts";
 import type { CoRecipients, WaitingRequest } from "./port.ts";
 import { fits } from "./rules.ts";
@@ -95,19 +95,9 @@ export class Candidates {
     return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
   }
 
-  /** The round of a transfer has ended: a dropped password goes, unless another mailbox waits for it. */
-  async settled({ name }: Mailbox, trackingId: string): Promise<void> {
-    const [own, common] = [this.#drops.pathOf(trackingId, name), this.#drops.pathOf(trackingId)];
-    if (own !== undefined) await clearDrop(own);
-    if ((await markOf(common)) === undefined || common === undefined) return;
-    const { open, isElsewhere } = this.#coRecipients;
-    const isWanted = (await open(name, trackingId)).length > 0 || (await isElsewhere(name, trackingId));
-    if (!isWanted) await clearDrop(common);
-  }
-
-  async forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void> {
-    for (const { trackingId, path } of await this.#drops.list()) {
-      if (await isSettled(trackingId)) await clearDrop(path);
+  async forgetDropped(isSettled: (drop: Drop) => Promise<boolean>): Promise<void> {
+    for (const drop of await this.#drops.list()) {
+      if (await isSettled(drop)) await clearDrop(drop.path);
     }
   }
 

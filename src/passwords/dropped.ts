@@ -14,7 +14,7 @@ const MOST_BYTES = 64 * 1024;
 /** Mailboxes and tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
 
-interface Drop {
+export interface Drop {
   readonly trackingId: string;
   /** Missing: for every mailbox that received the transfer. */
   readonly mailbox: string | undefined;

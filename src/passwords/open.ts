@@ -25,10 +25,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
     refusedLater: (request, password) => refuseLater(tools, request, password),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),
-    async settled(mailbox, trackingId) {
-      proven.forget(mailbox.name, trackingId);
-      await candidates.settled(mailbox, trackingId);
-    },
+    settled: (mailbox, trackingId) => proven.forget(mailbox.name, trackingId),
     forgetExpired: () => candidates.forgetExpired(clock.now()),
     forgetDropped: (isSettled) => candidates.forgetDropped(isSettled),
   };

@@ -3,6 +3,7 @@ import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { PasswordObstacle, TransferRecord } from "../model/record.ts";
 import type { PasswordGoal } from "./breaker.ts";
+import type { Drop } from "./dropped.ts";
 
 /** What a password is looked for by. */
 interface PasswordQuery {
@@ -70,10 +71,10 @@ export interface Passwords {
    * `undefined` where there is nothing.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
-  /** The round of a transfer has ended: removes what was dropped for it. An accepted password is kept until it expires. */
-  settled(mailbox: Mailbox, trackingId: string): Promise<void>;
+  /** The round of a transfer has ended. An accepted password is kept until the transfer expires. */
+  settled(mailbox: Mailbox, trackingId: string): void;
   /** Removes accepted passwords of transfers that have expired. */
   forgetExpired(): Promise<void>;
   /** Removes dropped passwords that came too late; those for transfers that are still to come stay. */
-  forgetDropped(isSettled: (trackingId: string) => Promise<boolean>): Promise<void>;
+  forgetDropped(isSettled: (drop: Drop) => Promise<boolean>): Promise<void>;
 }

@@ -71,6 +71,16 @@ const ErrorBody = v.object({
   errorMessage: v.optional(v.unknown()),
 });
 
+/** What a status says about what follows it. `part`: from the middle of a file. `nothing`: that there is no body. */
+export type AnswerKind = "whole" | "part" | "nothing" | "redirect" | "refusal";
+
+export function kindOfAnswer(status: number): AnswerKind {
+  if (status === 206) return "part";
+  if (status === 204) return "nothing";
+  if (status >= 200 && status < 300) return "whole";
+  return [301, 302, 303, 307, 308].includes(status) ? "redirect" : "refusal";
+}
+
 export interface Refusal {
   /** What was asked for, in words. */
   readonly what: string;

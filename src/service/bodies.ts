@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { giveBack } from "../base/blocks.ts";
 import { Fault } from "../base/faults.ts";
+import { type AnswerKind, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
 
 /**
@@ -20,7 +21,7 @@ export type AnswerSize = keyof typeof MOST;
 /** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
 export interface JsonText {
   readonly text: string;
-  readonly status: number;
+  readonly kind: AnswerKind;
   /** `undefined` where it is empty. */
   parse(): unknown;
 }
@@ -35,7 +36,7 @@ export async function readJson(answer: Answer, what: string, size: AnswerSize = 
       word: "intermediary",
     });
   const text = raw.toString();
-  return { text, status: answer.statusCode, parse: () => parseJson(text, what) };
+  return { text, kind: kindOfAnswer(answer.statusCode), parse: () => parseJson(text, what) };
 }
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT] = Buffer.from('"\\,[{');

@@ -2,6 +2,7 @@
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
+import { kindOfAnswer } from "./answers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding } from "./bodies.ts";
 import { type Call, faultOf, type Http } from "./http.ts";
@@ -160,9 +161,9 @@ function rangeHeaders(offset: number, etag: string | undefined): Record<string, 
   return { range: `bytes=${offset}-`, ...(strong ? { "if-range": etag } : {}) };
 }
 
-/** 200 begins at the beginning, whatever was asked for; 206 must begin where we asked. */
+/** A whole answer begins at the beginning, whatever was asked for; a part must begin where we asked. */
 function offsetOf(answer: Answer, asked: number, what: string): number {
-  if (answer.statusCode !== 206) return 0;
+  if (kindOfAnswer(answer.statusCode) !== "part") return 0;
   const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
   if (asked > 0 && Number(start) === asked) return asked;
   answer.body.cancel();

@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault, type Word } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
-import { faultOfRefusal, faultOfTransport } from "./answers.ts";
+import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { readEntries } from "./entries.ts";
@@ -177,11 +177,10 @@ async function send(
       body: call.json === undefined ? null : JSON.stringify(call.json),
     };
     const answer = await receive(connections, request, signal, steps);
-    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-    const location = headerOf(answer, "location");
-    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === undefined) {
-      throw await refusal(answer, options, call, clock);
-    }
+    const kind = kindOfAnswer(answer.statusCode);
+    if (kind !== "redirect" && kind !== "refusal") return answer;
+    const location = kind === "redirect" ? headerOf(answer, "location") : undefined;
+    if (location === undefined) throw await refusal(answer, options, call, clock);
     answer.body.cancel();
     const target = redirectTarget(new URL(origin + path), location, options, call, redirects);
     path = target.pathname + target.search;

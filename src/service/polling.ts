@@ -2,6 +2,7 @@
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
+import type { AnswerKind } from "./answers.ts";
 import { type FieldTree, formatFields } from "./fields.ts";
 import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
 import type { KnownPages } from "./known-pages.ts";
@@ -33,12 +34,12 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "TRANSFER_DELETED",
 ]);
 
-/** A success without a body, where a page should be. With status 204 the service says so. */
+/** A success without a body, where a page should be. Its status may say so itself. */
 class EmptyAnswer extends Fault {
-  constructor(what: string, status: number) {
+  constructor(what: string, kind: AnswerKind) {
     super("BAD_ANSWER", {
       detail: `${what}: an empty answer`,
-      word: status === 204 ? "service" : "intermediary",
+      word: kind === "nothing" ? "service" : "intermediary",
     });
   }
 }
@@ -70,7 +71,7 @@ export async function pollTransfers(
   const minorVersion = POLLING_MINOR_VERSION;
   const call = { what, path, query: parameters, minorVersion, token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
-  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.status);
+  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.kind);
   if (answer.text.includes(ENTRY)) onEntries?.();
   if (known !== undefined) return known.read(answer, what);
   const parsed = answer.parse();
@@ -103,7 +104,7 @@ export async function pollLegacy(
   const path = ["users", address.email, "transfers"];
   const call = { what, path, query: pageParameters(query), token: address.token, size: "page" } as const;
   const answer = await http.jsonText(call, signal);
-  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.status);
+  if (answer.text.trim() === "") throw new EmptyAnswer(what, answer.kind);
   return decodeLegacy(answer.parse(), what);
 }
 

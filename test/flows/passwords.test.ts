@@ -259,7 +259,7 @@ describe("passwords are found", () => {
 });
 
 describe("passwords that were dropped", () => {
-  test("too late, or for nothing, are taken away: when the transfer is settled, at the start, and when no attempt is left", async () => {
+  test("too late, or for nothing, are taken away: at the end of a round from cron, at a start, and when no attempt is left", async () => {
     const simulator = await openTestSimulator({
       transfers: [
         transferPlan({ trackingId: "t1" }),
@@ -276,7 +276,7 @@ describe("passwords that were dropped", () => {
     await drop(settings, "t2", "one too many");
     simulator.clearFaults();
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await expect.poll(() => readdir(drops)).toEqual([]);
+    await expect.poll(() => readdir(drops)).toEqual(["t1"]);
     await expect
       .poll(() => daemon.changes.findLast(({ trackingId }) => trackingId === "t2"))
       .toMatchObject({
@@ -287,7 +287,6 @@ describe("passwords that were dropped", () => {
         ),
       });
     await daemon.stop();
-    await drop(settings, "t1", "wrong and very late");
     await drop(settings, "not-yet", "of one that is still to come");
     await runOnce(settings);
     expect(await readdir(drops)).toEqual(["not-yet"]);

@@ -115,6 +115,7 @@ describe("history", () => {
     const { entries, damaged } = await read(work);
     expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
     expect(damaged).toEqual([[file, 6]]);
+    expect((await read(work, { state: "picked-up" })).damaged).toEqual([[file, 6]]);
   });
 
   test("shows an entry that was appended to a torn line", async () => {
@@ -126,6 +127,20 @@ describe("history", () => {
     const { entries, damaged } = await read(work);
     expect(entries.map(({ trackingId }) => trackingId)).toEqual(["t2", "t1"]);
     expect(damaged).toEqual([[file, 1]]);
+    expect((await read(work, { state: "picked-up" })).damaged).toEqual([[file, 1]]);
+    expect(await ids(work, { state: "discovered" })).toEqual(["t2", "t1"]);
+  });
+
+  test("stops at lines that are too old, whatever their state is", async () => {
+    const work = await makeWork();
+    const days = Array.from({ length: 28 }, (_, day) =>
+      Array.from({ length: 500 }, (_, at) => lineOf(`d${day}-${at}`, day * 86_400 + at)),
+    );
+    await writeJournal(work, "2026-03", days.flat());
+    const reads = vi.spyOn(Descriptor.prototype, "read");
+    onTestFinished(() => reads.mockRestore());
+    expect(await ids(work, { state: "gone", sinceMs: Date.UTC(2026, 2, 28) })).toEqual([]);
+    expect(reads.mock.calls.length).toBeLessThan(6);
   });
 
   test("reads no month that the query is not about", async () => {

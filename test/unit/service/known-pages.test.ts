@@ -72,7 +72,7 @@ function textOf(document: unknown): CountedText {
   const text = JSON.stringify(document);
   return {
     text,
-    status: 200,
+    kind: "whole",
     parsed: 0,
     parse() {
       this.parsed += 1;
