@@ -5,7 +5,7 @@ import { type HttpOptions, openHttp } from "./http.ts";
 import { KnownPages } from "./known-pages.ts";
 import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
 import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
-import { allPages, MOST_ENTRIES, pollLegacy, pollTransfers } from "./polling.ts";
+import { allPages, MOST_ENTRIES, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
 import type { IdListForm, ServicePort } from "./port.ts";
 import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
 import {
@@ -28,20 +28,29 @@ export function openService(options: ServiceOptions): ServicePort {
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
   /** Of each address, those of the last list that was read to its end. */
   const knownPages = new Map<string, KnownPages>();
+  /** Of addresses whose pages were too large. */
+  const pageSizes = new Map<string, number>();
   return {
     origin: http.origin,
 
     pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
     async *listReceived(address, query, onRejected, signal, isKnown) {
-      const whole = { ...query, pageSize: MOST_ENTRIES };
-      const before = knownPages.get(address.email);
+      const { email } = address;
+      const before = knownPages.get(email);
       const known = isKnown === undefined ? undefined : new KnownPages(isKnown, before);
-      yield* allPages(
-        (page, onEntries) =>
-          pollTransfers(http, "received", address, { ...whole, page }, signal, { known, onEntries }),
-        onRejected,
-      );
-      if (known !== undefined) knownPages.set(address.email, known);
+      yield* pagesThatFit(pageSizes.get(email) ?? MOST_ENTRIES, (pageSize) => {
+        if (pageSize < MOST_ENTRIES) pageSizes.set(email, pageSize);
+        return allPages(
+          (page, onEntries) =>
+            pollTransfers(http, "received", address, { ...query, pageSize, page }, signal, {
+              known,
+              onEntries,
+            }),
+          onRejected,
+          pageSize,
+        );
+      });
+      if (known !== undefined) knownPages.set(email, known);
     },
     pollSent: (address, query, signal) => pollTransfers(http, "sent", address, query, signal),
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),

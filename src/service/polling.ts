@@ -19,6 +19,9 @@ const MOST_PAGES = 1_000;
 /** And so does one of so many transfers: pages can be longer than asked for. */
 const MOST_LISTED = 100_000;
 
+/** So many smaller pages are read instead of one that is too large. */
+const PAGES_FOR_ONE = 10;
+
 /** So many pages in a row without a new entry, and the list is taken to be over. */
 const MOST_STALE_PAGES = 3;
 
@@ -119,8 +122,8 @@ export async function pollLegacy(
 export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
   onRejected: (fault: Fault) => void,
-  mostPages: number = MOST_PAGES,
   pageSize: number = MOST_ENTRIES,
+  mostPages: number = MOST_PAGES * Math.ceil(MOST_ENTRIES / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;
@@ -163,6 +166,30 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     ahead = undefined;
   }
   throw new Fault("LIST_ENDLESS", { detail: `${mostPages} pages and no end` });
+}
+
+/**
+ * Reads a list again by smaller pages where one is too large, which a hundred transfers to many recipients each can be. No
+ * entry is given twice.
+ */
+export async function* pagesThatFit<Entry extends { readonly trackingId: string }>(
+  largest: number,
+  list: (pageSize: number) => AsyncIterable<readonly Entry[]>,
+): AsyncGenerator<readonly Entry[], void, undefined> {
+  const given = new Set<string>();
+  for (let pageSize = largest; ; pageSize = Math.ceil(pageSize / PAGES_FOR_ONE)) {
+    try {
+      for await (const page of list(pageSize)) {
+        const fresh = page.filter(({ trackingId }) => !given.has(trackingId));
+        for (const { trackingId } of fresh) given.add(trackingId);
+        if (fresh.length > 0) yield fresh;
+      }
+      return;
+    } catch (error) {
+      const isTooLarge = error instanceof Fault && error.code === "ANSWER_TOO_LARGE";
+      if (!isTooLarge || pageSize === 1) throw error;
+    }
+  }
 }
 
 /**

@@ -34,6 +34,28 @@ describe("polling what an address has received", () => {
     expect(findRecipient(entry?.recipients ?? [], "other@example.com")?.downloadUrl).toBeUndefined();
   });
 
+  test("reads a list whose pages are too large by smaller ones, each transfer once, and goes on with these", async () => {
+    const to = [MAILBOX, ...Array.from({ length: 1_000 }, (_, at) => `branch-${at}@example.com`)];
+    const { service, simulator } = await openPair({
+      transfers: [
+        ...Array.from({ length: 100 }, (_, at) => transferPlan({ trackingId: `small-${at}` })),
+        ...Array.from({ length: 40 }, (_, at) => transferPlan({ trackingId: `wide-${at}`, to })),
+      ],
+    });
+    const address = await verify(service);
+    const list = async () => {
+      const pages = service.listReceived(address, { active: true, fields: KNOWN_FIELDS }, fail, SIGNAL);
+      return (await Array.fromAsync(pages)).flat().map(({ trackingId }) => trackingId);
+    };
+    const ids = await list();
+    expect(ids).toHaveLength(140);
+    expect(new Set(ids).size).toBe(140);
+    const before = simulator.totals().received;
+    expect(await list()).toHaveLength(140);
+    // Of ten transfers each, and the empty one that ends the list.
+    expect(simulator.totals().received - before).toBe(15);
+  });
+
   test("gives the service's default selection when none is made", async () => {
     const { service } = await openPair();
     const { entries } = await service.pollReceived(await verify(service), {}, SIGNAL);
@@ -218,7 +240,7 @@ function many(count: number): TransferPlan[] {
 async function idsOf(service: ServicePort, pageSize: number, mostPages?: number): Promise<string[]> {
   const address: VerifiedAddress = await verify(service);
   const fetchPage = (page: number) => service.pollReceived(address, { page, pageSize, active: true }, SIGNAL);
-  const entries = await Array.fromAsync(allPages(fetchPage, fail, mostPages, pageSize));
+  const entries = await Array.fromAsync(allPages(fetchPage, fail, pageSize, mostPages));
   return entries.flat().map((entry) => entry.trackingId);
 }
 

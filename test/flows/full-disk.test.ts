@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFailed, test } from "vitest";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { findProgram } from "../support/debian.ts";
@@ -94,6 +94,9 @@ test("a transfer that does not fit waits, while a smaller one goes by", async ()
   await daemon.stop();
 });
 
+/** So many of a daemon's log are shown where a test fails. */
+const LAST_LINES = 50;
+
 /** Long enough for a daemon with little patience to try again several times. */
 async function someTries(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 600));
@@ -176,6 +179,7 @@ async function openSmallDisk() {
 
 function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): WatchedDaemon {
   const lines = linesOf(child);
+  onTestFailed(() => void process.stderr.write(`${lines.slice(-LAST_LINES).join("\n")}\n`));
   const parsed = () => lines.map((line) => JSON.parse(line) as Line);
   const alarms = () => parsed().filter(({ level }) => level >= 40);
   return {

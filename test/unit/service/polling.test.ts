@@ -108,7 +108,7 @@ describe("all pages of a list", () => {
   test("are a fault where there is no end, after what was listed", async () => {
     const seen: string[] = [];
     const endless = async () => {
-      for await (const page of allPages(async (number) => pageOf([`t${number}`]), ignore, 20))
+      for await (const page of allPages(async (number) => pageOf([`t${number}`]), ignore, 100, 20))
         seen.push(...page.map(({ trackingId }) => trackingId));
     };
     await expect(endless()).rejects.toMatchObject({ code: "LIST_ENDLESS" });
@@ -213,7 +213,7 @@ async function collectUntil(
     if (ids === undefined) throw refusal;
     return pageOf(ids);
   };
-  const given = await Array.fromAsync(allPages(fetchPage, ignore, 20, pageSize));
+  const given = await Array.fromAsync(allPages(fetchPage, ignore, pageSize, 20));
   return given.flat().map((entry) => entry.trackingId);
 }
 
