@@ -84,7 +84,7 @@ const MAILBOX = {
       title: "a list of rules",
       items: PASSWORD_RULE,
       description:
-        "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first. Where a sender has an old and a new password, put the new one first.",
+        "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first. Where a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
     },
     passwordAttempts: {
       type: "integer",

@@ -36,6 +36,21 @@ describe("I3 no burnt transfers", () => {
     });
   });
 
+  test.each([
+    { passwordAttempts: 2, state: "waiting" },
+    { passwordAttempts: 3, state: "delivered" },
+  ])(
+    "an old password after a new one is tried with passwordAttempts $passwordAttempts: $state",
+    async (row) => {
+      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+      const { passwordAttempts, state } = row;
+      const passwords = rules("new", PASSWORD);
+      const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts })]);
+      expect((await runOnce(settings)).changes.at(-1)).toMatchObject({ state });
+      expect(simulator.refusedPasswords("t1")).toEqual(["new"]);
+    },
+  );
+
   test("a wrong password is sent alone, though many files could be fetched at once", async () => {
     const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
