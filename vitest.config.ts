@@ -26,7 +26,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "flows on redis",
-          include: ["test/flows/{crash,mirror,passwords,polls}.test.ts"],
+          include: ["test/flows/{crash,give-way,mirror,passwords,polls}.test.ts"],
           env: { INLET_TEST_QUEUE: "redis" },
         },
       },

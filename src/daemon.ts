@@ -74,7 +74,7 @@ const START = "start";
 /** Long lists take their time. The total is below what counts as stuck, so that no watchdog ends the daemon. */
 const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
-const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000 };
+const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
 
 /** Where there is no room even to begin, `run` waits for it. */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
@@ -156,6 +156,8 @@ async function live(
   const atOnce = settings.limits.transfers;
   const deadline = options.patience?.poll ?? POLL_DEADLINE;
   const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce, deadline };
+  // What our own limit makes slow gains nothing by waiting, and a round from cron would end without what waits.
+  const mayGiveWay = options.mode === "run" && (settings.limits.bandwidth ?? []).length === 0;
   const collect: Omit<CollectTools, keyof Current> = {
     inbox,
     ledger,
@@ -165,6 +167,7 @@ async function live(
     random: Math.random,
     patience: options.patience ?? PATIENCE,
     diskFull,
+    othersWait: async () => mayGiveWay && ((await queue.depth()) ?? 0) > 0,
     watch,
   };
   const onDamaged = reportOnce((...facts) => watch.recordDamaged(...facts));

@@ -35,6 +35,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   PASSWORD_REFUSED: "attention",
   PASSWORD_UNUSABLE: "attention",
   PASSWORDS_HELD: "unreachable",
+  GAVE_WAY: "unreachable",
   TRANSFER_LOCKED: "attention",
   TRANSFER_DELETED: "attention",
   MESSAGE_REFUSED: "attention",

@@ -23,6 +23,11 @@ export const TRANSFER_FAULTS = {
     happened: "No password is sent now: the service left open whether the last one was right",
     advice: "It goes on by itself when the service answers again; each unclear answer costs an attempt.",
   },
+  GAVE_WAY: {
+    verdict: "retry",
+    happened: "It arrived slowly while others waited, and let them pass",
+    advice: "It goes on by itself, where it was.",
+  },
   TRANSFER_LOCKED: {
     verdict: "wait",
     happened: "The service has locked the transfer after too many wrong passwords",

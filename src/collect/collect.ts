@@ -19,6 +19,9 @@ import type { CollectTools, Source } from "./tools.ts";
 
 const LOOK_EVERY_MS = 5_000;
 
+/** Why a run is ended from outside. */
+const [LOST, GIVES_WAY] = ["its round has ended", "others wait"];
+
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
 
 export async function collectTransfer(
@@ -74,31 +77,41 @@ async function work(tools: CollectTools, source: Source, run: Run, signal: Abort
   const { passwords, ledger } = tools;
   const { trackingId, state, reason } = run.record;
   const wasWaiting = state === "waiting" && reason === "password";
-  const lost = watchRound(tools, run);
+  const watch = watchRun(tools, run);
   try {
     const supplied = wasWaiting ? await passwords.supplied(source.mailbox, trackingId) : undefined;
-    await collect(tools, source, run, AbortSignal.any([signal, lost.signal]));
+    await collect(tools, source, run, AbortSignal.any([signal, watch.signal]));
     hasRoom(tools, run.key);
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
-    const fault = lost.signal.aborted && !run.isDecided ? new Fault("ROUND_LOST") : asFault(error);
+    const fault = run.isDecided ? asFault(error) : endedFrom(watch.signal, error);
     if (fault.code === "PASSWORD_REFUSED") await refusePassword(tools, source, run, signal).catch(() => {});
     return await settleFault(tools, source, run, fault, signal);
   } finally {
-    lost.close();
+    watch.close();
     if (run.stage !== undefined) await ledger.stages.closeStage(run.stage).catch(() => {});
   }
 }
 
-/** A long download ends soon after an operator, or another process, has ended its round. */
-function watchRound({ ledger }: CollectTools, run: Run): { readonly signal: AbortSignal; close(): void } {
-  const lost = new AbortController();
+/** A long download ends soon after an operator, or another process, has ended its round; a slow one, where others wait. */
+function watchRun(tools: CollectTools, run: Run): { readonly signal: AbortSignal; close(): void } {
+  const { ledger, patience } = tools;
+  const ending = new AbortController();
   const look = async () => {
-    const end = await ledger.readEnd(run.key, run.record.round).catch(() => undefined);
-    if (end !== undefined && !run.isDecided) lost.abort();
+    const { round, attempts, expires } = run.record;
+    const end = await ledger.readEnd(run.key, round).catch(() => undefined);
+    if (run.isDecided) return;
+    if (end !== undefined) ending.abort(LOST);
+    const expiresMs = expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
+    if (await run.pace.isToGiveWay(tools, attempts, expiresMs).catch(() => false)) ending.abort(GIVES_WAY);
   };
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS);
-  return { signal: lost.signal, close: () => clearInterval(timer) };
+  const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
+  return { signal: ending.signal, close: () => clearInterval(timer) };
+}
+
+function endedFrom({ aborted, reason }: AbortSignal, error: unknown): Fault {
+  if (!aborted) return asFault(error);
+  return new Fault(reason === LOST ? "ROUND_LOST" : "GAVE_WAY");
 }
 
 /** Somebody supplied a password while others were tried: no new job was given out for it. */

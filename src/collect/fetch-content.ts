@@ -35,7 +35,11 @@ export async function fetchContent(
     parallel: tools.limits.filesPerTransfer,
     fileMode: tools.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
+    onResumable() {
+      run.pace.canResume = true;
+    },
     onBytes(bytes) {
+      run.pace.received(bytes);
       reservation.use(bytes);
       progress(bytes, bytes);
     },

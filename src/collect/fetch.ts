@@ -28,8 +28,10 @@ export interface FetchContext {
   readonly fileMode: number;
   /** Hears of every byte that is new on the disk. */
   onBytes(bytes: number): void;
-  /** Hears of those that an earlier run left there. */
+  /** Gets the number of bytes that an earlier run left there. */
   onFound(bytes: number): void;
+  /** The service can send the rest of a file that breaks off. */
+  onResumable(): void;
 }
 
 /** Every file of a transfer. `doubt`: why one of them is not what its sender sent. */
@@ -158,7 +160,7 @@ async function receive(
 }
 
 async function receiveRest(
-  { service, access, onBytes }: FetchContext,
+  { service, access, onBytes, onResumable }: FetchContext,
   file: PlannedFile,
   part: Part,
   tag: { etag?: string },
@@ -171,6 +173,7 @@ async function receiveRest(
   const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
   demandContent(download, file);
   if (download.etag !== undefined) tag.etag = download.etag;
+  if (download.canResume) onResumable();
   if (download.offset !== part.bytes) await part.startAgain();
   try {
     for await (const chunk of download.body) await part.append(chunk, onBytes);

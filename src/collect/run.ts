@@ -4,6 +4,7 @@ import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
 import { entered, type State, type TransferRecord } from "../model/record.ts";
 import type { Contents } from "./contents.ts";
+import { Pace } from "./give-way.ts";
 import type { CollectTools } from "./tools.ts";
 
 export class Run {
@@ -15,6 +16,7 @@ export class Run {
   password: Secret | undefined;
   /** What is in the stage, once it is complete. */
   contents: Contents | undefined;
+  readonly pace = new Pace();
   /** The round has ended with this stage, which may still have to be placed. */
   isDecided = false;
 

@@ -25,6 +25,8 @@ export interface CollectTools {
   readonly patience: Patience;
   /** The disk being full: it meets every transfer and mailbox alike. */
   readonly diskFull: Outage;
+  /** Whether other transfers wait for a slot. */
+  othersWait(): Promise<boolean>;
   readonly watch: CollectWatch;
 }
 
@@ -36,6 +38,8 @@ export interface Patience {
   readonly diskMs: number;
   /** For a locked transfer, where the service does not say. */
   readonly lockedMs: number;
+  /** For so long a download may be slow where others wait, and so long it waits then. */
+  readonly slowMs: number;
 }
 
 /** Hears what happens. Must not throw. */

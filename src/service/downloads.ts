@@ -143,6 +143,7 @@ async function open(
     offset,
     totalBytes: announced === undefined ? undefined : announced + offset,
     etag: headerOf(answer, "etag"),
+    canResume: offset > 0 || headerOf(answer, "accept-ranges")?.toLowerCase() === "bytes",
     contentType: headerOf(answer, "content-type"),
     body: watch(
       answer.body,

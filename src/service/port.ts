@@ -99,6 +99,8 @@ export interface Download {
   /** The size of the whole, where the service says it. */
   readonly totalBytes: number | undefined;
   readonly etag: string | undefined;
+  /** The service says that it can send a part of it. */
+  readonly canResume: boolean;
   readonly contentType: string | undefined;
   /** Fails with a `Fault`, also when it barely moves, or ends before its announced length. */
   readonly body: AsyncIterable<Uint8Array>;

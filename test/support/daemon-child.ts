@@ -21,6 +21,6 @@ await runDaemon(
     stop: stop.signal,
     graceMs: 5_000,
     watch: tellLog(createLog(process.stdout, "debug")),
-    patience: { retryMs: 50, diskMs: 50, lockedMs: 200, handoff: HANDOFF_PATIENCE },
+    patience: { retryMs: 50, diskMs: 50, lockedMs: 200, slowMs: 60_000, handoff: HANDOFF_PATIENCE },
   },
 );

@@ -45,6 +45,8 @@ interface TestOptions {
   readonly graceMs?: number;
   /** After a first failure. */
   readonly retryMs?: number;
+  /** For so long a download may be slow where others wait. */
+  readonly slowMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
   readonly poll?: DeadlineLimits;
   readonly follow?: NonNullable<DaemonOptions["follow"]>;
@@ -53,7 +55,15 @@ interface TestOptions {
 /** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
 export function startDaemon(
   settings: Settings,
-  { mode = "run", graceMs = 5_000, retryMs = 50, handoff = {}, poll, ...rest }: TestOptions = {},
+  {
+    mode = "run",
+    graceMs = 5_000,
+    retryMs = 50,
+    slowMs = 60_000,
+    handoff = {},
+    poll,
+    ...rest
+  }: TestOptions = {},
 ): TestDaemon {
   const stop = new AbortController();
   const changes: TransferRecord[] = [];
@@ -95,6 +105,7 @@ export function startDaemon(
     retryMs,
     diskMs: 50,
     lockedMs: 200,
+    slowMs,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
     poll,
   };

@@ -41,7 +41,7 @@ export interface End {
 }
 
 const GRACE_MS = 5_000;
-const LITTLE_PATIENCE = { retryMs: 10, diskMs: 10, lockedMs: 10 };
+const LITTLE_PATIENCE = { retryMs: 10, diskMs: 10, lockedMs: 10, slowMs: 60_000 };
 const { randomBytes } = crypto;
 
 // The thread for files is there from its first use on.

@@ -54,7 +54,7 @@ async function turn(
   const asked: string[] = [];
   const tools = {
     clock: { now: () => nowMs },
-    patience: { retryMs: 1, diskMs: 1, lockedMs: 1 },
+    patience: { retryMs: 1, diskMs: 1, lockedMs: 1, slowMs: 1_000 },
     inbox: {
       async hasRoom() {
         asked.push("room");

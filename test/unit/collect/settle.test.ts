@@ -51,7 +51,7 @@ async function setUp() {
     ledger,
     clock: { now: () => 0 },
     random: () => 0.5,
-    patience: { retryMs: 1, diskMs: 7, lockedMs: 1 },
+    patience: { retryMs: 1, diskMs: 7, lockedMs: 1, slowMs: 1_000 },
     inbox: { forget() {} },
     diskFull: { meets() {}, isPast() {} },
     watch: {
