@@ -66,16 +66,20 @@ export class FileAttempts implements AttemptSlots {
       }
       if (number > limit) return undefined;
       const path = this.#pathOf(of, number);
+      const giveBack = async () => void (await tryUnlink(this.#disk, path));
       if (await this.#tryCreate(path, owner)) {
         // When the request goes out, no power cut can take the slot away.
-        await this.#rounds.syncs.sync(this.#paths.attempts);
+        await this.#rounds.syncs.sync(this.#paths.attempts).catch(async (error: unknown) => {
+          await giveBack();
+          throw error;
+        });
         return {
           others: () => this.#count(of, owner.name, budget, number),
           refused: (fingerprint) =>
             this.#replace(path, { ...owner, fingerprint }).catch((error: unknown) => {
               throw faultOfDisk(error, path);
             }),
-          giveBack: async () => void (await tryUnlink(this.#disk, path)),
+          giveBack,
         };
       }
       const slot = await this.#read(path);
@@ -155,17 +159,17 @@ export class FileAttempts implements AttemptSlots {
     return true;
   }
 
+  /** False where there is such a file. A file that cannot be written is removed: a full disk must not cost attempts. */
   async #tryCreate(path: string, owner: Slot): Promise<boolean> {
+    const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
+      if (systemCode(error) !== "EEXIST") throw error;
+    });
+    if (file === undefined) return false;
     try {
-      const file = await this.#disk.create(path, 0o600);
-      try {
-        await file.write(JSON.stringify(owner));
-      } finally {
-        await file.close();
-      }
+      await file.write(JSON.stringify(owner)).finally(() => file.close());
       return true;
     } catch (error) {
-      if (systemCode(error) === "EEXIST") return false;
+      await tryUnlink(this.#disk, path);
       throw error;
     }
   }
