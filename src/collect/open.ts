@@ -31,21 +31,18 @@ export async function openTransfer(
   run: Run,
   signal: AbortSignal,
 ): Promise<OpenedTransfer | undefined> {
-  const { service, health } = source;
+  const { service } = source;
   const { transferId } = run.record;
-  const askHarmlessly = async () => void (await service.apiVersions(signal));
   const accessWith = (password: Secret) => ({
     transferId,
     password: password === NO_PASSWORD ? undefined : password,
   });
-  // An attempt without an answer is spent: while the service is shaky, it is asked something harmless first.
-  if (health.shaky) await askHarmlessly();
   const proof = await tools.passwords.prove(
     {
       ...requestOf(source, run.record, signal),
       send: (password) => service.information(accessWith(password), signal),
-      askHarmlessly,
-      ownAnswers: () => service.ownAnswers(),
+      ...clientOf(source),
+      askHarmlessly: () => source.askHarmlessly(signal),
       onRefused: () => tools.watch.passwordRefused(run.record),
     },
     signal,
@@ -79,6 +76,11 @@ export async function openTransfer(
     })),
     doubt: doubt ?? (unknown && new Fault("ALGORITHM_UNKNOWN", { detail: unknown.algorithm })),
   };
+}
+
+/** Whose own answers count, before a password is sent. */
+export function clientOf({ service }: Pick<Source, "service">) {
+  return { origin: service.origin, client: service, ownAnswers: () => service.ownAnswers() };
 }
 
 function checkLimits(

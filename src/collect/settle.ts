@@ -4,6 +4,7 @@ import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import { needsPerson } from "./answers.ts";
+import { clientOf } from "./open.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
@@ -27,7 +28,7 @@ export async function settleFault(
   if (fault.code === "ROUND_LOST") return giveUp(tools, run);
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
-  if (SHAKY.has(fault.code)) source.health.shaky = true;
+  if (SHAKY.has(fault.code)) tools.passwords.doubt(clientOf(source));
   if (fault.code === "DISK_FULL") tools.diskFull.meets(run.key, fault);
   else hasRoom(tools, run.key);
   try {

@@ -61,8 +61,8 @@ interface CollectWatch {
 export interface Source {
   readonly mailbox: Mailbox;
   readonly service: ServicePort;
-  /** True after a request that had no answer, until one is answered again. */
-  readonly health: { shaky: boolean };
+  /** Makes requests without a password, until the service has answered one in its own format. Throws faults. */
+  askHarmlessly(signal: AbortSignal): Promise<void>;
   /** The link for people, where the service lists one: it carries the password of a transfer that has none. */
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** What the service says has become of a transfer; `undefined` where it does not know it. */

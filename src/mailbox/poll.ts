@@ -62,7 +62,6 @@ export async function pollMailbox(
       either,
     );
     await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
-    state.health.shaky = false;
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskFull.isPast(name);

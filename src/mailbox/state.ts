@@ -13,9 +13,7 @@ export class MailboxState {
   readonly mailbox: Mailbox;
   readonly service: ServicePort;
   readonly tokens: Tokens;
-  /** True after a request that had no answer, until a poll succeeds. */
-  readonly health = { shaky: false };
-  /** Listed transfers that need nothing more, and the poll that saw them last: their ledger are not read again. */
+  /** Listed transfers that need nothing more, and the poll that saw them last: their records are not read again. */
   settled = new Map<string, number>();
   /** Which fields of the list the service gives; `undefined` until a poll has succeeded. */
   fields: "wanted" | "needed" | undefined;

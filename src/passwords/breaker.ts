@@ -2,8 +2,9 @@
  * Holds passwords back from a service that left the verdict on one open: by a timeout, or by an answer that a proxy may
  * have written. Such an attempt counts as spent, so an outage must not cost one for every transfer.
  *
- * Closed: every password may be sent. Open: none, until the service has answered a request without a password. Then one
- * transfer tries at a time. The first verdict closes it; another open one keeps it open for longer each time.
+ * Closed: every password may be sent. Doubted, because another request failed: none, until the service has answered a
+ * request without a password. Open: the same, and then one transfer tries at a time. The first verdict closes it; another
+ * open one keeps it open for longer each time.
  */
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
@@ -12,18 +13,24 @@ import { Fault } from "../base/faults.ts";
 const HOLD_MS = 60_000;
 const LONGEST_HOLD_MS = 60 * 60_000;
 
-interface Open {
+/** How many answers in its own format a client had received at some moment. */
+interface Mark {
+  readonly client: object;
+  readonly answers: number;
+}
+
+interface Open extends Mark {
   readonly failures: number;
   readonly untilMs: number;
-  /** How many answers in its own format the service had given then. */
-  readonly answers: number;
   isTrying: boolean;
 }
 
 /** The service that a password goes to. */
 export interface PasswordGoal {
   readonly origin: string;
-  /** How many requests without a password it has answered in its own format. */
+  /** Counts its own answers; several can talk to one service. */
+  readonly client: object;
+  /** How many requests without a password the service has answered in its own format. */
   ownAnswers(): number;
   /** One request without a password. Throws faults. */
   askHarmlessly(): Promise<void>;
@@ -32,13 +39,22 @@ export interface PasswordGoal {
 export class Breaker {
   readonly #clock: Clock;
   readonly #open = new Map<string, Open>();
+  readonly #doubted = new Map<string, Mark>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
+  /** A request has failed, and not by the service's own word. */
+  doubt(goal: Pick<PasswordGoal, "origin" | "client" | "ownAnswers">): void {
+    this.#doubted.set(goal.origin, markOf(goal));
+  }
+
   /** Sends one password. Throws `PASSWORDS_HELD` while none may be sent. */
   async pass<Value>(goal: PasswordGoal, send: () => Promise<Value>): Promise<Value> {
+    const doubted = this.#doubted.get(goal.origin);
+    if (doubted !== undefined) await demandAnswer(goal, doubted);
+    if (doubted === this.#doubted.get(goal.origin)) this.#doubted.delete(goal.origin);
     const trial = await this.#demand(goal);
     try {
       const value = await send();
@@ -55,33 +71,45 @@ export class Breaker {
   }
 
   /** Returns the open state that the attempt is to end, if there is one. */
-  async #demand({ origin, ownAnswers, askHarmlessly }: PasswordGoal): Promise<Open | undefined> {
-    const open = this.#open.get(origin);
+  async #demand(goal: PasswordGoal): Promise<Open | undefined> {
+    const open = this.#open.get(goal.origin);
     if (open === undefined) return undefined;
     const leftMs = open.untilMs - this.#clock.now();
     // A longer hold than any was noted by a clock that was wrong.
     const isHeld = leftMs > 0 && leftMs <= LONGEST_HOLD_MS;
     if (open.isTrying || isHeld) throw held(leftMs);
     open.isTrying = true;
-    let cause: unknown;
-    if (ownAnswers() === open.answers) {
-      await askHarmlessly().catch((error: unknown) => {
-        cause = error;
-      });
-    }
-    if (ownAnswers() !== open.answers) return open;
-    open.isTrying = false;
-    throw held(0, cause);
+    await demandAnswer(goal, open).catch((error: unknown) => {
+      open.isTrying = false;
+      throw error;
+    });
+    return open;
   }
 
   /** Attempts that were under way when the outage began are one failure together. */
-  #reopen({ origin, ownAnswers }: PasswordGoal, trial: Open | undefined): void {
+  #reopen(goal: PasswordGoal, trial: Open | undefined): void {
+    const { origin } = goal;
     const failures = trial === undefined ? 1 : trial.failures + 1;
     if (failures <= (this.#open.get(origin)?.failures ?? 0)) return;
     const holdMs = failures === 1 ? 0 : Math.min(HOLD_MS * 2 ** (failures - 2), LONGEST_HOLD_MS);
     const untilMs = this.#clock.now() + holdMs;
-    this.#open.set(origin, { failures, untilMs, answers: ownAnswers(), isTrying: false });
+    this.#open.set(origin, { failures, untilMs, ...markOf(goal), isTrying: false });
   }
+}
+
+function markOf({ client, ownAnswers }: Pick<PasswordGoal, "client" | "ownAnswers">): Mark {
+  return { client, answers: ownAnswers() };
+}
+
+/** Asks the service where it has not answered since. Throws `PASSWORDS_HELD` where it does not answer now. */
+async function demandAnswer({ client, ownAnswers, askHarmlessly }: PasswordGoal, since: Mark): Promise<void> {
+  const before = client === since.client ? since.answers : ownAnswers();
+  if (ownAnswers() !== before) return;
+  let cause: unknown;
+  await askHarmlessly().catch((error: unknown) => {
+    cause = error;
+  });
+  if (ownAnswers() === before) throw held(0, cause);
 }
 
 /** `cause`: what the service said against a request without a password. */

@@ -16,12 +16,14 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const { state, clock, coRecipients } = options;
   const candidates = await Candidates.open(state, clock.now(), coRecipients);
   const proven = new Proven(coRecipients);
-  const tools: ProofTools = { ...options, candidates, proven, breaker: new Breaker(clock) };
+  const breaker = new Breaker(clock);
+  const tools: ProofTools = { ...options, candidates, proven, breaker };
   // One mailbox at a time: what one of them is refused, the next one knows.
   const turns = new Turns();
   return {
     prove: (request, signal) =>
       turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
+    doubt: (goal) => breaker.doubt(goal),
     refusedLater: (request, password) => refuseLater(tools, request, password),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),

@@ -59,6 +59,8 @@ export interface Passwords {
    * the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while the service leaves verdicts open.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
+  /** A request to the service failed, and not by its own word: it must answer before another password is sent. */
+  doubt(goal: Pick<PasswordGoal, "origin" | "client" | "ownAnswers">): void;
   /** The service refuses a password that it had accepted: it is not sent again for this transfer. */
   refusedLater(request: WaitingRequest, password: Secret): Promise<void>;
   /**

@@ -125,17 +125,18 @@ async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined):
 
 /** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
 async function permit<Value>(
-  { proven, clock }: ProofTools,
-  { mailbox, query, askHarmlessly }: ProofRequest<Value>,
+  { proven, clock, breaker }: ProofTools,
+  request: ProofRequest<Value>,
   candidate: Candidate,
   slot: TakenSlot | undefined,
 ): Promise<Permission> {
+  const { mailbox, query } = request;
   if (proven.has(mailbox.name, query.trackingId, candidate.password)) return "yes";
   if (slot === undefined) return "exhausted";
   const others = await othersInTime(slot, clock);
   const permission = await mayTry(others, candidate, query.trackingId, mailbox.passwordAttempts);
-  // While answers get lost, another attempt would be lost too.
-  if (permission === "yes" && others.unanswered > 0) await askHarmlessly();
+  // An earlier process may have had no answer: another attempt would be lost too.
+  if (others.unanswered > 0 && request.ownAnswers() === 0) breaker.doubt(request);
   return permission;
 }
 

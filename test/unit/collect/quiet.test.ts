@@ -80,7 +80,7 @@ async function turn(
     throw new Fault("STOPPED");
   };
   const mailbox = { name: "m", quiet };
-  const source = { mailbox, health: { shaky: false }, stateOf } as unknown as Source;
+  const source = { mailbox, stateOf } as unknown as Source;
   return { next: await collectTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
 }
 

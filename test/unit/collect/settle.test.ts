@@ -53,6 +53,7 @@ async function setUp() {
     random: () => 0.5,
     patience: { retryMs: 1, diskMs: 7, lockedMs: 1, slowMs: 1_000 },
     inbox: { forget() {} },
+    passwords: { doubt() {} },
     diskFull: { meets() {}, isPast() {} },
     watch: {
       stateChanged() {},
@@ -60,6 +61,6 @@ async function setUp() {
       stuck: (_: TransferRecord, fault: Fault) => told.push(fault.code),
     },
   } as unknown as CollectTools;
-  const source = { health: { shaky: false } } as unknown as Source;
+  const source = { service: { origin: "https://transfer.example.com" } } as unknown as Source;
   return { folder, tools, source, told, run: new Run(tools, record) };
 }

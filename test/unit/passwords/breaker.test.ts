@@ -50,6 +50,15 @@ describe("after a password whose verdict is open", () => {
     expect(await send()).toBe("accepted");
   });
 
+  test("answers to another client of the same service do not count", async () => {
+    const { send, service } = open();
+    await send("silence");
+    service.answers++;
+    service.isUp = false;
+    expect(await send(undefined, "a", {})).toBe("PASSWORDS_HELD");
+    expect(await send()).toBe("accepted");
+  });
+
   test("other services are not held back", async () => {
     const { send } = open();
     await send("silence");
@@ -57,18 +66,41 @@ describe("after a password whose verdict is open", () => {
   });
 });
 
+describe("after another request that failed", () => {
+  test("no password is sent until the service has answered, and then all of them are", async () => {
+    const { send, service, doubt } = open();
+    service.isUp = false;
+    doubt();
+    expect(await Promise.all([send(), send()])).toEqual(["PASSWORDS_HELD", "PASSWORDS_HELD"]);
+    service.isUp = true;
+    expect(await Promise.all([send(), send()])).toEqual(["accepted", "accepted"]);
+    expect(service.sent).toBe(2);
+  });
+
+  test("the service is not asked where it has answered since", async () => {
+    const { send, service, doubt } = open();
+    doubt();
+    service.answers++;
+    expect(await send()).toBe("accepted");
+    expect(service.asked).toBe(0);
+  });
+});
+
 function open() {
-  const service = { isUp: true, nowMs: 0, sent: 0, answers: 0 };
+  const service = { isUp: true, nowMs: 0, sent: 0, asked: 0, answers: 0 };
   const breaker = new Breaker({ now: () => service.nowMs });
+  const goalOf = (origin: string, client: object = service) => ({
+    origin,
+    client,
+    ownAnswers: () => service.answers,
+    askHarmlessly: async () => {
+      service.asked++;
+      if (service.isUp) service.answers++;
+    },
+  });
   /** `word`: of the answer; missing where the password is accepted. Returns what the caller gets. */
-  const send = async (word?: Word, origin = "a"): Promise<string> => {
-    const goal = {
-      origin,
-      ownAnswers: () => service.answers,
-      askHarmlessly: async () => {
-        if (service.isUp) service.answers++;
-      },
-    };
+  const send = async (word?: Word, origin = "a", client?: object): Promise<string> => {
+    const goal = goalOf(origin, client);
     try {
       return await breaker.pass(goal, async () => {
         service.sent++;
@@ -86,5 +118,5 @@ function open() {
       return (error as Fault).code;
     }
   };
-  return { send, service };
+  return { send, service, doubt: () => breaker.doubt(goalOf("a")) };
 }

@@ -62,7 +62,8 @@ async function open(passwordOf: (mailbox: string) => string) {
         record: makeRecord({ mailbox: mailbox.name, trackingId }),
         send,
         askHarmlessly: async () => {},
-        ownAnswers: () => 0,
+        client: passwords,
+        ownAnswers: () => 1,
         onRefused() {},
       };
       return passwords.prove(request, SIGNAL);

@@ -185,7 +185,8 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     },
   };
   await world.restart();
-  let answers = 0;
+  /** Of each process. */
+  const answers = new WeakMap<Passwords, number>();
   const send = async (password: Secret): Promise<string> => {
     const fate = world.isDown ? "unsent" : (world.fates.shift() ?? "honest");
     if (fate !== "unsent") world.sent++;
@@ -206,9 +207,10 @@ async function openWorld(rules: readonly string[]): Promise<World> {
       send,
       askHarmlessly: async () => {
         if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { word: "silence" });
-        answers++;
+        answers.set(own, (answers.get(own) ?? 0) + 1);
       },
-      ownAnswers: () => answers,
+      client: own,
+      ownAnswers: () => answers.get(own) ?? 0,
       onRefused() {},
     };
     await own.prove(request, SIGNAL).catch((error: unknown) => {
