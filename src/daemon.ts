@@ -217,10 +217,16 @@ async function live(
     if (!stop.aborted) await sweep(house);
   } else {
     handoffs.start();
-    scope.use(
-      setInterval(() => void keepHouse(house), SWEEP_EVERY_MS),
-      clearInterval,
-    );
+    let keeping: Promise<void> | undefined;
+    const timer = setInterval(() => {
+      keeping ??= keepHouse(house).finally(() => {
+        keeping = undefined;
+      });
+    }, SWEEP_EVERY_MS);
+    scope.use(timer, async () => {
+      clearInterval(timer);
+      await keeping;
+    });
     await schedulePolls(queue, settings);
     watch.ready();
     const become = (next: Current, configured: Settings["mailboxes"]) => {
@@ -278,21 +284,17 @@ async function keepHouse(house: HouseKeeping): Promise<void> {
   await sweep(house);
 }
 
-/** Never throws. */
+/** Never throws. Each step is tried again soon, and keeps no other from being done. */
 async function sweep({ settings, ledger, mailboxes, passwords, isClockRight }: HouseKeeping): Promise<void> {
-  try {
-    const isListed = ({ mailbox, trackingId }: TransferRecord) => {
-      const state = mailboxes.get(mailbox);
-      if (state === undefined) return false;
-      return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
-    };
-    await forgetLateDrops(passwords, ledger, mailboxes);
-    if (!isClockRight()) return;
-    await passwords.forgetExpired();
-    await ledger.sweep({ ...settings.keep, isListed });
-  } catch {
-    // Tried again soon.
-  }
+  const isListed = ({ mailbox, trackingId }: TransferRecord) => {
+    const state = mailboxes.get(mailbox);
+    if (state === undefined) return false;
+    return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
+  };
+  await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
+  if (!isClockRight()) return;
+  await passwords.forgetExpired().catch(() => {});
+  await ledger.sweep({ ...settings.keep, isListed }).catch(() => {});
 }
 
 /** A person supplied a password, and wants the transfer now. */

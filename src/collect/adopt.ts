@@ -30,11 +30,17 @@ export async function findKept({ ledger }: CollectTools, record: TransferRecord)
   return { folder, contents };
 }
 
-export async function copyKept({ folder, contents }: Kept, stage: Stage, fileMode: number): Promise<void> {
+export async function copyKept(
+  { folder, contents }: Kept,
+  stage: Stage,
+  fileMode: number,
+  signal: AbortSignal,
+): Promise<void> {
   if (!stage.isNew) await clearStage(stage, () => false);
   const names = contents.files.map(({ name }) => name);
   if (contents.message !== undefined) names.push(MESSAGE);
   for (const name of names) {
+    signal.throwIfAborted();
     const path = join(stage.folder, name);
     try {
       await copyFile(join(folder, name), path, COPY);

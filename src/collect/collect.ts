@@ -4,7 +4,7 @@
  */
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
-import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, isWaitOver, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { copyKept, findKept } from "./adopt.ts";
 import type { Contents } from "./contents.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
@@ -68,6 +68,8 @@ async function putOffMs(
   const expiresMs = record.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(record.expires);
   const quietMs = quietForMs(source.mailbox.quiet, expiresMs, tools.clock.now());
   if (quietMs !== undefined && !record.wanted) return quietMs;
+  const leftMs = waitLeftMs(record, tools.clock.now());
+  if (leftMs !== undefined) return leftMs;
   // Intake pauses while there is no room: nothing is asked of the service, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
@@ -80,7 +82,8 @@ async function work(tools: CollectTools, source: Source, run: Run, signal: Abort
   const watch = watchRun(tools, run);
   try {
     const supplied = wasWaiting ? await passwords.supplied(source.mailbox, trackingId) : undefined;
-    await collect(tools, source, run, AbortSignal.any([signal, watch.signal]));
+    const next = await collect(tools, source, run, AbortSignal.any([signal, watch.signal]));
+    if (next !== undefined) return next;
     hasRoom(tools, run.key);
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
@@ -126,24 +129,49 @@ async function isSuppliedSince(
   return supplied !== undefined && supplied !== before;
 }
 
-async function collect(tools: CollectTools, source: Source, run: Run, signal: AbortSignal): Promise<void> {
-  if (run.record.vanished && (await endIfGone(tools, source, run, signal))) return;
+/** For how long it still waits, unless an operator wants it now. */
+function waitLeftMs({ state, until, wanted }: TransferRecord, nowMs: number): number | undefined {
+  if (state !== "waiting" || until === undefined || wanted || isWaitOver(until, nowMs)) return undefined;
+  return Date.parse(until) - nowMs;
+}
+
+/** Returns what becomes of the job where it is not tried now. */
+async function collect(
+  tools: CollectTools,
+  source: Source,
+  run: Run,
+  signal: AbortSignal,
+): Promise<Next | undefined> {
+  if (run.record.vanished) {
+    if (await endIfGone(tools, source, run, signal)) return undefined;
+    // It is not gone: a lock, or a pause that the service asked for, still counts.
+    const leftMs = waitLeftMs(run.record, tools.clock.now());
+    if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
+  }
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // A command that supplied a password goes by the note, as soon as the password is taken.
   if (wasWaiting) await tools.ledger.flush();
-  const contents = (await takeKept(tools, run)) ?? (await download(tools, source, run, signal));
-  if (contents === undefined) return;
+  const contents = (await takeKept(tools, run, signal)) ?? (await download(tools, source, run, signal));
+  if (contents === undefined) return undefined;
   signal.throwIfAborted();
   await deliver(tools, source, run, contents, layoutOf(tools, source, run.record, contents.subject));
+  return undefined;
 }
 
 /** An operator vouches for what is complete in quarantine: the service need not have it any more. */
-async function takeKept(tools: CollectTools, run: Run): Promise<Contents | undefined> {
+async function takeKept(tools: CollectTools, run: Run, signal: AbortSignal): Promise<Contents | undefined> {
   const kept = run.record.released && (await findKept(tools, run.record));
   if (!kept) return undefined;
   run.stage = await tools.ledger.stages.openStage(run.record);
-  await copyKept(kept, run.stage, tools.handoff.fileMode);
+  const { files } = kept.contents;
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const reservation = await tools.inbox.reserve(run.key, bytes, files.length);
+  try {
+    await copyKept(kept, run.stage, tools.handoff.fileMode, signal);
+  } finally {
+    reservation.release();
+  }
   return kept.contents;
 }
 

@@ -35,9 +35,7 @@ export async function fetchContent(
     parallel: tools.limits.filesPerTransfer,
     fileMode: tools.handoff.fileMode,
     onFound: (bytes) => progress(bytes, 0),
-    onResumable() {
-      run.pace.canResume = true;
-    },
+    onBody: (canResume) => run.pace.awaitBytes(canResume),
     onBytes(bytes) {
       run.pace.received(bytes);
       reservation.use(bytes);

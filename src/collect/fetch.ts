@@ -30,8 +30,8 @@ export interface FetchContext {
   onBytes(bytes: number): void;
   /** Gets the number of bytes that an earlier run left there. */
   onFound(bytes: number): void;
-  /** The service can send the rest of a file that breaks off. */
-  onResumable(): void;
+  /** Bytes are awaited until the returned function is called. `canResume`: the service can send the rest of a file. */
+  onBody(canResume: boolean): () => void;
 }
 
 /** Every file of a transfer. `doubt`: why one of them is not what its sender sent. */
@@ -106,10 +106,7 @@ async function fetchOnce(
     if (!isNew) await part.takeUp(signal);
     context.onFound(part.bytes);
     await receive(context, file, part, signal);
-    if (part.bytes !== file.bytes) {
-      const detail = `${JSON.stringify(file.originalName)}: ${part.bytes} bytes instead of ${file.bytes}`;
-      throw new Fault("SIZE_MISMATCH", { detail });
-    }
+    if (part.bytes !== file.bytes) throw sizeMismatch(part, file);
     const digest = await part.finish();
     durableStep("file fetched");
     await finishFile(handle, context.fileMode, file.bytes);
@@ -160,7 +157,7 @@ async function receive(
 }
 
 async function receiveRest(
-  { service, access, onBytes, onResumable }: FetchContext,
+  { service, access, onBytes, onBody }: FetchContext,
   file: PlannedFile,
   part: Part,
   tag: { etag?: string },
@@ -173,23 +170,43 @@ async function receiveRest(
   const download = await service.openFile(access, { id: file.id, name: file.originalName }, options, signal);
   demandContent(download, file);
   if (download.etag !== undefined) tag.etag = download.etag;
-  if (download.canResume) onResumable();
-  if (download.offset !== part.bytes) await part.startAgain();
+  const onEnd = onBody(download.canResume);
   try {
+    if (download.offset !== part.bytes) await part.startAgain();
     for await (const chunk of download.body) await part.append(chunk, onBytes);
+    if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part, file);
+  } catch (error) {
+    const isOtherSize = error instanceof Fault && error.code === "SIZE_MISMATCH";
+    if (!isPage(download) || !isOtherSize) throw error;
+    await part.startAgain();
+    throw insteadOf(file, "a page for people");
   } finally {
+    onEnd();
+    download.cancel();
     await part.drain();
   }
 }
 
 /** A proxy may answer with a page of its own, or with nothing, under the status of a success. */
-function demandContent({ contentType, totalBytes, cancel }: Download, file: PlannedFile): void {
-  const isPage = /^text\/html\b/i.test(contentType ?? "");
-  if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage)) return;
+function demandContent(download: Download, file: PlannedFile): void {
+  const { totalBytes, cancel } = download;
+  if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage(download))) return;
   cancel();
-  const instead = isPage ? "a page for people" : "nothing";
-  const detail = `the file ${JSON.stringify(file.originalName)}: ${instead} came instead`;
-  throw new Fault("BAD_ANSWER", { detail, word: "intermediary" });
+  throw insteadOf(file, isPage(download) ? "a page for people" : "nothing");
+}
+
+function sizeMismatch({ bytes }: Part, file: PlannedFile): Fault {
+  const detail = `${JSON.stringify(file.originalName)}: ${bytes} bytes instead of ${file.bytes}`;
+  return new Fault("SIZE_MISMATCH", { detail });
+}
+
+function isPage({ contentType }: Download): boolean {
+  return /^text\/html\b/i.test(contentType ?? "");
+}
+
+function insteadOf({ originalName }: PlannedFile, instead: string): Fault {
+  const detail = `the file ${JSON.stringify(originalName)}: ${instead} came instead`;
+  return new Fault("BAD_ANSWER", { detail, word: "intermediary" });
 }
 
 function isWorthAnotherTry(error: unknown): error is Fault {

@@ -56,7 +56,7 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
   let bytes = 0;
-  const { body } = await openMessage(request, signal);
+  const { body, cancel } = await openMessage(request, signal);
   try {
     await rm(path, { force: true });
     const file = await open(path, "wx", 0o600);
@@ -74,6 +74,8 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
   } catch (error) {
     await rm(path, { force: true }).catch(() => {});
     throw faultOfDisk(error, path);
+  } finally {
+    cancel();
   }
   return bytes === 0 ? undefined : hash.digest("hex");
 }

@@ -3,6 +3,7 @@ import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
+import type { TransferRecord } from "../model/record.ts";
 import { needsPerson } from "./answers.ts";
 import { clientOf } from "./open.ts";
 import { quarantine } from "./quarantine.ts";
@@ -82,8 +83,15 @@ async function settle(
   signal: AbortSignal,
 ): Promise<Next> {
   const { patience, random } = tools;
+  let isUnconfirmed = false;
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
-    if (await endIfGone(tools, source, run, signal)) return DONE;
+    const isGone = await endIfGone(tools, source, run, signal).catch((error: unknown) => {
+      // The service does not say: it is asked once more before another password is sent.
+      isUnconfirmed = error instanceof Fault && error.word !== undefined;
+      if (!isUnconfirmed) throw error;
+      return false;
+    });
+    if (isGone) return DONE;
   } else if (fault.verdict === "quarantine") {
     await quarantine(tools, source, run, fault);
     return DONE;
@@ -96,13 +104,21 @@ async function settle(
     return wait(tools, run, "locked", fault, fault.retryAfterMs ?? patience.lockedMs);
   }
   const pauseMs = backoffMs(run.record.attempts, random(), patience.retryMs);
-  return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0));
+  const vanished = isUnconfirmed ? { vanished: true } : {};
+  return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
 }
 
-function wait({ clock }: CollectTools, run: Run, reason: string, fault: Fault, afterMs: number): Next {
+function wait(
+  { clock }: CollectTools,
+  run: Run,
+  reason: string,
+  fault: Fault,
+  afterMs: number,
+  facts: Partial<TransferRecord> = {},
+): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
   const person = reason === "retry" && needsPerson(run, fault) ? { needsPerson: true } : {};
-  run.enter("waiting", { reason, message: describeFault(fault), until, ...person }, fault);
+  run.enter("waiting", { reason, message: describeFault(fault), until, ...person, ...facts }, fault);
   return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
 }
 

@@ -176,14 +176,19 @@ export class FileAttempts implements AttemptSlots {
 
   async #replace(path: string, slot: Slot): Promise<void> {
     const temporary = join(this.#paths.temporary, temporaryName());
-    const file = await this.#disk.create(temporary, 0o600);
     try {
-      await file.write(JSON.stringify(slot));
-      await file.sync();
-    } finally {
-      await file.close();
+      const file = await this.#disk.create(temporary, 0o600);
+      try {
+        await file.write(JSON.stringify(slot));
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await this.#disk.rename(temporary, path);
+    } catch (error) {
+      await tryUnlink(this.#disk, temporary).catch(() => {});
+      throw error;
     }
-    await this.#disk.rename(temporary, path);
     await this.#rounds.syncs.sync(this.#paths.attempts);
   }
 

@@ -1,23 +1,22 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
-import { isDeepStrictEqual } from "node:util";
 import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
-import type { Secret } from "../base/secret.ts";
 import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { CollectJob } from "../model/job.ts";
-import { hasEnded, isWaitOver, mayComeBack, RECORD_VERSION, type TransferRecord } from "../model/record.ts";
-import { findRecipient, type ListedTransfer, passwordOfLink, type Recipient } from "../model/transfer.ts";
-import type { PollQuery, VerifiedAddress } from "../service/port.ts";
+import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
+import type { PollQuery, Rejected, VerifiedAddress } from "../service/port.ts";
 import { keepLink } from "./links.ts";
 import { forget, reconcile } from "./reconcile.ts";
 import { type MailboxState, MOST_OPEN } from "./state.ts";
-import { jobOf, type PollTools } from "./tools.ts";
+import { leaveAlone, takeUp } from "./take-up.ts";
+import type { PollTools } from "./tools.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const FAR_FUTURE_MS = 8.64e15;
 /** Between two polls of a mailbox that fail, where its interval is shorter. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
+
+/** A service that refused fields of the list may give them by now. */
+const FIELDS_AGAIN_MS = 60 * 60_000;
 
 /** How many new transfers one poll takes up, and how many reasons it gives for entries that it rejects. */
 const MOST_NEW = 1_000;
@@ -26,7 +25,7 @@ const MOST_REASONS = 2;
 /** What discovery needs; all of it is documented. */
 const NEEDED_FIELDS = {
   trackingId: true,
-  status: { sender: { email: true }, recipients: true },
+  status: { sender: { email: true }, recipients: true, state: true },
   transfer: { expirationDate: true },
 } as const satisfies PollQuery["fields"];
 
@@ -57,11 +56,12 @@ export async function pollMailbox(
   const deadline = new Deadline(tools.deadline);
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
-    const { unsettled, listed, discovered, postponed } = await state.tokens.use(
+    const { unsettled, listed, discovered, postponed, isWhole } = await state.tokens.use(
       (address) => discoverAll(tools, state, address, () => deadline.progress(), either),
       either,
     );
-    await reconcile(tools, state, (trackingId) => unsettled.has(trackingId) || state.settled.has(trackingId));
+    const isListed = (trackingId: string) => unsettled.has(trackingId) || state.settled.has(trackingId);
+    if (isWhole) await reconcile(tools, state, isListed);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskFull.isPast(name);
@@ -92,7 +92,8 @@ export async function pollMailbox(
  * What is wrong on this side, such as a full disk, is looked at again at every interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
-  if (!Object.hasOwn(SERVICE_FAULTS, fault.code) || fault.code === "TOO_MANY_TRANSFERS") return 0;
+  const isOfService = fault.word !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);
+  if (!isOfService || fault.code === "TOO_MANY_TRANSFERS") return 0;
   const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
   const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);
   return Math.max(pauseMs, fault.retryAfterMs ?? 0);
@@ -114,21 +115,49 @@ const FIELD_REFUSALS: ReadonlySet<string> = new Set([
   "POLICY_REFUSED",
 ]);
 
-/** A service that refuses the wanted fields, and gives the needed ones, is asked for these from then on. */
+/** What the fields have nothing to do with. */
+const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED", "RATE_LIMITED"]);
+
+/**
+ * A service that fails with the wanted fields, and gives the needed ones, is asked for these: for an hour where it refused the
+ * others itself. Anything else may be a passing failure of a proxy, and without the wanted fields a message can be missed: the
+ * wanted ones are asked for once more first.
+ */
 async function discoverAll(...parameters: Parameters<typeof discover>): ReturnType<typeof discover> {
   const [, state] = parameters;
-  try {
+  if (performance.now() - state.fieldsRefusedMs > FIELDS_AGAIN_MS) state.fields = "wanted";
+  const askOnce = async (fields: MailboxState["fields"]) => {
+    state.fields = fields;
     const discovery = await discover(...parameters);
-    state.fields ??= "wanted";
+    if (fields === "wanted") state.givesWanted = true;
     return discovery;
-  } catch (error) {
-    if (state.fields !== undefined || !FIELD_REFUSALS.has(asFault(error).code)) throw error;
-    state.fields = "needed";
-    return discover(...parameters).catch(() => {
-      state.fields = undefined;
-      throw error;
+  };
+  try {
+    return await askOnce(state.fields).catch((error: unknown) => {
+      const isPassing = isAboutFields(state, asFault(error)) && asFault(error).word !== "service";
+      if (!isPassing) throw error;
+      return askOnce("wanted");
     });
+  } catch (error) {
+    const fault = asFault(error);
+    if (!isAboutFields(state, fault)) throw error;
+    try {
+      const discovery = await askOnce("needed");
+      if (fault.word === "service") state.fieldsRefusedMs = performance.now();
+      else state.fields = "wanted";
+      return discovery;
+    } catch {
+      state.fields = "wanted";
+      throw error;
+    }
   }
+}
+
+/** A service that never gave the wanted fields may fail with them in any way. */
+function isAboutFields({ fields, givesWanted }: MailboxState, { code, word }: Fault): boolean {
+  if (fields === "needed" || OTHER_REFUSALS.has(code)) return false;
+  if (FIELD_REFUSALS.has(code)) return true;
+  return !givesWanted && word !== undefined && word !== "unsent";
 }
 
 interface Discovery {
@@ -138,6 +167,8 @@ interface Discovery {
   readonly discovered: number;
   /** Listed transfers that are left for later polls. */
   readonly postponed: number;
+  /** The tracking-id of every entry is known. */
+  readonly isWhole: boolean;
 }
 
 /**
@@ -161,6 +192,12 @@ async function discover(
   const reject = (fault: Fault) => {
     rejected.entries++;
     if (rejected.reasons.size < MOST_REASONS) rejected.reasons.set(fault.message, fault);
+  };
+  let isWhole = true;
+  const rejectEntry = ({ fault, trackingId }: Rejected) => {
+    reject(fault);
+    if (trackingId === undefined) isWhole = false;
+    else if (state.undelivered.has(trackingId)) unsettled.add(trackingId);
   };
   let discovered = 0;
   let others = 0;
@@ -196,7 +233,7 @@ async function discover(
       if (taken.discovered) discovered++;
       if (taken.job !== undefined) jobs.push(taken.job);
     };
-    for await (const page of state.service.listReceived(address, query, reject, signal, isKnown)) {
+    for await (const page of state.service.listReceived(address, query, rejectEntry, signal, isKnown)) {
       await runUntilFailure(tools.atOnce, page, take, signal);
     }
     // What the list no longer has is not remembered.
@@ -207,7 +244,7 @@ async function discover(
     reportRejected(tools, state, rejected.entries, [...rejected.reasons.values()]);
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
-  return { unsettled, listed: others + state.settled.size, discovered, postponed };
+  return { unsettled, listed: others + state.settled.size, discovered, postponed, isWhole };
 }
 
 /** Once per poll, and not again while polls have the same to say. */
@@ -221,147 +258,4 @@ function reportRejected(
   const summary = [entries, ...reasons.map(({ message }) => message)].join("\n");
   if (summary !== state.rejected.summary) watch.rejected(state.mailbox.name, entries, reasons);
   state.rejected = { entries, summary };
-}
-
-/** What became of one entry of the list. */
-interface Taken {
-  /** Nothing is left to do, now or later. */
-  readonly settled: boolean;
-  readonly discovered: boolean;
-  readonly job: CollectJob | undefined;
-}
-
-const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
-const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
-
-/** What is wrong with one transfer does not keep the others back; what is wrong with the disk concerns all. */
-function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
-  if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
-  reject(error);
-  return LEFT_ALONE;
-}
-
-/** One listed transfer: a note where there is none and one may begin, a job where there is something to do. */
-async function takeUp(
-  tools: PollTools,
-  state: MailboxState,
-  entry: ListedTransfer,
-  recipient: Recipient | undefined,
-  mayBegin: () => boolean,
-): Promise<Taken> {
-  const { ledger, watch } = tools;
-  const { name } = state.mailbox;
-  const { trackingId } = entry;
-  const known = await ledger.find({ mailbox: name, trackingId });
-  if (known !== undefined && hasEnded(known) && !mayComeBack(known)) return SETTLED;
-  // A recipient whose address was replaced by a proxy address keeps its transfer-id.
-  const transferId = recipient?.transferId ?? known?.transferId;
-  if (transferId === undefined) {
-    const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
-    throw new Fault("BAD_ANSWER", { detail });
-  }
-  const isOpen = known !== undefined && !hasEnded(known);
-  if (!isOpen && !mayBegin()) return LEFT_ALONE;
-  const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
-  state.undelivered.set(trackingId, { expiresMs });
-  const job = jobOf(ledger, name, trackingId, expiresMs);
-  if (known === undefined || hasEnded(known)) {
-    const record = newRecord(tools, state, entry, recipient, transferId, known);
-    const isNew = await (known === undefined
-      ? ledger.discover(record)
-      : ledger.begin(record, "listed again", "the service"));
-    state.tried.set(trackingId, undefined);
-    if (isNew) watch.discovered(record);
-    return { settled: false, discovered: isNew, job };
-  }
-  const record = await learnChanges(tools, entry, recipient, known);
-  warnOfExpiry(tools, state, record);
-  return { settled: false, discovered: false, job: (await isReady(tools, state, record)) ? job : undefined };
-}
-
-/** What the list says now of a transfer that is open replaces what was noted. What it does not say stays. */
-async function learnChanges(
-  { ledger }: PollTools,
-  { expires }: ListedTransfer,
-  recipient: Recipient | undefined,
-  known: TransferRecord,
-): Promise<TransferRecord> {
-  const { vanished, missedPolls, ...kept } = known;
-  const record = {
-    ...kept,
-    transferId: recipient?.transferId ?? known.transferId,
-    expires: expires?.toISOString() ?? known.expires,
-    passwordInLink:
-      recipient?.downloadUrl === undefined ? known.passwordInLink : hasPassword(recipient.downloadUrl),
-  };
-  if (isDeepStrictEqual(record, known)) return known;
-  ledger.note(record);
-  // Another process may take the job at once.
-  await ledger.flush();
-  return record;
-}
-
-/** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
-async function isReady(
-  { passwords, clock }: PollTools,
-  { tried, mailbox }: MailboxState,
-  { state, until, trackingId }: TransferRecord,
-): Promise<boolean> {
-  if (state !== "waiting") return true;
-  if (until !== undefined) return isWaitOver(until, clock.now());
-  // Rules may have been added since it was tried last; what was refused is never sent again.
-  const supplied = await passwords.supplied(mailbox, trackingId);
-  const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
-  tried.set(trackingId, supplied);
-  return !isTried;
-}
-
-function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
-  const { trackingId, expires } = record;
-  if (expires === undefined || state.warned.has(trackingId)) return;
-  if (Date.parse(expires) - clock.now() > DAY_MS) return;
-  state.warned.add(trackingId);
-  watch.expiresSoon(record);
-}
-
-function hasPassword(link: Secret): boolean {
-  return passwordOfLink(link) !== undefined;
-}
-
-/** `known`: how its last round ended. */
-function newRecord(
-  { clock }: PollTools,
-  { mailbox }: MailboxState,
-  entry: ListedTransfer,
-  recipient: Recipient | undefined,
-  transferId: string,
-  known: TransferRecord | undefined,
-): TransferRecord {
-  const { downloadUrl } = recipient ?? {};
-  const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
-  const { passwordMode, messageFile } = entry;
-  return {
-    version: RECORD_VERSION,
-    mailbox: mailbox.name,
-    trackingId: entry.trackingId,
-    transferId,
-    sender: entry.sender ?? "",
-    state: "discovered",
-    round: (known?.round ?? 0) + 1,
-    reason: undefined,
-    message: undefined,
-    until: undefined,
-    expires: entry.expires?.toISOString(),
-    passwordInLink,
-    hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    // The service withholds both from anyone but the recipient: one that is there vouches for the other.
-    hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
-    folder: undefined,
-    attempts: 0,
-    at: { discovered: new Date(clock.now()).toISOString() },
-  };
-}
-
-function asBoolean(messageFile: ListedTransfer["messageFile"]): boolean | undefined {
-  return messageFile === undefined ? undefined : messageFile === "present";
 }

@@ -2,7 +2,8 @@
 import { asFault } from "../base/faults.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
-import type { MailboxState } from "./state.ts";
+import type { Rejected } from "../service/port.ts";
+import type { MailboxState, StateOf } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
 /** Entries can slip between pages while one reads them: only what two polls in a row did not list has vanished. */
@@ -58,11 +59,11 @@ export async function findState(
 ): Promise<TransferState | undefined> {
   for (;;) {
     const shared = state.history;
-    if (shared === undefined) return (await readHistory(state, signal)).get(trackingId);
+    if (shared === undefined) return (await readHistory(state, signal))(trackingId);
     try {
-      const found = (await shared).get(trackingId);
+      const found = (await shared)(trackingId);
       if (found !== undefined || vanished) return found;
-      return (await readHistory(state, signal)).get(trackingId);
+      return (await readHistory(state, signal))(trackingId);
     } catch (error) {
       // The job that read the list was stopped: this one was not.
       if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
@@ -71,7 +72,7 @@ export async function findState(
 }
 
 /** Kept for a while, and not at all where it fails. */
-function readHistory(state: MailboxState, signal: AbortSignal): Promise<ReadonlyMap<string, TransferState>> {
+function readHistory(state: MailboxState, signal: AbortSignal): Promise<StateOf> {
   const history = listStates(state, signal);
   const forgetHistory = () => {
     if (state.history === history) state.history = undefined;
@@ -81,13 +82,19 @@ function readHistory(state: MailboxState, signal: AbortSignal): Promise<Readonly
   return history;
 }
 
-function listStates(state: MailboxState, signal: AbortSignal): Promise<ReadonlyMap<string, TransferState>> {
+/** An entry that cannot be understood is listed, and says nothing more; any transfer may be the one without an id. */
+function listStates(state: MailboxState, signal: AbortSignal): Promise<StateOf> {
   return state.tokens.use(async (address) => {
     const states = new Map<string, TransferState>();
+    let ofOthers: "unknown" | undefined;
+    const reject = ({ trackingId }: Rejected) => {
+      if (trackingId === undefined) ofOthers = "unknown";
+      else states.set(trackingId, "unknown");
+    };
     const query = { fields: { trackingId: true, status: { state: true } } } as const;
-    for await (const page of state.service.listReceived(address, query, () => {}, signal)) {
+    for await (const page of state.service.listReceived(address, query, reject, signal)) {
       for (const entry of page) states.set(entry.trackingId, entry.state);
     }
-    return states;
+    return (trackingId) => states.get(trackingId) ?? ofOthers;
   }, signal);
 }

@@ -50,7 +50,9 @@ export async function recoverLeftOvers(
   const placed = await ledger.recover((_path, error) => watch.leftOver(asFault(error)));
   await inbox.clearAsides((error) => watch.leftOver(asFault(error)));
   noteUnfinished(await Array.fromAsync(ledger.open(watch.recordDamaged)), mailboxes);
-  await forgetLateDrops(passwords, ledger, mailboxes);
+  await forgetLateDrops(passwords, ledger, mailboxes).catch((error: unknown) =>
+    watch.leftOver(asFault(error)),
+  );
   return placed;
 }
 
@@ -68,7 +70,8 @@ export async function forgetLateDrops(
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isMeant(it.mailbox));
     if (isAnyDamaged || isOpen) return false;
     for (const mailbox of [...mailboxes.keys()].filter(isMeant)) {
-      if ((await ledger.find({ mailbox, trackingId })) !== undefined) return true;
+      const known = await ledger.find({ mailbox, trackingId }).catch(() => undefined);
+      if (known !== undefined) return true;
     }
     return false;
   });

@@ -136,11 +136,13 @@ export function entered(
   const unsaid = { reason: undefined, message: undefined, until: undefined };
   // These count on while the round is open, whatever is tried meanwhile.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
-  return { ...kept, ...counted, ...unsaid, ...facts, state, at };
+  // Another try does not make it well.
+  const attention = state === "downloading" ? withoutMissing({ needsPerson }) : {};
+  return { ...kept, ...counted, ...attention, ...unsaid, ...facts, state, at };
 }
 
 /** A key whose value is undefined would make two equal records look different. */
-function withoutMissing(facts: Partial<TransferRecord>): Partial<TransferRecord> {
+export function withoutMissing(facts: Partial<TransferRecord>): Partial<TransferRecord> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 

@@ -4,7 +4,7 @@ import { Breaker } from "./breaker.ts";
 import { Candidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
-import { type ProofTools, prove, refuseLater } from "./prove.ts";
+import { type ProofTools, prove, refuseLater, UnwrittenRefusals } from "./prove.ts";
 import { Proven } from "./proven.ts";
 
 export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
@@ -17,7 +17,8 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const candidates = await Candidates.open(state, clock.now(), coRecipients);
   const proven = new Proven(coRecipients);
   const breaker = new Breaker(clock);
-  const tools: ProofTools = { ...options, candidates, proven, breaker };
+  const unwritten = new UnwrittenRefusals();
+  const tools: ProofTools = { ...options, candidates, proven, breaker, unwritten };
   // One mailbox at a time: what one of them is refused, the next one knows.
   const turns = new Turns();
   return {

@@ -20,9 +20,34 @@ export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
   readonly breaker: Breaker;
+  readonly unwritten: UnwrittenRefusals;
   readonly attempts: AttemptSlots;
   readonly clock: Clock;
   nameOf(key: TransferKey): string;
+}
+
+/** Fingerprints of refused passwords that the disk would not take. */
+export class UnwrittenRefusals {
+  readonly #fingerprints = new Map<string, Set<string>>();
+
+  of(request: WaitingRequest): Iterable<string> {
+    return this.#fingerprints.get(keyOf(request)) ?? [];
+  }
+
+  add(request: WaitingRequest, fingerprint: string): void {
+    const known = this.#fingerprints.get(keyOf(request)) ?? new Set();
+    this.#fingerprints.set(keyOf(request), known.add(fingerprint));
+  }
+
+  delete(request: WaitingRequest, fingerprint: string): void {
+    const known = this.#fingerprints.get(keyOf(request));
+    known?.delete(fingerprint);
+    if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
+  }
+}
+
+function keyOf({ origin, query }: WaitingRequest): string {
+  return `${origin}\0${query.trackingId}`;
 }
 
 export async function prove<Value>(
@@ -67,7 +92,7 @@ const REFUSED = Symbol("refused");
 
 /** Throws everything but a refusal. The slot stays unless the answer says that the attempt cost nothing. */
 async function attempt<Value>(
-  { proven, breaker }: ProofTools,
+  { proven, breaker, unwritten }: ProofTools,
   request: ProofRequest<Value>,
   { password, origin }: Candidate,
   slot: TakenSlot | undefined,
@@ -89,7 +114,11 @@ async function attempt<Value>(
       throw error;
     }
     proven.forgetAll(mailbox.name, trackingId);
-    await slot?.refused(await fingerprintOf(password, trackingId));
+    const fingerprint = await fingerprintOf(password, trackingId);
+    // The disk may be full: this process at least does not send it again.
+    unwritten.add(request, fingerprint);
+    await slot?.refused(fingerprint);
+    unwritten.delete(request, fingerprint);
     onRefused();
     return REFUSED;
   }
@@ -125,7 +154,7 @@ async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined):
 
 /** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
 async function permit<Value>(
-  { proven, clock, breaker }: ProofTools,
+  { proven, clock, breaker, unwritten }: ProofTools,
   request: ProofRequest<Value>,
   candidate: Candidate,
   slot: TakenSlot | undefined,
@@ -134,7 +163,13 @@ async function permit<Value>(
   if (proven.has(mailbox.name, query.trackingId, candidate.password)) return "yes";
   if (slot === undefined) return "exhausted";
   const others = await othersInTime(slot, clock);
-  const permission = await mayTry(others, candidate, query.trackingId, mailbox.passwordAttempts);
+  const fingerprints = [...others.fingerprints, ...unwritten.of(request)];
+  const permission = await mayTry(
+    { ...others, fingerprints },
+    candidate,
+    query.trackingId,
+    mailbox.passwordAttempts,
+  );
   // An earlier process may have had no answer: another attempt would be lost too.
   if (others.unanswered > 0 && request.ownAnswers() === 0) breaker.doubt(request);
   return permission;

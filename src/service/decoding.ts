@@ -1,7 +1,7 @@
 /** How an answer of the service is held against a schema: what fits is decoded, what does not is a fault that names it. */
 import * as v from "valibot";
 import { Fault, type Word } from "../base/faults.ts";
-import type { Page } from "./port.ts";
+import type { Page, Rejected } from "./port.ts";
 
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
 
@@ -34,7 +34,7 @@ export function decodePage<Entry>(
     }
     const entries: Entry[] = [];
     const known: string[] = [];
-    const rejected: Fault[] = [];
+    const rejected: Rejected[] = [];
     for (const [at, raw] of list.entries()) {
       const id = knownId?.(raw);
       if (id !== undefined) {
@@ -43,10 +43,18 @@ export function decodePage<Entry>(
       }
       const result = v.safeParse(schema, raw, FIRST_PROBLEM);
       if (result.success) entries.push(result.output);
-      else rejected.push(mismatch(result.issues, `${what}, entry ${at + 1}`, "service"));
+      else {
+        const fault = mismatch(result.issues, `${what}, entry ${at + 1}`, "service");
+        rejected.push({ fault, trackingId: trackingIdOf(raw) });
+      }
     }
     return { entries, known, rejected };
   };
+}
+
+export function trackingIdOf(raw: unknown): string | undefined {
+  const trackingId = (raw as { readonly trackingId?: unknown } | null)?.trackingId;
+  return typeof trackingId === "string" ? trackingId : undefined;
 }
 
 export function check<Output>(schema: Schema<Output>, value: unknown, what: string): Output {

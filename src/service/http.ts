@@ -116,7 +116,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       );
     } catch (error) {
       if (error instanceof Fault) countOwn(call, error.word === "service");
-      else if (isTooLate) throw tooSlow(call.what);
+      else if (isTooLate) throw tooSlow(call.what, word);
       throw faultOf(error, call.what, signal, word);
     } finally {
       clearTimeout(timer);
@@ -269,6 +269,7 @@ async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: 
   );
 }
 
-function tooSlow(what: string): Fault {
-  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: the answer keeps trickling`, word: "silence" });
+function tooSlow(what: string, word: Word): Fault {
+  const problem = word === "unsent" ? "no connection became free" : "the answer keeps trickling";
+  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: ${problem}`, word });
 }

@@ -20,7 +20,8 @@ export async function* guardPace(
     bytes += chunk.byteLength;
     if (waitedMs >= WINDOW_MS) {
       if (bytes < (waitedMs / 1000) * LEAST_BYTES_PER_SECOND) {
-        throw new Fault("SERVICE_TIMEOUT", { detail: `less than ${LEAST_BYTES_PER_SECOND} bytes a second` });
+        const detail = `less than ${LEAST_BYTES_PER_SECOND} bytes a second`;
+        throw new Fault("SERVICE_TIMEOUT", { detail, word: "silence" });
       }
       waitedMs = 0;
       bytes = 0;

@@ -7,7 +7,7 @@ import { type FieldTree, formatFields } from "./fields.ts";
 import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
 import type { KnownPages } from "./known-pages.ts";
 import { moreOf } from "./more-fields.ts";
-import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "./port.ts";
+import type { LegacyTransfer, Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
 
 /** The largest page that the interface allows. */
@@ -121,7 +121,7 @@ export async function pollLegacy(
  */
 export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
-  onRejected: (fault: Fault) => void,
+  onRejected: (entry: Rejected) => void,
   pageSize: number = MOST_ENTRIES,
   mostPages: number = MOST_PAGES * Math.ceil(MOST_ENTRIES / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
@@ -151,7 +151,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     // A service that caps its pages gives pages of one length, and the last one is shorter.
     isShort = length < longest;
     longest = number === 1 ? length : Math.max(longest, length);
-    for (const fault of page.rejected) onRejected(fault);
+    for (const entry of page.rejected) onRejected(entry);
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
     const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));

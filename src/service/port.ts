@@ -44,7 +44,14 @@ export interface Page<Entry> {
   readonly entries: readonly Entry[];
   /** The tracking-ids of those that were known before, and not looked at. */
   readonly known: readonly string[];
-  readonly rejected: readonly Fault[];
+  readonly rejected: readonly Rejected[];
+}
+
+/** An entry of a list that cannot be understood. */
+export interface Rejected {
+  readonly fault: Fault;
+  /** Missing where not even that can be read. */
+  readonly trackingId: string | undefined;
 }
 
 /** An entry of the deprecated list of sent transfers. */
@@ -161,7 +168,7 @@ export interface ServicePort {
   listReceived(
     address: VerifiedAddress,
     query: Omit<PollQuery, keyof PageQuery>,
-    onRejected: (fault: Fault) => void,
+    onRejected: (entry: Rejected) => void,
     signal: AbortSignal,
     isKnown?: (trackingId: string) => boolean,
   ): AsyncIterable<readonly ListedTransfer[]>;

@@ -9,7 +9,7 @@ import {
   type TransferInformation,
   type TransferState,
 } from "../model/transfer.ts";
-import { check, type Decoder, decodeData, decodePage } from "./decoding.ts";
+import { check, type Decoder, decodeData, decodePage, trackingIdOf } from "./decoding.ts";
 import { publicHref } from "./hrefs.ts";
 import type {
   ApiVersion,
@@ -267,8 +267,8 @@ export function decodeListed(
   isKnown: (trackingId: string) => boolean = () => false,
 ): Page<ListedTransfer> {
   return decodeListedPage(answer, what, (raw) => {
-    const trackingId = (raw as { readonly trackingId?: unknown } | null)?.trackingId;
-    return typeof trackingId === "string" && isKnown(trackingId) ? trackingId : undefined;
+    const trackingId = trackingIdOf(raw);
+    return trackingId !== undefined && isKnown(trackingId) ? trackingId : undefined;
   });
 }
 

@@ -77,7 +77,7 @@ describe("a limit", () => {
           parallel: 4,
           fileMode: 0o600,
           onFound() {},
-          onResumable() {},
+          onBody: () => () => {},
           onBytes: count(received),
         };
         const fetched = await (at === 0 ? fetchFiles : fetchZip)(context, plan, SIGNAL);

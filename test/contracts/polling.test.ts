@@ -145,7 +145,7 @@ describe("polling what an address has received", () => {
     });
     const page = await service.pollReceived(await verify(service), {}, SIGNAL);
     expect(page.entries.map((entry) => entry.trackingId)).toEqual(["fine"]);
-    expect(page.rejected.map((fault) => fault.message)).toEqual([
+    expect(page.rejected.map(({ fault }) => fault.message)).toEqual([
       expect.stringContaining(`the received transfers of ${MAILBOX}, entry 2: trackingId should be`),
     ]);
   });
@@ -244,6 +244,6 @@ async function idsOf(service: ServicePort, pageSize: number, mostPages?: number)
   return entries.flat().map((entry) => entry.trackingId);
 }
 
-function fail(fault: Error): never {
+function fail({ fault }: { readonly fault: Error }): never {
   throw fault;
 }

@@ -119,17 +119,19 @@ async function collect<Entry extends { readonly trackingId: string }>(
   const pageSize = options.pageSize ?? MOST_ENTRIES;
   if (options.page !== undefined) {
     const { entries, rejected } = await poll(address, { page: options.page, pageSize });
-    return { entries: [...entries], rejected: { count: rejected.length, first: rejected } };
+    return {
+      entries: [...entries],
+      rejected: { count: rejected.length, first: rejected.map(({ fault }) => fault) },
+    };
   }
   const first: Fault[] = [];
   let count = 0;
   const pages = allPages(
     (page) => poll(address, { page, pageSize }),
-    (fault) => {
+    ({ fault }) => {
       count++;
       if (first.length < MOST_REASONS) first.push(fault);
     },
-    undefined,
     pageSize,
   );
   return { entries: (await Array.fromAsync(pages)).flat(), rejected: { count, first } };

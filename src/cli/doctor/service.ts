@@ -211,7 +211,7 @@ async function checkMailbox(
       name,
       `${who}verified${until === undefined ? "" : ` until ${new Date(until).toISOString()}`}, and its list can be read`,
     );
-    for (const fault of page.rejected.slice(0, 1)) findings.warn(AREA, name, fault.message, fault.advice);
+    for (const { fault } of page.rejected.slice(0, 1)) findings.warn(AREA, name, fault.message, fault.advice);
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;

@@ -9,7 +9,7 @@ import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { PollTools } from "../../../src/mailbox/tools.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import type { ListedTransfer } from "../../../src/model/transfer.ts";
-import type { ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
+import type { Rejected, ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../../support/settings.ts";
@@ -85,7 +85,8 @@ test("I8 bounded: a mailbox has ten thousand open transfers, and takes up others
 test("I8 bounded: rejected entries are one report per poll, and none while polls find the same", async () => {
   const { poll, rejected, state, reject } = setUp();
   const bad = (count: number) => () => {
-    for (let at = 0; at < count; at++) reject(new Fault("BAD_ANSWER", { detail: `entry ${at}` }));
+    for (let at = 0; at < count; at++)
+      reject({ fault: new Fault("BAD_ANSWER", { detail: `entry ${at}` }), trackingId: `${at}` });
   };
   await poll(["a"], bad(5_000));
   await poll(["a"], bad(5_000));
@@ -110,7 +111,7 @@ function setUp({ isNew = false } = {}) {
   const counted: number[] = [];
   let listed: readonly string[] = [];
   let atTheEnd = (): unknown => undefined;
-  let reject: (fault: Fault) => void = () => {};
+  let reject: (entry: Rejected) => void = () => {};
   const notes = new Map<string, TransferRecord>();
   const failures: string[] = [];
   const rejected: { entries: number; reasons: (string | undefined)[] }[] = [];
@@ -168,7 +169,7 @@ function setUp({ isNew = false } = {}) {
     notes,
     failures,
     rejected,
-    reject: (fault: Fault) => reject(fault),
+    reject: (entry: Rejected) => reject(entry),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { allPages } from "../../../src/service/polling.ts";
-import type { Page } from "../../../src/service/port.ts";
+import type { Page, Rejected } from "../../../src/service/port.ts";
 import { decodeListed } from "../../../src/service/wire.ts";
 
 interface Entry {
@@ -128,13 +128,17 @@ describe("all pages of a list", () => {
   });
 
   test("go on behind a page of which no entry can be understood", async () => {
-    const rejected: Fault[] = [];
-    const broken: Page<Entry> = { entries: [], known: [], rejected: [new Fault("BAD_ANSWER")] };
+    const rejected: Rejected[] = [];
+    const broken: Page<Entry> = {
+      entries: [],
+      known: [],
+      rejected: [{ fault: new Fault("BAD_ANSWER"), trackingId: undefined }],
+    };
     const pages = [pageOf(["a"]), broken, pageOf(["b"]), pageOf([])];
     const found = await Array.fromAsync(
       allPages(
         async (page) => pages[page - 1] ?? pageOf([]),
-        (fault) => rejected.push(fault),
+        (entry) => rejected.push(entry),
       ),
     );
     expect(found.flat().map((entry) => entry.trackingId)).toEqual(["a", "b"]);

@@ -88,7 +88,7 @@ describe("what the service sends becomes the model", () => {
     const data = [ENTRY, { trackingId: 7 }, null, { ...ENTRY, trackingId: "other" }];
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries.map((entry) => entry.trackingId)).toEqual([ENTRY.trackingId, "other"]);
-    expect(rejected.map((fault) => fault.message)).toEqual([
+    expect(rejected.map(({ fault }) => fault.message)).toEqual([
       "The answer is not what the interface promises: the list, entry 2: trackingId should be string",
       "The answer is not what the interface promises: the list, entry 3: the answer should be Object",
     ]);
@@ -104,7 +104,7 @@ describe("what the service sends becomes the model", () => {
     ];
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries).toHaveLength(1);
-    expect(rejected.map(({ message }) => message.split(": ").slice(1).join(": "))).toEqual([
+    expect(rejected.map(({ fault }) => fault.message.split(": ").slice(1).join(": "))).toEqual([
       "the list, entry 1: trackingId should be at most 1000 characters long",
       "the list, entry 2: status.recipients.0.id should be at most 1000 characters long",
       "the list, entry 3: status.recipients should be at most 10000 entries",

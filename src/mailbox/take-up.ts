@@ -1,0 +1,210 @@
+/** One listed transfer: whether it is new, has ended or changed, and whether there is something to do for it. */
+import { isDeepStrictEqual } from "node:util";
+import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import type { CollectJob } from "../model/job.ts";
+import {
+  hasEnded,
+  isWaitOver,
+  mayComeBack,
+  RECORD_VERSION,
+  type TransferRecord,
+  withoutMissing,
+} from "../model/record.ts";
+import {
+  type ListedTransfer,
+  passwordOfLink,
+  type Recipient,
+  type TransferState,
+} from "../model/transfer.ts";
+import type { MailboxState } from "./state.ts";
+import { jobOf, type PollTools } from "./tools.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const FAR_FUTURE_MS = 8.64e15;
+
+/** Before a transfer that was gone twice is begun again. */
+const COME_BACK_MS = 60_000;
+
+/** The service lists them, and has them no longer. */
+const GONE: ReadonlySet<TransferState> = new Set([
+  "deleted_by_expiration",
+  "deleted_by_revocation",
+  "deleted_by_admin",
+  "deleted_by_security",
+  "failed",
+]);
+
+/** What became of one entry of the list. */
+interface Taken {
+  /** Nothing is left to do, now or later. */
+  readonly settled: boolean;
+  readonly discovered: boolean;
+  readonly job: CollectJob | undefined;
+}
+
+const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
+const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
+
+/** What is wrong with one transfer does not keep the others back; what is wrong with the disk concerns all. */
+export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
+  if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
+  reject(error);
+  return LEFT_ALONE;
+}
+
+/** One listed transfer: a note where there is none and one may begin, a job where there is something to do. */
+export async function takeUp(
+  tools: PollTools,
+  state: MailboxState,
+  entry: ListedTransfer,
+  recipient: Recipient | undefined,
+  mayBegin: () => boolean,
+): Promise<Taken> {
+  const { ledger, watch } = tools;
+  const { name } = state.mailbox;
+  const { trackingId } = entry;
+  const known = await ledger.find({ mailbox: name, trackingId });
+  const left = known && leftAsItIs(known, entry, tools.clock.now());
+  if (left !== undefined) return left;
+  // A recipient whose address was replaced by a proxy address keeps its transfer-id.
+  const transferId = recipient?.transferId ?? known?.transferId;
+  if (transferId === undefined) {
+    const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
+    throw new Fault("BAD_ANSWER", { detail });
+  }
+  const isOpen = known !== undefined && !hasEnded(known);
+  if (!isOpen && !mayBegin()) return LEFT_ALONE;
+  const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
+  state.undelivered.set(trackingId, { expiresMs });
+  const job = jobOf(ledger, name, trackingId, expiresMs);
+  if (known === undefined || hasEnded(known)) {
+    const record = newRecord(tools, state, entry, recipient, transferId, known);
+    const isNew = await (known === undefined
+      ? ledger.discover(record)
+      : ledger.begin(record, "listed again", "the service"));
+    state.tried.set(trackingId, undefined);
+    if (isNew) watch.discovered(record);
+    return { settled: false, discovered: isNew, job };
+  }
+  const record = await learnChanges(tools, entry, recipient, known);
+  warnOfExpiry(tools, state, record);
+  return { settled: false, discovered: false, job: (await isReady(tools, state, record)) ? job : undefined };
+}
+
+/** Whether an ended transfer stays ended, or does not begin again yet. */
+function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: number): Taken | undefined {
+  if (!hasEnded(known)) return undefined;
+  if (!mayComeBack(known) || GONE.has(state)) return SETTLED;
+  return isTimeToComeBack(known, nowMs) ? undefined : LEFT_ALONE;
+}
+
+/**
+ * A service that lists what it does not give would have a transfer end and begin at each poll. It comes back at once the
+ * first time, and then after a pause that doubles with each round.
+ */
+function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean {
+  if (round === 1 || at.gone === undefined) return true;
+  const pauseMs = Math.min(COME_BACK_MS * 2 ** (round - 2), DAY_MS);
+  const leftMs = Date.parse(at.gone) + pauseMs - nowMs;
+  return !(leftMs > 0 && leftMs <= pauseMs);
+}
+
+/** What the list says now of a transfer that is open replaces what was noted. What it does not say stays. */
+async function learnChanges(
+  { ledger }: PollTools,
+  entry: ListedTransfer,
+  recipient: Recipient | undefined,
+  known: TransferRecord,
+): Promise<TransferRecord> {
+  const { expires } = entry;
+  const { vanished, missedPolls, ...kept } = known;
+  const record = {
+    ...kept,
+    transferId: recipient?.transferId ?? known.transferId,
+    expires: expires?.toISOString() ?? known.expires,
+    passwordInLink:
+      recipient?.downloadUrl === undefined ? known.passwordInLink : hasPassword(recipient.downloadUrl),
+    ...withoutMissing(hintsOf(entry, recipient)),
+  };
+  if (isDeepStrictEqual(record, known)) return known;
+  ledger.note(record);
+  // Another process may take the job at once.
+  await ledger.flush();
+  return record;
+}
+
+/** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
+async function isReady(
+  { passwords, clock }: PollTools,
+  { tried, mailbox }: MailboxState,
+  { state, until, trackingId }: TransferRecord,
+): Promise<boolean> {
+  if (state !== "waiting") return true;
+  if (until !== undefined) return isWaitOver(until, clock.now());
+  // Rules may have been added since it was tried last; what was refused is never sent again.
+  const supplied = await passwords.supplied(mailbox, trackingId);
+  const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
+  tried.set(trackingId, supplied);
+  return !isTried;
+}
+
+function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
+  const { trackingId, expires } = record;
+  if (expires === undefined || state.warned.has(trackingId)) return;
+  if (Date.parse(expires) - clock.now() > DAY_MS) return;
+  state.warned.add(trackingId);
+  watch.expiresSoon(record);
+}
+
+function hasPassword(link: Secret): boolean {
+  return passwordOfLink(link) !== undefined;
+}
+
+/** `known`: how its last round ended. */
+function newRecord(
+  { clock }: PollTools,
+  { mailbox }: MailboxState,
+  entry: ListedTransfer,
+  recipient: Recipient | undefined,
+  transferId: string,
+  known: TransferRecord | undefined,
+): TransferRecord {
+  const { downloadUrl } = recipient ?? {};
+  return {
+    version: RECORD_VERSION,
+    mailbox: mailbox.name,
+    trackingId: entry.trackingId,
+    transferId,
+    sender: entry.sender ?? "",
+    state: "discovered",
+    round: (known?.round ?? 0) + 1,
+    reason: undefined,
+    message: undefined,
+    until: undefined,
+    expires: entry.expires?.toISOString(),
+    passwordInLink: downloadUrl !== undefined && hasPassword(downloadUrl),
+    ...hintsOf(entry, recipient),
+    folder: undefined,
+    attempts: 0,
+    at: { discovered: new Date(clock.now()).toISOString() },
+  };
+}
+
+/** What the list says besides; missing where it does not say. */
+function hintsOf(
+  { passwordMode, messageFile }: ListedTransfer,
+  recipient: Recipient | undefined,
+): Pick<TransferRecord, "hasNoPassword" | "hasMessage"> {
+  const { downloadUrl } = recipient ?? {};
+  const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
+  return {
+    hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
+    // The service withholds both from anyone but the recipient: one that is there vouches for the other.
+    hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
+  };
+}
+
+function asBoolean(messageFile: ListedTransfer["messageFile"]): boolean | undefined {
+  return messageFile === undefined ? undefined : messageFile === "present";
+}
