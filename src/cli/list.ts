@@ -4,6 +4,7 @@ import { type Command, Option } from "commander";
 import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
+import { serviceIdOf } from "../base/service-id.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
@@ -144,7 +145,7 @@ async function makeFormatter(
 ): Promise<(record: TransferRecord) => string> {
   const countOf = await peek.countAttempts();
   const origins = new Map(
-    settings.mailboxes.map(({ name, service }) => [canonicalAddress(name), service.baseUrl.origin]),
+    settings.mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
   );
   return (record) => {
     const { mailbox, trackingId } = record;

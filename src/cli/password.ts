@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
+import { serviceIdOf } from "../base/service-id.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { giveOrder } from "../ledger/orders.ts";
@@ -208,5 +209,5 @@ function spentOn(settings: Settings, record: TransferRecord): Promise<SpentAttem
 
 function serviceOf({ mailboxes }: Settings, mailbox: string) {
   const { service, passwordAttempts = 0 } = mailboxes.find(({ name }) => name === mailbox) ?? {};
-  return { origin: service?.baseUrl.origin ?? "", passwordAttempts };
+  return { origin: service === undefined ? "" : serviceIdOf(service.baseUrl), passwordAttempts };
 }

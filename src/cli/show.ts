@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
+import { serviceIdOf } from "../base/service-id.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { peekLedger, type RoundDescription, type TransferDescription } from "../ledger/peek.ts";
@@ -41,7 +42,7 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
   const found = await findTransfer(settings, trackingId, options.mailbox);
   const mailbox = mailboxOf(settings, found);
   const service = mailbox && {
-    origin: mailbox.service.baseUrl.origin,
+    origin: serviceIdOf(mailbox.service.baseUrl),
     passwordAttempts: mailbox.passwordAttempts,
   };
   const description = await peekLedger(settings.work).describe(found, service);

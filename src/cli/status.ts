@@ -120,9 +120,11 @@ function describeOther(isAsked: boolean, answer: unknown, status: Status | undef
     : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
 }
 
+/** Troubles that do not keep the service from being reached. */
+const FOR_PEOPLE: ReadonlySet<string> = new Set(["DISK_FULL", "ARRIVAL_MISSED", "ENTRIES_UNUSABLE"]);
+
 function outcomeOf({ live, troubles, totals }: Status): Outcome {
-  const isForPeople = ({ what, code }: Trouble) =>
-    what === "configuration" || code === "DISK_FULL" || code === "ARRIVAL_MISSED";
+  const isForPeople = ({ what, code }: Trouble) => what === "configuration" || FOR_PEOPLE.has(code);
   if (!troubles.every(isForPeople)) return "unreachable";
   if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";

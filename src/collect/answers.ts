@@ -12,7 +12,7 @@ const PERSISTENT_FROM = 5;
 /** Operations that a delivery can do without. */
 export type Optional = "zip" | "checksums" | "message";
 
-/** The service's word on the transfer as a whole, whatever was asked for. */
+/** The service's word on the transfer as a whole; where another request was just answered, it is about the operation. */
 const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
   "PASSWORD_REFUSED",
   "TRANSFER_LOCKED",
@@ -23,7 +23,7 @@ const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
 const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIMEOUT"]);
 
 /**
- * `refused`: the service itself will not do it. `foreign`: an intermediary answered, and the service may do it.
+ * `refused`: the service itself will not do it. `foreign`: the answer is about something else, and the service may do it.
  * `failed`: the service tried, and could not. `transient`: there was no answer, or one that asks to wait. `other`: it is not
  * about this operation.
  */
@@ -75,5 +75,5 @@ function kindOf(fault: Fault): Kind {
   if (TRANSIENT.has(code)) return "transient";
   if (code === "SERVER_FAULT") return "failed";
   if (word === "intermediary") return "foreign";
-  return ABOUT_TRANSFER.has(code) ? "other" : "refused";
+  return ABOUT_TRANSFER.has(code) ? "foreign" : "refused";
 }

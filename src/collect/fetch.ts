@@ -15,8 +15,13 @@ import type { ContentFile } from "./contents.ts";
 import { Part } from "./part.ts";
 import type { Plan, PlannedFile } from "./plan.ts";
 
-/** So many times in a row a download may get no further than it was before the transfer has to wait. */
-const MOST_FRUITLESS_TRIES = 3;
+/**
+ * A connection that breaks is worth another one where it brought enough. Three in a row that bring nothing, or twelve that
+ * bring little, and the transfer has to wait.
+ */
+const ENOUGH_BYTES = 64 * 1024;
+const MOST_FRUITLESS = 12;
+const WITHOUT_GAIN = 4;
 
 export interface FetchContext {
   readonly service: ServicePort;
@@ -141,18 +146,33 @@ async function receive(
   signal: AbortSignal,
 ): Promise<void> {
   const tag: { etag?: string } = {};
-  let furthest = part.bytes;
-  let fruitless = 0;
+  const worth = new Worth(part.bytes);
   while (part.bytes !== file.bytes || file.bytes === 0) {
     try {
       return await receiveRest(context, file, part, tag, signal);
     } catch (error) {
       if (!isWorthAnotherTry(error)) throw error;
-      fruitless = part.bytes > furthest ? 0 : fruitless + 1;
-      furthest = Math.max(furthest, part.bytes);
-      if (fruitless >= MOST_FRUITLESS_TRIES) throw error;
+      if (!worth.isEnough(part.bytes)) throw error;
       if (error.code === "RANGE_REFUSED") await part.startAgain();
     }
+  }
+}
+
+/** Whether connections that break bring a file forward. */
+class Worth {
+  #furthest: number;
+  #fruitless = 0;
+
+  constructor(bytes: number) {
+    this.#furthest = bytes;
+  }
+
+  /** `bytes`: what is here after another one broke. */
+  isEnough(bytes: number): boolean {
+    const gained = bytes - this.#furthest;
+    this.#fruitless = gained >= ENOUGH_BYTES ? 0 : this.#fruitless + (gained > 0 ? 1 : WITHOUT_GAIN);
+    this.#furthest = Math.max(this.#furthest, bytes);
+    return this.#fruitless < MOST_FRUITLESS;
   }
 }
 

@@ -43,11 +43,16 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
+    if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault && canDoWithout(request.run, "message", error))) throw error;
     // Without a word of the list, a service that refuses the message says that there is none.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
-    return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: error.message, cause: error }) };
+    return refused(error);
   }
+}
+
+function refused(cause: Fault): Message {
+  return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: cause.message, cause }) };
 }
 
 /** The SHA-256 of the message; `undefined` where the answer is empty. */
@@ -62,6 +67,7 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
     const file = await open(path, "wx", 0o600);
     try {
       for await (const chunk of body) {
+        if (bytes === 0) demandMessage(chunk);
         hash.update(chunk);
         bytes += chunk.byteLength;
         await file.appendFile(chunk);
@@ -78,6 +84,14 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
     cancel();
   }
   return bytes === 0 ? undefined : hash.digest("hex");
+}
+
+/** A message begins with the name of a header field; pages and error documents do not. */
+function demandMessage(beginning: Uint8Array): void {
+  const text = Buffer.from(beginning.subarray(0, 64)).toString("latin1").trimStart();
+  if (!/^[<{[]/.test(text)) return;
+  const detail = "the EML: another document came instead";
+  throw new Fault("BAD_ANSWER", { detail, word: "intermediary" });
 }
 
 /** A service that does not know the threshold is asked without it. */

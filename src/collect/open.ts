@@ -110,7 +110,7 @@ export async function refusePassword(
   { record, password }: Run,
   signal: AbortSignal,
 ): Promise<void> {
-  if (password !== undefined) await passwords.refusedLater(requestOf(source, record, signal), password);
+  if (password !== undefined) await passwords.refusedLater(requestOf(source, record, signal));
 }
 
 /** Whether it waits for a password, and would only go on waiting: then not even its note is touched. */

@@ -10,6 +10,8 @@ import { quarantine } from "./quarantine.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
+const LEAST_LOCK_MS = 60_000;
+
 /** After these the service may be in trouble as a whole, not just this transfer. */
 const SHAKY: ReadonlySet<FaultCode> = new Set([
   "SERVICE_UNREACHABLE",
@@ -101,11 +103,17 @@ async function settle(
   }
   if (fault.code === "GAVE_WAY") return wait(tools, run, "slow", fault, patience.slowMs);
   if (fault.code === "TRANSFER_LOCKED") {
-    return wait(tools, run, "locked", fault, fault.retryAfterMs ?? patience.lockedMs);
+    return wait(tools, run, "locked", fault, lockMs(run, fault, patience.lockedMs));
   }
   const pauseMs = backoffMs(run.record.attempts, random(), patience.retryMs);
   const vanished = isUnconfirmed ? { vanished: true } : {};
   return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
+}
+
+/** Asking too early may prolong a lock: a service that names no time, or none to come, is asked less and less often. */
+function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
+  const least = Math.min(LEAST_LOCK_MS * 2 ** (run.countFailure("locked") - 1), usualMs);
+  return Math.max(retryAfterMs ?? usualMs, least);
 }
 
 function wait(

@@ -1,4 +1,5 @@
 /** Which mailboxes may have received the same transfer: those of one service. */
+import { serviceIdOf } from "../base/service-id.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { hasEnded } from "../model/record.ts";
@@ -10,14 +11,14 @@ export function coRecipientsAmong(
   ledger: Pick<Ledger, "find">,
 ): CoRecipients {
   const serviceOf = (mailbox: string) =>
-    mailboxes().find(({ name }) => name === mailbox)?.service.baseUrl.origin ?? "";
+    mailboxes()
+      .filter(({ name }) => name === mailbox)
+      .map(idOf)[0] ?? "";
   return {
     serviceOf,
     async open(mailbox, trackingId) {
       const service = serviceOf(mailbox);
-      const others = mailboxes().filter(
-        ({ name, service: own }) => name !== mailbox && own.baseUrl.origin === service,
-      );
+      const others = mailboxes().filter((other) => other.name !== mailbox && idOf(other) === service);
       const found = others.map(async ({ name, passwordAttempts }) => {
         const record = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
         return record === undefined || hasEnded(record) ? [] : [{ record, passwordAttempts }];
@@ -26,11 +27,15 @@ export function coRecipientsAmong(
     },
     async isElsewhere(mailbox, trackingId) {
       const service = serviceOf(mailbox);
-      const others = mailboxes().filter(({ service: own }) => own.baseUrl.origin !== service);
+      const others = mailboxes().filter((other) => idOf(other) !== service);
       const found = others.map(({ name }) =>
         ledger.find({ mailbox: name, trackingId }).catch(() => undefined),
       );
       return (await Promise.all(found)).some((record) => record !== undefined && !hasEnded(record));
     },
   };
+}
+
+function idOf({ service }: MailboxSettings): string {
+  return serviceIdOf(service.baseUrl);
 }

@@ -26,9 +26,14 @@ export function overhear(
     ...watch,
     ...overhearTransfers(watch, board, pulse, metrics),
     ...overhearHandoffs(watch, board, metrics),
-    polled(mailbox, listed, discovered) {
-      watch.polled(mailbox, listed, discovered);
-      board.polled(mailbox, listed);
+    polled(mailbox, listed, discovered, unusable) {
+      watch.polled(mailbox, listed, discovered, unusable);
+      board.polled(mailbox, listed, unusable);
+    },
+    rejected(mailbox, entries, reasons) {
+      watch.rejected(mailbox, entries, reasons);
+      const [first] = reasons;
+      if (first !== undefined) board.rejected(mailbox, entries, first);
     },
     pollFailed(mailbox, fault, first, waitMs) {
       watch.pollFailed(mailbox, fault, first, waitMs);

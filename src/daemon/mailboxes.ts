@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
+import { serviceIdOf } from "../base/service-id.ts";
 import { keepClientId } from "../config/client-id.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { findLink } from "../mailbox/links.ts";
@@ -93,7 +94,7 @@ export async function openMailboxes(
 /** The service of each mailbox that is polled, for the queue: mailboxes of one origin share its slots. */
 export function servicesOf(mailboxes: readonly MailboxSettings[]): ReadonlyMap<string, string> {
   const active = mailboxes.filter(({ paused }) => !paused);
-  return new Map(active.map(({ name, service }) => [name, service.baseUrl.origin]));
+  return new Map(active.map(({ name, service }) => [name, serviceIdOf(service.baseUrl)]));
 }
 
 /** The same for services that are reached in the same way, as the same client. */

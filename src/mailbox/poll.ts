@@ -69,7 +69,7 @@ export async function pollMailbox(
       watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
     }
     state.failing = undefined;
-    watch.polled(name, listed, discovered);
+    watch.polled(name, listed, discovered, state.rejected.entries);
     return { isGood: true, waitMs: 0 };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline);

@@ -25,7 +25,8 @@ export interface PollTools {
 
 /** Hears what polls find. Must not throw. */
 interface PollWatch {
-  polled(mailbox: string, listed: number, discovered: number): void;
+  /** `unusable`: how many entries of the list cannot be used. */
+  polled(mailbox: string, listed: number, discovered: number, unusable: number): void;
   /** `first`: it is the first failure since a poll succeeded. `waitMs`: the next poll comes no sooner. */
   pollFailed(mailbox: string, fault: Fault, first: boolean, waitMs: number): void;
   /** `fault`: what it failed for, last. */

@@ -116,8 +116,13 @@ export class Board {
     this.#changed();
   }
 
-  polled(mailbox: string, listed: number): void {
-    this.#mailboxes.polled(mailbox, listed);
+  rejected(mailbox: string, entries: number, fault: Fault): void {
+    this.#mailboxes.rejected(mailbox, entries, fault);
+    this.#changed();
+  }
+
+  polled(mailbox: string, listed: number, unusable?: number): void {
+    this.#mailboxes.polled(mailbox, listed, unusable);
     this.#changed();
   }
 
@@ -166,6 +171,7 @@ export class Board {
   read(): Status {
     const nowMs = this.#clock.now();
     const mailboxes = this.#mailboxes.read();
+    const unusable = this.#mailboxes.unusable();
     const transfers = this.#transfers.read();
     const handoffs = this.handoffs.read();
     const { quarantined, gone, pressing, inHand, queued, totals, counts, waitingSince } = transfers;
@@ -174,11 +180,15 @@ export class Board {
       at: new Date(nowMs).toISOString(),
       live: true,
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
-      troubles: [...this.#troubles.values(), ...mailboxes.flatMap(({ trouble }) => trouble ?? [])],
+      troubles: [
+        ...this.#troubles.values(),
+        ...mailboxes.flatMap(({ trouble }) => trouble ?? []),
+        ...unusable.troubles,
+      ],
       needsRestart: this.#needsRestart,
       mailboxes,
       counts,
-      totals: { ...totals, attention: totals.attention + handoffs.total },
+      totals: { ...totals, attention: totals.attention + handoffs.total + unusable.entries },
       waitingSince,
       attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.uncollected]).map(
         (transfer) => withHelp(transfer, { daemon: this.#facts, mailboxes, keptIn: this.#keptIn }),

@@ -24,6 +24,7 @@ interface Known {
   listed?: number;
   tokenValidUntilMs?: number | undefined;
   trouble?: Trouble | undefined;
+  unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
 /** A mailbox whose last poll is older than so many intervals, and so long ago, is not polled any more. */
@@ -53,11 +54,33 @@ export class MailboxBoard {
     }
   }
 
-  polled(name: string, listed: number): void {
+  /** `unusable`: how many of them cannot be used. */
+  polled(name: string, listed: number, unusable = 0): void {
     const known = this.#known.get(name);
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     Object.assign(known, { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, trouble: undefined, waitMs: 0 });
+    if (unusable === 0) known.unusable = undefined;
+  }
+
+  /** Entries of the list cannot be used, so that transfers may be missed. */
+  rejected(name: string, entries: number, { message, advice }: Fault): void {
+    const known = this.#known.get(name);
+    if (known === undefined) return;
+    const since = known.unusable?.since ?? new Date(this.#clock.now()).toISOString();
+    const count = entries === 1 ? "An entry" : `${entries} entries`;
+    const told = `${count} of the list cannot be used: ${message}`;
+    const code = "ENTRIES_UNUSABLE";
+    known.unusable = { entries, what: `mailbox ${name}`, since, code, message: told, advice };
+  }
+
+  /** Troubles of mailboxes that are polled well, and how many transfers these are about. */
+  unusable(): { readonly troubles: readonly Trouble[]; readonly entries: number } {
+    const all = [...this.#known.values()].flatMap(({ unusable }) => unusable ?? []);
+    return {
+      troubles: all.map(({ entries: _, ...trouble }) => trouble),
+      entries: all.reduce((sum, { entries }) => sum + entries, 0),
+    };
   }
 
   failed(name: string, { code, message, advice }: Fault, waitMs: number): void {

@@ -36,13 +36,27 @@ export interface PasswordGoal {
   askHarmlessly(): Promise<void>;
 }
 
+/** What outlives the process, so that rounds from cron do not each begin anew. */
+export interface BreakerMemory {
+  readonly [origin: string]: { readonly failures: number; readonly untilMs: number };
+}
+
 export class Breaker {
   readonly #clock: Clock;
-  readonly #open = new Map<string, Open>();
+  readonly #open: Map<string, Open>;
   readonly #doubted = new Map<string, Mark>();
+  readonly #remember: (memory: BreakerMemory) => Promise<void>;
 
-  constructor(clock: Clock) {
+  /** `remember` keeps what is to be given as `memory` to the next process. */
+  constructor(
+    clock: Clock,
+    memory: BreakerMemory = {},
+    remember: (memory: BreakerMemory) => Promise<void> = async () => {},
+  ) {
     this.#clock = clock;
+    this.#remember = remember;
+    const before = { client: {}, answers: 0, isTrying: false };
+    this.#open = new Map(Object.entries(memory).map(([origin, known]) => [origin, { ...known, ...before }]));
   }
 
   /** A request has failed, and not by the service's own word. */
@@ -58,12 +72,12 @@ export class Breaker {
     const trial = await this.#demand(goal);
     try {
       const value = await send();
-      this.#open.delete(goal.origin);
+      await this.#close(goal);
       return value;
     } catch (error) {
       const word = error instanceof Fault ? error.word : undefined;
-      if (word === "service") this.#open.delete(goal.origin);
-      else if (word !== "unsent") this.#reopen(goal, trial);
+      if (word === "service") await this.#close(goal);
+      else if (word !== "unsent") await this.#reopen(goal, trial);
       throw error;
     } finally {
       if (trial !== undefined) trial.isTrying = false;
@@ -87,13 +101,24 @@ export class Breaker {
   }
 
   /** Attempts that were under way when the outage began are one failure together. */
-  #reopen(goal: PasswordGoal, trial: Open | undefined): void {
+  async #reopen(goal: PasswordGoal, trial: Open | undefined): Promise<void> {
     const { origin } = goal;
     const failures = trial === undefined ? 1 : trial.failures + 1;
     if (failures <= (this.#open.get(origin)?.failures ?? 0)) return;
     const holdMs = failures === 1 ? 0 : Math.min(HOLD_MS * 2 ** (failures - 2), LONGEST_HOLD_MS);
     const untilMs = this.#clock.now() + holdMs;
     this.#open.set(origin, { failures, untilMs, ...markOf(goal), isTrying: false });
+    await this.#save();
+  }
+
+  async #close({ origin }: PasswordGoal): Promise<void> {
+    if (this.#open.delete(origin)) await this.#save();
+  }
+
+  /** A convenience: without it the next process may spend one more attempt. */
+  async #save(): Promise<void> {
+    const known = [...this.#open].map(([origin, { failures, untilMs }]) => [origin, { failures, untilMs }]);
+    await this.#remember(Object.fromEntries(known)).catch(() => {});
   }
 }
 

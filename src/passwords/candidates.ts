@@ -1,7 +1,7 @@
 /** Where passwords come from: earlier ones that were accepted, the drop folder, links that carry one, and rules. */
 import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
-import { NO_PASSWORD } from "../model/attempts.ts";
+import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
 import { clearDrop, type Drop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
@@ -72,12 +72,20 @@ export class Candidates {
     if (path !== undefined) await takeAway(path, password);
   }
 
-  /** Removes a dropped password that no attempt is left for, by the budget of any mailbox that it is meant for. */
-  async unsent(request: WaitingRequest, candidate: Candidate, spent: number): Promise<void> {
-    const { mailbox, query } = request;
+  /**
+   * Removes a dropped password that no attempt is left for, by the budget of any mailbox that it is meant for. Returns
+   * whether it did. Where answers were lost it stays: it may be the right one, and is sent when an operator allows that.
+   */
+  async removeUnsent(
+    { mailbox, query }: WaitingRequest,
+    { password, path }: Candidate,
+    { spent, unanswered }: SpentAttempts,
+  ): Promise<boolean> {
+    if (path === undefined || unanswered > 0) return false;
     const others = await this.#coRecipients.open(mailbox.name, query.trackingId);
-    if (others.every(({ passwordAttempts }) => spent >= passwordAttempts))
-      await this.refused(request, candidate);
+    if (others.some(({ passwordAttempts }) => spent < passwordAttempts)) return false;
+    await takeAway(path, password);
+    return true;
   }
 
   /** A file was dropped that holds no password, or does not say which service it is for. */

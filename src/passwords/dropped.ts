@@ -97,8 +97,8 @@ export async function readPassword(path: string): Promise<Secret | undefined> {
   try {
     const facts = await file.stat();
     if (!facts.isFile() || facts.size > MOST_BYTES) return undefined;
-    const text = (await file.readFile("utf8")).replace(/\r?\n$/, "");
-    return text === "" ? undefined : new Secret(text);
+    const text = (await file.readFile("utf8")).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
+    return text === "" || /[\r\n]/.test(text) ? undefined : new Secret(text);
   } finally {
     await file.close();
   }

@@ -10,6 +10,7 @@ export const NOTES = {
   unusable: "What was dropped for it cannot be used: it has to be a plain file with one line of text.",
   known: "The password that was supplied had been refused before, and was not sent again.",
   unsent: "The password that was supplied was not sent.",
+  kept: "The password that was supplied is kept until another attempt is allowed.",
 } as const;
 
 /** What stands in the way of a transfer that waits for a password, and what a person can do. */

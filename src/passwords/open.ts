@@ -1,10 +1,14 @@
 /** Opens the passwords below a state folder. */
+import { join } from "node:path";
+import * as v from "valibot";
+import { systemDisk, tryRead } from "../base/disk.ts";
+import { replaceDurably } from "../base/durable.ts";
 import { Turns } from "../base/turns.ts";
-import { Breaker } from "./breaker.ts";
+import { Breaker, type BreakerMemory } from "./breaker.ts";
 import { Candidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
-import { type ProofTools, prove, refuseLater, UnwrittenRefusals } from "./prove.ts";
+import { Locks, type ProofTools, prove, refuseLater, UnwrittenRefusals } from "./prove.ts";
 import { Proven } from "./proven.ts";
 
 export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
@@ -16,20 +20,34 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const { state, clock, coRecipients } = options;
   const candidates = await Candidates.open(state, clock.now(), coRecipients);
   const proven = new Proven(coRecipients);
-  const breaker = new Breaker(clock);
+  const memory = join(state, "held.json");
+  const breaker = new Breaker(clock, await readMemory(memory), (held) =>
+    replaceDurably(memory, JSON.stringify(held), 0o600),
+  );
   const unwritten = new UnwrittenRefusals();
-  const tools: ProofTools = { ...options, candidates, proven, breaker, unwritten };
+  const tools: ProofTools = { ...options, candidates, proven, breaker, unwritten, locks: new Locks() };
   // One mailbox at a time: what one of them is refused, the next one knows.
   const turns = new Turns();
   return {
     prove: (request, signal) =>
       turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
     doubt: (goal) => breaker.doubt(goal),
-    refusedLater: (request, password) => refuseLater(tools, request, password),
+    refusedLater: (request) => refuseLater(tools, request),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),
     settled: (mailbox, trackingId) => proven.forget(mailbox.name, trackingId),
     forgetExpired: () => candidates.forgetExpired(clock.now()),
     forgetDropped: (isSettled) => candidates.forgetDropped(isSettled),
   };
+}
+
+const MemoryShape = v.record(v.string(), v.object({ failures: v.number(), untilMs: v.number() }));
+
+/** One that cannot be read says nothing. */
+async function readMemory(path: string): Promise<BreakerMemory> {
+  try {
+    return v.parse(MemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));
+  } catch {
+    return {};
+  }
 }

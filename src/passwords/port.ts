@@ -61,8 +61,8 @@ export interface Passwords {
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
   /** A request to the service failed, and not by its own word: it must answer before another password is sent. */
   doubt(goal: Pick<PasswordGoal, "origin" | "client" | "ownAnswers">): void;
-  /** The service refuses a password that it had accepted: it is not sent again for this transfer. */
-  refusedLater(request: WaitingRequest, password: Secret): Promise<void>;
+  /** The service refuses a password that it had accepted, in another request: it counts as one more attempt. */
+  refusedLater(request: WaitingRequest): Promise<void>;
   /**
    * Whether a transfer that waits for a password would only go on waiting for the same reason. Changes nothing. Throws as
    * finding a password does.

@@ -2,7 +2,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
-import type { Secret } from "../base/secret.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { Breaker } from "./breaker.ts";
@@ -16,11 +15,16 @@ import type { Proven } from "./proven.ts";
 const MOST_WAIT_MS = 3_000;
 const LOOK_EVERY_MS = 100;
 
+/** A lock lasts at least so long, and no longer than a service may ask for. */
+const LOCK_KNOWN_MS = 60_000;
+const LONGEST_LOCK_MS = 24 * 60 * 60_000;
+
 export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
   readonly breaker: Breaker;
   readonly unwritten: UnwrittenRefusals;
+  readonly locks: Locks;
   readonly attempts: AttemptSlots;
   readonly clock: Clock;
   nameOf(key: TransferKey): string;
@@ -43,6 +47,26 @@ export class UnwrittenRefusals {
     const known = this.#fingerprints.get(keyOf(request));
     known?.delete(fingerprint);
     if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
+  }
+}
+
+/** Transfers that the service has locked: the other mailboxes that received one need not ask too. */
+export class Locks {
+  readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
+
+  add(request: WaitingRequest, nowMs: number, retryAfterMs = LOCK_KNOWN_MS): void {
+    const untilMs = nowMs + Math.max(retryAfterMs, LOCK_KNOWN_MS);
+    this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
+  }
+
+  /** Throws `TRANSFER_LOCKED` where another mailbox was told so. */
+  check(request: WaitingRequest, nowMs: number): void {
+    const lock = this.#locks.get(keyOf(request));
+    if (lock === undefined || lock.mailbox === request.mailbox.name) return;
+    const leftMs = lock.untilMs - nowMs;
+    if (leftMs > 0 && leftMs <= LONGEST_LOCK_MS)
+      throw new Fault("TRANSFER_LOCKED", { word: "unsent", retryAfterMs: leftMs });
+    this.#locks.delete(keyOf(request));
   }
 }
 
@@ -92,7 +116,7 @@ const REFUSED = Symbol("refused");
 
 /** Throws everything but a refusal. The slot stays unless the answer says that the attempt cost nothing. */
 async function attempt<Value>(
-  { proven, breaker, unwritten }: ProofTools,
+  { proven, breaker, unwritten, locks, clock }: ProofTools,
   request: ProofRequest<Value>,
   { password, origin }: Candidate,
   slot: TakenSlot | undefined,
@@ -102,6 +126,7 @@ async function attempt<Value>(
   const { trackingId } = query;
   try {
     if (signal.aborted) throw new Fault("STOPPED", { word: "unsent" });
+    locks.check(request, clock.now());
     const value = await breaker.pass(request, () => send(password));
     proven.add(mailbox.name, trackingId, password);
     await slot?.giveBack();
@@ -110,6 +135,8 @@ async function attempt<Value>(
     if (!(error instanceof Fault)) throw error;
     const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isAboutRequest(error));
     if (!isRefused) {
+      if (error.code === "TRANSFER_LOCKED" && error.word === "service")
+        locks.add(request, clock.now(), error.retryAfterMs);
       if (await costsNothing(error, slot)) await slot?.giveBack();
       throw error;
     }
@@ -124,17 +151,13 @@ async function attempt<Value>(
   }
 }
 
-/** Takes a slot for it where one is left; without one no password is sent anyway. */
-export async function refuseLater(
-  tools: ProofTools,
-  request: WaitingRequest,
-  password: Secret,
-): Promise<void> {
-  const { trackingId } = request.query;
-  tools.proven.forgetAll(request.mailbox.name, trackingId);
-  await tools.candidates.refused(request, { password, origin: "kept" });
-  const slot = await takeSlot(tools, request);
-  await slot?.refused(await fingerprintOf(password, trackingId));
+/**
+ * The password must be proven again, and this refusal counts as an attempt whose answer is not known: the service accepted the
+ * password a moment ago, and may refuse something else by the same number. Where no slot is left, none is sent anyway.
+ */
+export async function refuseLater(tools: ProofTools, request: WaitingRequest): Promise<void> {
+  tools.proven.forgetAll(request.mailbox.name, request.query.trackingId);
+  await takeSlot(tools, request);
 }
 
 /** The service wants a password after all, though the sender chose none. */
@@ -218,7 +241,7 @@ async function* inOrder(
   yield* candidates.find(request, signal);
 }
 
-/** Removes a dropped password that cannot be used. Returns sentences about it for people. */
+/** Removes a dropped password that cannot be right, or is not sent. Returns sentences about it for people. */
 async function passOver(
   tools: ProofTools,
   request: WaitingRequest,
@@ -227,10 +250,10 @@ async function passOver(
 ): Promise<string[]> {
   const { candidates } = tools;
   if (permission === "known") await candidates.refused(request, candidate);
-  if (permission === "exhausted") {
-    const { spent } = await countSpent(tools, request);
-    await candidates.unsent(request, candidate, spent);
-  }
+  const isRemoved =
+    permission === "exhausted" &&
+    (await candidates.removeUnsent(request, candidate, await countSpent(tools, request)));
   if (candidate.origin !== "drop") return [];
-  return [permission === "known" ? NOTES.known : NOTES.unsent];
+  if (permission === "known") return [NOTES.known];
+  return [isRemoved ? NOTES.unsent : NOTES.kept];
 }

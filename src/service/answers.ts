@@ -65,9 +65,18 @@ const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
 
 const TLS_ERROR = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
 
-/** The number counts, however it is written and whatever stands beside it. */
+/**
+ * The number counts, however it is written and whatever stands beside it. The service's numbers have four digits; gateways
+ * use the same key with a status, or with nothing.
+ */
 const ErrorBody = v.object({
-  errorCode: v.pipe(v.union([v.number(), v.string()]), v.transform(Number), v.integer()),
+  errorCode: v.pipe(
+    v.union([v.number(), v.string()]),
+    v.transform(Number),
+    v.integer(),
+    v.minValue(1_000),
+    v.maxValue(9_999),
+  ),
   errorMessage: v.optional(v.unknown()),
 });
 

@@ -36,8 +36,8 @@ export function createDownloads(
   bandwidth: Bandwidth | undefined,
 ): Downloads {
   const line = { http, bandwidth };
-  /** Some services keep zip, eml and checksums below `files`; once one did, it is asked there first. */
-  let below: readonly string[] = [];
+  /** Operations that the service keeps below `files`: these are asked for there first. */
+  const below = new Set<string>();
 
   async function openWhole(
     access: TransferAccess,
@@ -46,25 +46,27 @@ export function createDownloads(
     options: DownloadOptions & { readonly isExpected?: boolean },
     signal: AbortSignal,
   ): Promise<Download> {
-    const missing = options.isExpected ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
-    const at = (place: readonly string[]) => ({
-      ...call,
-      path: ["transfers", access.transferId, ...place, name],
-      password: access.password,
-    });
+    const isBelow = below.has(name);
+    const missing = options.isExpected || isBelow ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
+    const openAt = async (place: readonly string[]) => {
+      const path = ["transfers", access.transferId, ...place, name];
+      return noPage(
+        await open(line, { ...call, path, password: access.password }, options, signal),
+        call.what,
+      );
+    };
     try {
-      return noPage(await open(line, at(below), options, signal), call.what);
+      return await openAt(isBelow ? ["files"] : []);
     } catch (error) {
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
-      const other = below.length === 0 ? ["files"] : [];
-      const download = await open(line, at(other), options, signal).catch((second: unknown) => {
-        // The service has nothing there either, or takes the name for a file-id: what a proxy said of the first path is
-        // all that is known.
-        const isMissing = second instanceof Fault && [...NO_OPERATION, "NOT_FOUND"].includes(second.code);
-        throw isMissing && error.word === "intermediary" ? error : second;
+      const download = await openAt(isBelow ? [] : ["files"]).catch((second: unknown) => {
+        // The service may take the name for a file-id, and refuse that: what a proxy said of the first path is all that
+        // is known.
+        throw second instanceof Fault && error.word === "intermediary" ? error : second;
       });
-      below = other;
-      return noPage(download, call.what);
+      if (isBelow) below.delete(name);
+      else below.add(name);
+      return download;
     }
   }
 
@@ -168,7 +170,8 @@ function offsetOf(answer: Answer, asked: number, what: string): number {
   const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
   if (asked > 0 && Number(start) === asked) return asked;
   answer.body.cancel();
-  throw new Fault("RANGE_REFUSED", { detail: `${what}: another part came than the one from byte ${asked}` });
+  const detail = `${what}: another part came than the one from byte ${asked}`;
+  throw new Fault("RANGE_REFUSED", { detail, word: "intermediary" });
 }
 
 interface Watched {

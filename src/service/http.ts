@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault, type Word } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
+import { serviceIdOf } from "../base/service-id.ts";
 import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
@@ -51,11 +52,14 @@ export interface Call {
   readonly secrets?: readonly Secret[];
   /** Asked before there is a client id to send. */
   readonly anonymous?: boolean;
+  /** The password may be wrong: a redirect is not followed, because each request may cost an attempt. */
+  readonly isAttempt?: boolean;
   /** How large a JSON answer may be; small unless told. */
   readonly size?: AnswerSize;
 }
 
 export interface Http {
+  /** Names the service. */
   readonly origin: string;
   /** The parsed body of a successful answer, `undefined` where it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
@@ -133,7 +137,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       return json;
     });
   return {
-    origin: options.baseUrl.origin,
+    origin: serviceIdOf(options.baseUrl),
     json: async (call, signal) => (await jsonText(call, signal)).parse(),
     jsonText,
     entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),
@@ -199,9 +203,9 @@ function redirectTarget(
     const where = to === null ? "an address that is none" : to.origin;
     throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, word: "intermediary" });
   }
-  if (redirects >= MOST_REDIRECTS || call.method === "POST") {
+  if (redirects >= MOST_REDIRECTS || call.method === "POST" || call.isAttempt) {
     throw new Fault("BAD_ANSWER", {
-      detail: `${call.what}: redirected once too often`,
+      detail: `${call.what}: redirected ${call.isAttempt ? "with a password" : "once too often"}`,
       word: "intermediary",
     });
   }

@@ -37,6 +37,9 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "TRANSFER_DELETED",
 ]);
 
+/** The service's own refusals that say nothing about a page. */
+const ABOUT_US: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
+
 /** A success without a body, where a page should be. Its status may say so itself. */
 class EmptyAnswer extends Fault {
   constructor(what: string, kind: AnswerKind) {
@@ -197,6 +200,7 @@ export async function* pagesThatFit<Entry extends { readonly trackingId: string 
  * a proxy that fails in the middle would make us believe that transfers have vanished.
  */
 function isBehindTheLast(fault: Fault, isAfterShort: boolean): boolean {
+  if (isAfterShort && fault.word === "service" && !ABOUT_US.has(fault.code)) return true;
   if (!NO_SUCH_PAGE.has(fault.code) && !(fault instanceof EmptyAnswer)) return false;
   return fault.word === "service" || isAfterShort;
 }

@@ -18,7 +18,7 @@ export async function fetchInformation(
 ): Promise<TransferInformation> {
   const what = "the transfer's information";
   return decodeInformation(
-    await http.json({ what, path: ["transfers", transferId], password }, signal),
+    await http.json({ what, path: ["transfers", transferId], password, isAttempt: true }, signal),
     what,
   );
 }

@@ -115,18 +115,23 @@ function people<Output>(person: v.GenericSchema<unknown, Output>) {
 const Recipients = people(RecipientShape);
 const Addressees = people(Addressee);
 
+/** A part that discovery can do without is not worth losing an entry for. */
+function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
+  return v.fallback(v.nullish(schema), undefined);
+}
+
 const Listed = v.pipe(
   v.object({
     trackingId: Id,
     status: v.nullish(
-      v.object({ sender: v.nullish(v.object({ email: Text })), recipients: Recipients, state: State }),
+      v.object({ sender: orMissing(v.object({ email: Text })), recipients: Recipients, state: State }),
     ),
     transfer: v.nullish(
       v.object({
-        recipients: v.nullish(v.object({ to: Addressees, cc: Addressees })),
+        recipients: orMissing(v.object({ to: Addressees, cc: Addressees })),
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
-        securityMode: v.nullish(v.object({ config: v.nullish(v.object({ passwordMode: Text })) })),
+        securityMode: orMissing(v.object({ config: orMissing(v.object({ passwordMode: Text })) })),
       }),
     ),
   }),
@@ -145,10 +150,10 @@ const Listed = v.pipe(
   ),
 );
 
-/** Missing or of an unknown form: the service does not say. */
+/** Missing or empty: the service does not say. */
 function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
   if (id === null) return "none";
-  return typeof id === "string" && id !== "" ? "present" : undefined;
+  return id === undefined || id === "" || typeof id === "boolean" ? undefined : "present";
 }
 
 const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });

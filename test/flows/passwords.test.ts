@@ -100,11 +100,11 @@ describe("I3 no burnt transfers", () => {
       wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 },
     });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
-    const daemon = startDaemon(settings);
+    const daemon = startDaemon(settings, { lockedMs: 3_000 });
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("locked");
     await daemon.stop();
     const asked = simulator.totals().info;
-    await runOnce(settings);
+    await runOnce(settings, { lockedMs: 60_000 });
     expect(simulator.totals().info).toBeLessThanOrEqual(asked + 1);
     simulator.advance(3601);
     const right = { ...settings, mailboxes: [mailboxSettings(simulator, { passwordAttempts: 3 })] };

@@ -45,6 +45,8 @@ interface TestOptions {
   readonly graceMs?: number;
   /** After a first failure. */
   readonly retryMs?: number;
+  /** For a locked transfer, where the service does not say. */
+  readonly lockedMs?: number;
   /** For so long a download may be slow where others wait. */
   readonly slowMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
@@ -59,6 +61,7 @@ export function startDaemon(
     mode = "run",
     graceMs = 5_000,
     retryMs = 50,
+    lockedMs = 200,
     slowMs = 60_000,
     handoff = {},
     poll,
@@ -104,7 +107,7 @@ export function startDaemon(
   const patience = {
     retryMs,
     diskMs: 50,
-    lockedMs: 200,
+    lockedMs,
     slowMs,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
     poll,
