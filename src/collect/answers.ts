@@ -3,7 +3,7 @@
  * is; nothing else decides by that.
  */
 import type { FaultCode } from "../base/fault-codes.ts";
-import type { Fault } from "../base/faults.ts";
+import { Fault } from "../base/faults.ts";
 import type { Run } from "./run.ts";
 
 /** A failure of an operation that has lasted for so many tries counts as a refusal. */
@@ -55,6 +55,12 @@ const MEANING: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persiste
 export function canDoWithout(run: Run, operation: Optional, fault: Fault): boolean {
   const when = MEANING[operation][kindOf(fault)];
   return when === "now" || (when === "persistent" && run.countFailure(operation) >= PERSISTENT_FROM);
+}
+
+/** An optional operation that says something about the whole transfer says nothing of the kind: it has just been opened. */
+export function ofOperation(fault: Fault): Fault {
+  if (!ABOUT_TRANSFER.has(fault.code) || fault.word !== "service") return fault;
+  return new Fault("BAD_ANSWER", { detail: fault.message, word: "service", cause: fault });
 }
 
 /** Whether the service itself refused, so that asking again is of no use. */

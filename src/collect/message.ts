@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { canDoWithout, isRefusedForGood } from "./answers.ts";
+import { canDoWithout, isRefusedForGood, ofOperation } from "./answers.ts";
 import { MESSAGE } from "./plan.ts";
 import type { Run } from "./run.ts";
 
@@ -44,7 +44,8 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
     if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
-    if (!(error instanceof Fault && canDoWithout(request.run, "message", error))) throw error;
+    if (!(error instanceof Fault)) throw error;
+    if (!canDoWithout(request.run, "message", error)) throw ofOperation(error);
     // Without a word of the list, a service that refuses the message says that there is none.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return refused(error);

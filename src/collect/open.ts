@@ -6,7 +6,7 @@ import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
-import { canDoWithout } from "./answers.ts";
+import { canDoWithout, ofOperation } from "./answers.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -160,7 +160,7 @@ async function readChecksums(
     const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
     const isInList = files.every(({ checksum }) => checksum !== undefined);
     if (error.verdict === "quarantine") return { ...nothing, doubt: isInList ? undefined : error };
-    if (!canDoWithout(run, "checksums", error)) throw error;
+    if (!canDoWithout(run, "checksums", error)) throw ofOperation(error);
     return { ...nothing, doubt: undefined };
   }
 }

@@ -106,7 +106,7 @@ async function settle(
     return wait(tools, run, "locked", fault, lockMs(run, fault, patience.lockedMs));
   }
   const pauseMs = backoffMs(run.record.attempts, random(), patience.retryMs);
-  const vanished = isUnconfirmed ? { vanished: true } : {};
+  const vanished = isUnconfirmed || run.record.vanished ? { vanished: true } : {};
   return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
 }
 

@@ -63,3 +63,45 @@ export async function openProxy(credentials?: string): Promise<{ url: string; as
   });
   return { url, asked };
 }
+
+export interface Rewritten {
+  readonly status?: number;
+  /** Replaces the body. */
+  readonly json?: unknown;
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Stands before a service and changes some of its answers, by the address that was asked for and the body that came. With
+ * `base` it is found below that path. Remembers the addresses.
+ */
+export async function openFront(
+  service: { readonly url: string; readonly clientId: string },
+  rewrite: (url: URL, body: string) => Rewritten | undefined,
+  base = "",
+): Promise<{ url: string; clientId: string; seen: URL[] }> {
+  const seen: URL[] = [];
+  const server = createServer((message, response) => {
+    const url = new URL((message.url ?? "/").slice(base.length), service.url);
+    seen.push(url);
+    const { method = "GET", headers } = message;
+    const { "accept-encoding": _, host: __, ...kept } = headers;
+    const onward = request(url, { method, headers: kept }, async (answer) => {
+      const body = Buffer.concat(await answer.toArray());
+      const changed = rewrite(url, body.toString());
+      const { "transfer-encoding": ___, "content-length": ____, ...own } = answer.headers;
+      const text = changed?.json === undefined ? changed?.text : JSON.stringify(changed.json);
+      const type = changed?.json === undefined ? {} : { "content-type": "application/json" };
+      response.writeHead(changed?.status ?? answer.statusCode ?? 502, {
+        ...own,
+        ...type,
+        ...changed?.headers,
+      });
+      response.end(text ?? body);
+    });
+    onward.on("error", () => response.destroy());
+    message.pipe(onward);
+  });
+  return { url: (await listen(server)) + base, clientId: service.clientId, seen };
+}

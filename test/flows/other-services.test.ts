@@ -1,0 +1,384 @@
+/** Services, and proxies before them, that answer otherwise than the simulated one does. */
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { Settings } from "../../src/config/settings.ts";
+import type { Status } from "../../src/model/status.ts";
+import type { Misbehaviour } from "../../src/simulator/scenario.ts";
+import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
+import { openFront } from "../support/servers.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings, PASSWORD, pageSettings, plainSecret } from "../support/settings.ts";
+
+const T1 = transferPlan({ trackingId: "t1" });
+const isList = ({ pathname }: URL) => pathname.endsWith("received-transfers");
+const isActiveList = (url: URL) => isList(url) && url.searchParams.get("active") === "true";
+const isInformation = ({ pathname }: URL) => /\/api\/transfers\/[^/]+$/.test(pathname);
+const asksForMessages = ({ search }: URL) => search.includes("confidentialMessageFileId");
+
+describe("I3 no burnt transfers", () => {
+  test("a locked transfer that left the active list is not asked for at each poll", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    let polls = 0;
+    const front = await openFront(simulator, (url, body) => {
+      if (isInformation(url)) return { status: 403, json: { errorCode: 2005, errorMessage: "locked" } };
+      if (isActiveList(url)) return polls++ < 2 ? undefined : { json: { data: [] } };
+      return isList(url) ? { json: withStates(body, "LOCKED") } : undefined;
+    });
+    startDaemon(await daemonSettings([mailboxSettings(front)]), { lockedMs: 600_000 });
+    await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(12);
+    expect(front.seen.filter(isInformation)).toHaveLength(1);
+  });
+
+  test.each(["0", "Thu, 01 Jan 2015 00:00:00 GMT"])(
+    "a lock with Retry-After %s is waited out",
+    async (retryAfter) => {
+      const simulator = await openTestSimulator({ transfers: [T1] });
+      const locked = { kind: "error", status: 423, errorCode: 2005, retryAfter } as const;
+      simulator.addFault({ on: "info", times: "always", does: locked });
+      startDaemon(await daemonSettings([mailboxSettings(simulator)]), { lockedMs: 600_000 });
+      await expect.poll(() => simulator.totals().received).toBeGreaterThan(12);
+      expect(simulator.totals().info).toBe(1);
+    },
+  );
+
+  test("the mailboxes of one service ask once for a transfer that is locked for all of them", async () => {
+    const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: names })] });
+    simulator.addFault({
+      on: "info",
+      times: "always",
+      does: { kind: "error", status: 423, errorCode: 2005 },
+    });
+    const mailboxes = names.map((email) => mailboxSettings(simulator, { name: email, email }));
+    const daemon = startDaemon(await daemonSettings(mailboxes), { lockedMs: 600_000 });
+    await expect.poll(() => daemon.changes.filter(({ reason }) => reason === "locked")).toHaveLength(3);
+    expect(simulator.totals().info).toBe(1);
+  });
+
+  test("a supplied password outlasts an outage, and is sent when an operator allows one more attempt", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    await drop(settings, "t1", PASSWORD);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    expect(daemon.changes.at(-1)?.message).toContain("is kept until another attempt is allowed");
+    expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
+    await daemon.stop();
+    // The service has left two verdicts open: a minute has to pass.
+    await rm(join(settings.state, "held.json"));
+    const more = [mailboxSettings(simulator, { passwords: [], passwordAttempts: 3 })];
+    const again = startDaemon({ ...settings, mailboxes: more });
+    await expect.poll(() => again.stateOf("t1")).toBe("delivered");
+  });
+
+  test("a wrong password is sent once for each attempt, however often a service redirects", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url) =>
+      isInformation(url) ? { status: 307, headers: { location: url.pathname } } : undefined,
+    );
+    const daemon = startDaemon(
+      await daemonSettings([mailboxSettings(front, { passwords: rules("Wr0ng!42") })]),
+    );
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    expect(front.seen.filter(isInformation)).toHaveLength(2);
+  });
+
+  test.each([{ errorCode: "" }, { errorCode: 0 }, { errorCode: 504, message: "timeout" }])(
+    "%j of a gateway is not the service's own word: the attempt is spent",
+    async (json) => {
+      const simulator = await openTestSimulator({ transfers: [T1] });
+      const front = await openFront(simulator, (url) =>
+        isInformation(url) ? { status: 504, json } : undefined,
+      );
+      const settings = await daemonSettings([mailboxSettings(front, { passwords: rules("Wr0ng!42") })]);
+      const daemon = startDaemon(settings);
+      await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+      expect(simulator.refusedPasswords("t1")).toHaveLength(2);
+    },
+  );
+
+  test("a password for one service does not reach another one at the same origin", async () => {
+    const one = await openTestSimulator({ transfers: [T1] });
+    const two = await openTestSimulator({
+      transfers: [transferPlan({ trackingId: "t1", password: "other:42Xy" })],
+    });
+    const front = await openFront(one, () => undefined, "/one");
+    const beside = await openFront(two, () => undefined, "/two");
+    const sameOrigin = { url: front.url, clientId: one.clientId };
+    const first = mailboxSettings(sameOrigin, { name: "a", passwords: [] });
+    const second = mailboxSettings(beside, { name: "b", passwords: [] });
+    const moved = new URL(beside.url);
+    const settings = await daemonSettings([first, second]);
+    expect(moved.pathname).toBe("/two");
+    await mkdir(join(settings.state, "passwords", "a"), { recursive: true });
+    await writeFile(join(settings.state, "passwords", "a", "t1"), PASSWORD);
+    const daemon = await runOnce(settings);
+    expect(daemon.changes.filter(({ state }) => state === "delivered").map(({ mailbox }) => mailbox)).toEqual(
+      ["a"],
+    );
+    expect(two.refusedPasswords("t1")).toEqual([]);
+  });
+
+  test("rounds from cron do not each spend attempts on one outage", async () => {
+    const names = Array.from({ length: 12 }, (_, at) => `t${at}`);
+    const simulator = await openTestSimulator({
+      transfers: names.map((trackingId) => transferPlan({ trackingId })),
+    });
+    simulator.addFault({ on: "info", times: "always", does: { kind: "html", status: 504 } });
+    const settings = await daemonSettings([mailboxSettings(simulator)]);
+    for (let round = 0; round < 6; round++) await runOnce(settings);
+    expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
+  });
+
+  test("a server status that is a page blocks no password after an answer was lost", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    simulator.addFault({ on: "info", does: { kind: "reset" } });
+    const front = await openFront(simulator, ({ pathname }) =>
+      pathname.endsWith("/status")
+        ? { status: 200, text: "<html>", headers: { "content-type": "text/html" } }
+        : undefined,
+    );
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
+  test.each(["zip", "eml", "checksums"] as const)(
+    "a password that %s alone refuses is not lost",
+    async (on) => {
+      const files = [0, 1, 2].map((at) => ({ name: `${at}.txt`, text: "x" }));
+      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
+      simulator.addFault({ on, times: "always", does: { kind: "error", status: 401, errorCode: 3003 } });
+      const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { fetch: "zip" })]));
+      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    },
+  );
+});
+
+describe("a confidential message is not lost", () => {
+  const MESSAGE = transferPlan({ trackingId: "t1", message: "for your eyes only" });
+
+  test("where the service has the ZIP at another place than the message", async () => {
+    const files = [0, 1].map((at) => ({ name: `${at}.txt`, text: "x" }));
+    const simulator = await openTestSimulator({ showsMessage: false, transfers: [{ ...MESSAGE, files }] });
+    const front = await openFront(simulator, ({ pathname }) => {
+      const isMissing =
+        pathname.endsWith("/files/eml") || /[^s]\/zip$/.test(pathname.replace("/files/zip", ""));
+      return isMissing ? { status: 404, json: { errorCode: 2003, errorMessage: "no such file" } } : undefined;
+    });
+    const settings = await daemonSettings([mailboxSettings(front, { fetch: "zip" })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+  });
+
+  test.each([
+    [
+      "a proxy answers 404, and the service refuses the other path",
+      { status: 403, json: { errorCode: 3010 } },
+    ],
+    [
+      "a proxy answers 404, and the service does not understand the other path",
+      { status: 400, json: { errorCode: 1005 } },
+    ],
+  ] as const)("where %s", async (_case, refusal) => {
+    const simulator = await openTestSimulator({ showsMessage: false, transfers: [MESSAGE] });
+    let asked = 0;
+    const front = await openFront(simulator, ({ pathname }) => {
+      if (pathname.endsWith("/files/eml")) return refusal;
+      if (!pathname.endsWith("/eml") || asked++ > 0) return undefined;
+      return { status: 404, text: "<html>", headers: { "content-type": "text/html" } };
+    });
+    const settings = await daemonSettings([mailboxSettings(front)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+  });
+
+  test.each(["<html>please sign in</html>", '{"errorCode":5000}'])(
+    "where %s comes instead, once",
+    async (text) => {
+      const simulator = await openTestSimulator({ transfers: [MESSAGE] });
+      const instead: Misbehaviour = { kind: "body", text, contentType: "application/octet-stream" };
+      simulator.addFault({ on: "eml", does: instead });
+      const settings = await daemonSettings([mailboxSettings(simulator)]);
+      const daemon = startDaemon(settings);
+      await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+      expect(await messageOf(settings, daemon.changes.at(-1)?.folder)).toMatch(/^From:/);
+    },
+  );
+
+  test("where a proxy fails at the first list", async () => {
+    const simulator = await openTestSimulator({ transfers: [MESSAGE] });
+    simulator.addFault({ on: "received", does: { kind: "html", status: 404 } });
+    const front = await openFront(simulator, () => undefined);
+    const settings = await daemonSettings([mailboxSettings(front)]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(front.seen.filter(isList).every(asksForMessages)).toBe(true);
+  });
+});
+
+describe("a list", () => {
+  test.each([
+    ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }],
+    ["a page with 500", { status: 500, text: "<html>", headers: { "content-type": "text/html" } }],
+    ["no data", { json: { data: null } }],
+    ["nothing", { text: "" }],
+  ] as const)(
+    "whose undocumented fields are answered with %s is read without them",
+    async (_case, answer) => {
+      const simulator = await openTestSimulator({ transfers: [T1] });
+      const front = await openFront(simulator, (url) => (asksForMessages(url) ? answer : undefined));
+      expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
+    },
+  );
+
+  test.each([
+    ["its own 403", { status: 403, json: { errorCode: 3010, errorMessage: "no" } }],
+    ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }],
+    ["no data", { json: { data: null } }],
+  ] as const)("whose page after a short one is %s has ended", async (_case, answer) => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url) =>
+      isList(url) && url.searchParams.get("page") === "2" ? answer : undefined,
+    );
+    const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
+    expect([daemon.told, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
+  });
+
+  test("that has transfers which the service does not give begins them again less and less often", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url, body) => {
+      if (isInformation(url)) return { status: 404, json: { errorCode: 2003, errorMessage: "no" } };
+      return isList(url) && !isActiveList(url) ? { json: withStates(body, "FAILED") } : undefined;
+    });
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+    await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(20);
+    expect(daemon.changes.at(-1)?.round).toBeLessThanOrEqual(2);
+  });
+
+  test("that has deleted transfers among the active ones begins none of them again", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url, body) => {
+      if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "no" } };
+      return isList(url) ? { json: withStates(body, "DELETED_BY_ADMIN") } : undefined;
+    });
+    const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+    await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(20);
+    expect(daemon.changes.at(-1)).toMatchObject({ state: "gone", round: 1 });
+  });
+
+  test("whose entry cannot be understood any more ends no transfer, and needs a person", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    let isOdd = false;
+    const front = await openFront(simulator, (url, body) => {
+      if (!isList(url) || !isOdd) return undefined;
+      const { data } = JSON.parse(body);
+      return { json: { data: data.map((entry: object) => ({ ...entry, status: "odd" })) } };
+    });
+    const settings = await daemonSettings([mailboxSettings(front, { passwords: [] })], {
+      http: pageSettings(),
+    });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("password");
+    isOdd = true;
+    const before = front.seen.filter(isActiveList).length;
+    await expect.poll(() => front.seen.filter(isActiveList).length).toBeGreaterThan(before + 6);
+    expect(daemon.stateOf("t1")).toBe("waiting");
+    const status = (await (await fetch(`${await daemon.page}api/status`)).json()) as Status;
+    expect(status.troubles).toMatchObject([{ code: "ENTRIES_UNUSABLE" }]);
+    expect(status.totals.attention).toBe(2);
+  });
+
+  test("that the service refuses in whichever way is polled less and less often", async () => {
+    const simulator = await openTestSimulator({ transfers: [] });
+    const refused = { kind: "error", status: 404, errorCode: 2003, retryAfter: "600" } as const;
+    simulator.addFault({ on: "received", times: "always", does: refused });
+    startDaemon(await daemonSettings([mailboxSettings(simulator)]));
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
+    await setTimeout(1_500);
+    expect(simulator.totals().received).toBeLessThan(4);
+  });
+
+  test("parts of an entry that discovery can do without may have any form", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url, body) => {
+      if (!isActiveList(url)) return undefined;
+      const { data } = JSON.parse(body);
+      for (const entry of data) Object.assign(entry.status, { sender: "anna@supplier.example" });
+      for (const entry of data) Object.assign(entry.transfer, { securityMode: "NONE", recipients: 7 });
+      return { json: { data } };
+    });
+    expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
+  });
+});
+
+test("a deleted transfer whose list cannot be read spends no attempts", async () => {
+  const simulator = await openTestSimulator({ transfers: [T1] });
+  let isListed = false;
+  const front = await openFront(simulator, (url, body) => {
+    if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "deleted" } };
+    if (!isList(url) || isActiveList(url)) return undefined;
+    return isListed
+      ? { json: withStates(body, "DELETED_BY_SECURITY") }
+      : { status: 500, json: { errorCode: 5000, errorMessage: "no" } };
+  });
+  const daemon = startDaemon(await daemonSettings([mailboxSettings(front, { pollMs: 3_600_000 })]));
+  await expect
+    .poll(() => daemon.changes.filter(({ state }) => state === "waiting").length)
+    .toBeGreaterThan(3);
+  expect(front.seen.filter(isInformation)).toHaveLength(1);
+  isListed = true;
+  await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+});
+
+test("a page for people instead of a file is asked for again, also where its length is not announced", async () => {
+  const simulator = await openTestSimulator({ transfers: [T1] });
+  let pages = 0;
+  const front = await openFront(simulator, ({ pathname }) => {
+    if (!/\/files\/[^/]+$/.test(pathname) || /\/(eml|zip|checksums)$/.test(pathname) || pages++ > 1)
+      return undefined;
+    const headers = { "content-type": "text/html", "transfer-encoding": "chunked" };
+    return { text: `<html>${"please wait ".repeat(pages * 1_000)}`, headers };
+  });
+  const daemon = startDaemon(await daemonSettings([mailboxSettings(front)]));
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+});
+
+test("a drop beside a damaged record keeps no daemon from starting", async () => {
+  const simulator = await openTestSimulator({ transfers: [T1] });
+  const settings = await daemonSettings([mailboxSettings(simulator)]);
+  await runOnce(settings);
+  simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+  await runOnce(settings);
+  const names = await readdir(join(settings.work, "ledger"), { recursive: true });
+  const end = names.find((name) => /\/t1\..*\.end-1\.json$/.test(name)) ?? "";
+  await writeFile(join(settings.work, "ledger", end), "damaged");
+  await drop(settings, "t1", "late");
+  await expect((await runOnce(settings)).outcome).resolves.toBeDefined();
+});
+
+function withStates(body: string, state: string) {
+  const { data } = JSON.parse(body) as { data: { status: object }[] };
+  return { data: data.map((entry) => ({ ...entry, status: { ...entry.status, state } })) };
+}
+
+function rules(...passwords: string[]) {
+  return passwords.map((text) => ({
+    sender: undefined,
+    trackingId: undefined,
+    password: plainSecret(text),
+  }));
+}
+
+async function drop(settings: Settings, trackingId: string, password: string): Promise<void> {
+  await mkdir(join(settings.state, "passwords"), { recursive: true });
+  await writeFile(join(settings.state, "passwords", trackingId), password);
+}
+
+function messageOf({ inbox }: Settings, folder = ""): Promise<string> {
+  return readFile(join(inbox, folder, "message.eml"), "utf8");
+}
