@@ -32,7 +32,7 @@ const MEANING: Readonly<Record<Action, { readonly help: string; readonly questio
     help: "A transfer that waits is tried at once. One in quarantine is collected again, from the start, and proven as any other. For one that was delivered, the command and the webhook are tried again that have failed.",
   },
   release: {
-    help: "A transfer in quarantine is collected once more and delivered on your word: limits and checksums do not keep it back, and its manifest says that nothing is verified. The service must still have it.",
+    help: "A transfer in quarantine is collected once more and delivered on your word: limits and checksums do not keep it back, and the manifest says so. What is complete in quarantine is taken from there; the service need not have it then.",
     question: "It was not proven to be what its sender sent. Deliver it all the same?",
   },
   discard: {
@@ -88,6 +88,13 @@ async function order(
   if (options.json) printJson(context, after);
   if (taken === "taken" && action === "retry" && isDelivered(record)) {
     return tellRetried(context, steps, settings.work, nameOf(record));
+  }
+  if (taken === "taken" && action === "redeliver" && after?.round === round) {
+    say(
+      context,
+      `${trackingId} is not delivered again: the service no longer has it. Its first delivery stands.`,
+    );
+    return "attention";
   }
   const isKnown = after?.acknowledged === true && action === "discard";
   say(

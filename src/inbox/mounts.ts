@@ -45,7 +45,7 @@ export function describeWeakness({ kind, options }: Mount): string | undefined {
 const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   {
     kinds: /^(tmpfs|ramfs)$/,
-    why: "it is kept in memory: after a restart ledger are gone, and what the service still lists is delivered again",
+    why: "it is kept in memory: after a restart records are gone, and what the service still lists is delivered again",
   },
   {
     kinds: /^overlay$/,

@@ -19,8 +19,11 @@ import {
 } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
+import { findState } from "./reconcile.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf, jobOf } from "./tools.ts";
+
+const LONGEST_ASK_MS = 60_000;
 
 export interface OrderTools {
   readonly ledger: Ledger;
@@ -73,8 +76,16 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
   // A round that began since then is what the order wanted.
   else if (record.round > order.round || objectionTo(action, record, false) !== undefined) return true;
   else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
+  // A round that cannot succeed would hide that it was delivered.
+  else if (action === "redeliver" && !(await isStillThere(state, record))) return true;
   else await beginAgain(tools, state, { ...order, action }, record);
   return true;
+}
+
+async function isStillThere(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
+  const signal = AbortSignal.timeout(LONGEST_ASK_MS);
+  const found = await findState(state, { trackingId, vanished: false }, signal);
+  return found === "active" || found === "processing" || found === "unknown";
 }
 
 async function beginAgain(
