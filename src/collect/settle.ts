@@ -98,11 +98,19 @@ async function settle(
   return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0));
 }
 
-function wait({ clock }: CollectTools, run: Run, reason: string, fault: Fault, afterMs: number): Next {
+function wait(
+  { clock, patience }: CollectTools,
+  run: Run,
+  reason: string,
+  fault: Fault,
+  afterMs: number,
+): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
   const person = reason === "retry" && needsPerson(run, fault) ? { needsPerson: true } : {};
   run.enter("waiting", { reason, message: describeFault(fault), until, ...person }, fault);
-  return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
+  if (fault.code !== "RATE_LIMITED") return { kind: "again", afterMs };
+  // The backoff of this transfer must not pause the others of its service.
+  return { kind: "again", afterMs, limitMs: fault.retryAfterMs ?? patience.retryMs };
 }
 
 /** Asks the service before it believes that a transfer is no more. Throws `ROUND_LOST`. */

@@ -3,7 +3,7 @@
  * queue of their own, so that no job waits behind those of another service.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
+import { DelayedError, type Job, Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
@@ -50,6 +50,8 @@ const CLOSE_TIMEOUT_MS = 3_000;
 /** A worker without a free slot fetches jobs no faster than that. */
 const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
+/** BullMQ heeds a limit only where its workers have a limiter. This one never limits by itself. */
+const LIMITER = { max: 1_000_000_000, duration: 1_000 };
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
 /** All that Redis holds of a transfer. What comes back from there is checked, and never used as a path. */
@@ -96,7 +98,7 @@ export class BullEngine implements BullQueue {
     // A Redis that is away now is cleared at another start.
     this.#collects.removeOthers().catch(() => {});
     if (this.#options.role === "worker") return;
-    this.#addWorker("poll", POLLS_AT_ONCE, async (job: Job<unknown>) => {
+    this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
       const parsed = v.safeParse(PollShape, job.data);
       if (parsed.success) await this.#pollIsDue(parsed.output.mailbox);
     });
@@ -183,7 +185,8 @@ export class BullEngine implements BullQueue {
     const { role, places } = this.#options;
     for (const queue of this.#collects.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;
-      this.#addWorker(queue.name, places, (job: Job<JobData>, token) => this.#collect(queue, job, token));
+      const collect = (job: Job<JobData>, token: string) => this.#collect(queue, job, token);
+      this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, collect);
     }
   }
 
@@ -194,13 +197,13 @@ export class BullEngine implements BullQueue {
 
   #addWorker<Data>(
     name: string,
-    concurrency: number,
+    options: Pick<WorkerOptions, "concurrency" | "limiter">,
     process: (job: Job<Data>, token: string) => Promise<void>,
   ): void {
     const { lockMs } = this.#options;
     const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
       ...this.#shared(),
-      concurrency,
+      ...options,
       lockDuration: lockMs,
       stalledInterval: lockMs,
       // However often a worker dies with it: the record says whether a transfer is to be given up.
@@ -238,10 +241,7 @@ export class BullEngine implements BullQueue {
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) return this.#giveBack(job, token);
     if (next.kind === "done") return;
-    if (next.isLimit) {
-      await queue.rateLimit(next.afterMs);
-      throw Worker.RateLimitError();
-    }
+    if (next.limitMs !== undefined) await limit(queue, next.limitMs);
     await this.#delay(job, next.afterMs, token);
   }
 
@@ -290,7 +290,16 @@ export class BullEngine implements BullQueue {
 /** Nothing to do now. Jobs that wait for the end of a limit do not count. */
 async function isIdle(queue: Queue): Promise<boolean> {
   const count = await queue.getJobCountByTypes("wait", "prioritized", "active");
-  return count === 0 || (await queue.getRateLimitTtl()) > 0;
+  return count === 0 || (await isLimited(queue));
+}
+
+async function isLimited(queue: Queue): Promise<boolean> {
+  return (await queue.getRateLimitTtl(LIMITER.max)) > 0;
+}
+
+/** For all processes. A later answer never shortens a limit. */
+async function limit(queue: Queue, limitMs: number): Promise<void> {
+  if ((await queue.getRateLimitTtl(LIMITER.max)) < limitMs) await queue.rateLimit(Math.ceil(limitMs));
 }
 
 function priorityOf(expiresMs: number): number {

@@ -11,6 +11,7 @@ export interface Handlers {
    * engine stops, or when the job is no longer ours. Must not throw.
    */
   poll(mailbox: string, signal: AbortSignal): Promise<number>;
+  /** After an answer with `limitMs` no job of that service begins until the limit ends, in any process. Must not throw. */
   collect(key: TransferKey, signal: AbortSignal): Promise<Next>;
 }
 

@@ -1,4 +1,5 @@
 /** What every engine must do with jobs. */
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
@@ -94,25 +95,29 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toHaveLength(3);
   });
 
-  test("begins nothing of a mailbox while its service asks for fewer requests", async () => {
-    const ran: string[] = [];
-    const queue = await create(1);
-    onTestFinished(() => queue.close(0));
-    await queue.start({
-      poll: async () => 0,
-      async collect({ trackingId: key }) {
-        ran.push(key);
-        return ran.length === 1 ? { kind: "again", afterMs: 1_500, isLimit: true } : DONE;
-      },
-    });
-    await queue.add(job("a", "m", 1));
-    await queue.add(job("b", "m", 2));
-    await queue.add(job("c", "m", 3));
-    await expect.poll(() => ran).toHaveLength(1);
+  test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.add(job("same mailbox"));
+    await queue.add(job("same service", "n"));
+    await queue.add(job("another service", "other"));
     await queue.idle();
-    await new Promise((resolve) => setTimeout(resolve, 400));
-    expect(ran).toHaveLength(1);
-    await expect.poll(() => ran.toSorted()).toEqual(["a", "a", "b", "c"]);
+    await setTimeout(400);
+    expect(ran).toEqual(["limited", "another service"]);
+    await expect
+      .poll(() => ran.toSorted())
+      .toEqual(["another service", "limited", "limited", "same mailbox", "same service"]);
+  });
+
+  test("I6 no contagion: a transfer's own pause is no limit of its service", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: 500 });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.add(job("b"));
+    await queue.idle();
+    expect(ran).toEqual(["limited"]);
+    await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["limited", "b"]);
   });
 
   test("polls each mailbox at once and then at its interval, and stops when it is not scheduled any more", async () => {
@@ -220,7 +225,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
         begun.push(key);
         await new Promise<void>((resolve) => {
           signal.addEventListener("abort", () => resolve(), { once: true });
-          if (key === "quick") setTimeout(resolve, 100);
+          if (key === "quick") void setTimeout(100).then(resolve);
         });
         ended.push(signal.aborted ? `${key} aborted` : key);
         return DONE;
@@ -235,6 +240,23 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await queue.add(job("too late"));
     expect(ended).toHaveLength(2);
   });
+});
+
+test("a limit of a service holds for every process on its Redis", async () => {
+  const redis = await startRedis();
+  const join = () => openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
+  const one = await startLimited(join, { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
+  await one.queue.add(job("limited"));
+  await expect.poll(() => one.ran).toEqual(["limited"]);
+  await one.queue.idle();
+  const other = await startLimited(join, DONE);
+  await other.queue.add(job("b"));
+  await other.queue.add(job("another service", "other"));
+  await setTimeout(400);
+  expect([...one.ran, ...other.ran].toSorted()).toEqual(["another service", "limited"]);
+  await expect
+    .poll(() => [...one.ran, ...other.ran].toSorted(), { timeout: 10_000 })
+    .toEqual(["another service", "b", "limited"]);
 });
 
 function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
@@ -262,6 +284,24 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
   });
   onTestFinished(() => queue.close(0));
   return { queue, polls };
+}
+
+const LIMITED_SERVICES = { m: "s", n: "s", other: "other" };
+
+/** An engine whose job `limited` ends its first run with this, and all others are done. */
+async function startLimited(create: Create, first: Next) {
+  const queue = await create(1, LIMITED_SERVICES);
+  onTestFinished(() => queue.close(0));
+  const ran: string[] = [];
+  await queue.start({
+    poll: async () => 0,
+    async collect({ trackingId: key }) {
+      const isFirst = key === "limited" && !ran.includes(key);
+      ran.push(key);
+      return isFirst ? first : DONE;
+    },
+  });
+  return { queue, ran };
 }
 
 /** An engine whose jobs run until they are released, one by one. */
