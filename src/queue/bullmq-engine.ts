@@ -3,7 +3,7 @@
  * queue of their own, so that no job waits behind those of another service.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { DelayedError, type Job, Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
+import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
@@ -18,7 +18,7 @@ import {
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
 import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
-import { ServiceQueues } from "./bullmq-services.ts";
+import { openQueue, ServiceQueues } from "./bullmq-services.ts";
 import { PollLine } from "./poll-line.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
@@ -85,9 +85,8 @@ export class BullEngine implements BullQueue {
     this.#runs = new Runs(options.places, options.services);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
-    this.#collects = new ServiceQueues(client, queueOptions, options.services);
-    this.#polls = new Queue("poll", queueOptions);
-    this.#polls.on("error", () => {});
+    this.#collects = new ServiceQueues(queueOptions, options.services);
+    this.#polls = openQueue("poll", queueOptions);
     this.#schedules = new Schedules(this.#polls, client);
     this.#line = new PollLine(options.services, (mailbox) => this.#poll(mailbox));
   }
@@ -95,8 +94,6 @@ export class BullEngine implements BullQueue {
   async start(handlers: Handlers): Promise<void> {
     this.#handlers = handlers;
     this.#openServices();
-    // A Redis that is away now is cleared at another start.
-    this.#collects.removeOthers().catch(() => {});
     if (this.#options.role === "worker") return;
     this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
       const parsed = v.safeParse(PollShape, job.data);

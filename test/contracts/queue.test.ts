@@ -2,10 +2,11 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
+import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openTestQueue } from "../support/queue.ts";
-import { startRedis } from "../support/redis.ts";
+import { startRedis, type TestRedis } from "../support/redis.ts";
 
 /** `services`: the service of each mailbox. */
 type Create = (places: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
@@ -242,14 +243,51 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
   });
 });
 
+test("a process that knows fewer services leaves the jobs of the others alone", async () => {
+  const redis = await startRedis();
+  const put = { kind: "again", afterMs: HOUR_MS } as const;
+  const one = await startLimited(() => joinFleet(redis), put);
+  await one.queue.add(job("limited", "other"));
+  await expect.poll(() => one.ran).toEqual(["limited"]);
+  await one.queue.idle();
+  const fewer = await startLimited(() => openTestQueue(redis), DONE);
+  await fewer.queue.add(job("a"));
+  await expect.poll(() => fewer.ran).toEqual(["a"]);
+  // Long enough for a start to be over.
+  await setTimeout(500);
+  expect(await redis.client.exists(`inlet:${collectQueueOf("other")}:limited`)).toBe(1);
+});
+
+test("a start ends a pause that was left behind", async () => {
+  const redis = await startRedis();
+  const names = [collectQueueOf("service"), "poll"];
+  for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
+  const polls: string[] = [];
+  const ran: string[] = [];
+  const queue = await openTestQueue(redis);
+  onTestFinished(() => queue.close(0));
+  await queue.start({
+    async poll(mailbox) {
+      polls.push(mailbox);
+      return 0;
+    },
+    async collect({ trackingId }) {
+      ran.push(trackingId);
+      return DONE;
+    },
+  });
+  await queue.schedule([{ mailbox: "m", everyMs: HOUR_MS }]);
+  await queue.add(job("a"));
+  await expect.poll(() => [polls, ran], { timeout: 10_000 }).toEqual([["m"], ["a"]]);
+});
+
 test("a limit of a service holds for every process on its Redis", async () => {
   const redis = await startRedis();
-  const join = () => openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
-  const one = await startLimited(join, { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
+  const one = await startLimited(() => joinFleet(redis), { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
   await one.queue.add(job("limited"));
   await expect.poll(() => one.ran).toEqual(["limited"]);
   await one.queue.idle();
-  const other = await startLimited(join, DONE);
+  const other = await startLimited(() => joinFleet(redis), DONE);
   await other.queue.add(job("b"));
   await other.queue.add(job("another service", "other"));
   await setTimeout(400);
@@ -287,6 +325,10 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
 }
 
 const LIMITED_SERVICES = { m: "s", n: "s", other: "other" };
+
+function joinFleet(redis: TestRedis): Promise<JobQueue> {
+  return openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
+}
 
 /** An engine whose job `limited` ends its first run with this, and all others are done. */
 async function startLimited(create: Create, first: Next) {
