@@ -50,6 +50,8 @@ const CLOSE_TIMEOUT_MS = 3_000;
 /** A worker without a free slot fetches jobs no faster than that. */
 const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
+/** How long Redis notes that a job was hurried while it runs. After longer runs the next poll adds it. */
+const RERUN_NOTE_MS = 24 * 3_600_000;
 /** BullMQ heeds a limit only where its workers have a limiter. This one never limits by itself. */
 const LIMITER = { max: 1_000_000_000, duration: 1_000 };
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
@@ -121,8 +123,10 @@ export class BullEngine implements BullQueue {
     await this.#reach(queue.add("collect", { mailbox, trackingId }, options));
   }
 
-  async hurry(job: CollectJob): Promise<void> {
-    if (!this.#closed) await this.#reach(this.#hurry(job));
+  async hurry({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
+    const queue = this.#collects.of(mailbox);
+    if (this.#closed || queue === undefined) return;
+    await this.#reach(this.#hurry(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
   }
 
   async idle(): Promise<void> {
@@ -170,11 +174,23 @@ export class BullEngine implements BullQueue {
     this.#client.disconnect();
   }
 
-  async #hurry(job: CollectJob): Promise<void> {
-    const known = await this.#collects.of(job.mailbox)?.getJob(job.key);
-    if (known === undefined || !(await known.isDelayed())) return this.add(job);
+  /** A run reads the note after it has moved its job: the note is written before the second look at the job. */
+  async #hurry(queue: Queue<JobData>, key: string, data: JobData, priority: number): Promise<void> {
+    let state = await queue.getJobState(key);
+    if (state === "active") {
+      await this.#client.set(rerunNoteOf(queue, key), 1, "PX", RERUN_NOTE_MS);
+      state = await queue.getJobState(key);
+    }
+    if (state === "active") return;
+    if (state !== "delayed") await queue.add("collect", data, { jobId: key, priority });
     // Its time may have come at this very moment.
-    await known.promote().catch(() => {});
+    else await (await queue.getJob(key))?.promote().catch(() => {});
+  }
+
+  /** Redis knows that the run is over. A job that was hurried meanwhile runs once more. */
+  async #ended(queue: Queue<JobData>, { id = "", data, priority }: Job<JobData>): Promise<void> {
+    const isHurried = (await this.#client.del(rerunNoteOf(queue, id))) === 1;
+    if (isHurried) await this.#hurry(queue, id, data, priority);
   }
 
   /** Opens the queue of each service that has none yet. Those of services without a mailbox stay, and run empty. */
@@ -183,7 +199,9 @@ export class BullEngine implements BullQueue {
     for (const queue of this.#collects.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;
       const collect = (job: Job<JobData>, token: string) => this.#collect(queue, job, token);
-      this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, collect);
+      const worker = this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, collect);
+      // Where Redis is away, the next poll adds it.
+      worker.on("completed", (job) => void this.#ended(queue, job).catch(() => {}));
     }
   }
 
@@ -196,7 +214,7 @@ export class BullEngine implements BullQueue {
     name: string,
     options: Pick<WorkerOptions, "concurrency" | "limiter">,
     process: (job: Job<Data>, token: string) => Promise<void>,
-  ): void {
+  ): Worker<Data> {
     const { lockMs } = this.#options;
     const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
       ...this.#shared(),
@@ -212,6 +230,7 @@ export class BullEngine implements BullQueue {
     worker.on("error", () => {});
     worker.on("lockRenewalFailed", (ids) => this.#runs.lose(ids));
     this.#workers.push(worker);
+    return worker;
   }
 
   async #collect(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
@@ -226,7 +245,8 @@ export class BullEngine implements BullQueue {
     if (run === undefined) {
       // Without this pause the worker would spin: put one off, fetch the next.
       await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      return this.#delay(job, this.#runs.putOff(), token);
+      await job.moveToDelayed(Date.now() + this.#runs.putOff(), token);
+      throw new DelayedError();
     }
     let next: Next;
     try {
@@ -239,18 +259,15 @@ export class BullEngine implements BullQueue {
     if (this.#stopping.signal.aborted) return this.#giveBack(job, token);
     if (next.kind === "done") return;
     if (next.limitMs !== undefined) await limit(queue, next.limitMs);
-    await this.#delay(job, next.afterMs, token);
+    await job.moveToDelayed(Date.now() + next.afterMs, token);
+    await this.#ended(queue, job).catch(() => {});
+    throw new DelayedError();
   }
 
   /** This process stops, and the job is not done: another process goes on with it. */
   async #giveBack(job: Job, token: string): Promise<never> {
     await job.moveToWait(token);
     throw new WaitingError();
-  }
-
-  async #delay(job: Job, afterMs: number, token: string): Promise<never> {
-    await job.moveToDelayed(Date.now() + afterMs, token);
-    throw new DelayedError();
   }
 
   /** A mailbox whose poll takes longer than its interval is not polled twice here. */
@@ -288,6 +305,11 @@ export class BullEngine implements BullQueue {
 async function isIdle(queue: Queue): Promise<boolean> {
   const count = await queue.getJobCountByTypes("wait", "prioritized", "active");
   return count === 0 || (await isLimited(queue));
+}
+
+/** Ids of jobs have no colon: this is the key of no job. */
+function rerunNoteOf(queue: Queue, key: string): string {
+  return queue.toKey(`rerun:${key}`);
 }
 
 async function isLimited(queue: Queue): Promise<boolean> {

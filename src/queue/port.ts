@@ -27,7 +27,10 @@ export interface JobQueue {
   pollNow(mailboxes: readonly string[]): Promise<void>;
   /** Does nothing where a job of this key is queued, delayed or running; a delayed one is not hurried. */
   add(job: CollectJob): Promise<void>;
-  /** Ends the delay of a job that waits for its next turn; adds it where there is none. */
+  /**
+   * Runs a job at once: ends its delay, or adds it where there is none. A job that runs now, in this process or another, runs
+   * once more when that run ends. A limit of its service still holds.
+   */
   hurry(job: CollectJob): Promise<void>;
   /** Resolves when nothing runs and nothing is queued; what is delayed, or waits for a limit to end, does not count. */
   idle(): Promise<void>;

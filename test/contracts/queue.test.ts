@@ -96,6 +96,22 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toHaveLength(3);
   });
 
+  test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
+    "runs a job once more when it is hurried while it runs (%o)",
+    async (next) => {
+      const { queue, ran, release } = await start(create, 1, undefined, next);
+      await queue.add(job("a"));
+      await expect.poll(() => ran).toEqual(["a"]);
+      for (let round = 0; round < 3; round++) await queue.hurry(job("a"));
+      expect(ran).toEqual(["a"]);
+      release();
+      await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a", "a"]);
+      release();
+      await setTimeout(400);
+      expect(ran).toEqual(["a", "a"]);
+    },
+  );
+
   test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
     await queue.add(job("limited"));
@@ -243,6 +259,27 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
   });
 });
 
+test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
+  "a job that is hurried while another process runs it runs once more, and Redis keeps no note of it (%o)",
+  async (next) => {
+    const redis = await startRedis();
+    const worker = await start(() => openTestQueue(redis, { role: "worker" }), 1, undefined, next);
+    const { queue } = await start(() => openTestQueue(redis, { role: "scheduler" }), 1);
+    await queue.add(job("a"));
+    await expect.poll(() => worker.ran).toEqual(["a"]);
+    await queue.hurry(job("a"));
+    const [note = "", ...more] = await redis.client.keys("*:rerun:*");
+    expect(more).toEqual([]);
+    expect(await redis.client.pttl(note)).toBeGreaterThan(0);
+    worker.release();
+    await expect.poll(() => worker.ran, { timeout: 10_000 }).toEqual(["a", "a"]);
+    expect(await redis.client.keys("*:rerun:*")).toEqual([]);
+    worker.release();
+    await setTimeout(400);
+    expect(worker.ran).toEqual(["a", "a"]);
+  },
+);
+
 test("a process that knows fewer services leaves the jobs of the others alone", async () => {
   const redis = await startRedis();
   const put = { kind: "again", afterMs: HOUR_MS } as const;
@@ -347,7 +384,12 @@ async function startLimited(create: Create, first: Next) {
 }
 
 /** An engine whose jobs run until they are released, one by one. */
-async function start(create: Create, places: number, services?: Readonly<Record<string, string>>) {
+async function start(
+  create: Create,
+  places: number,
+  services?: Readonly<Record<string, string>>,
+  next: Next = DONE,
+) {
   const queue = await create(places, services);
   const ran: string[] = [];
   const waiting: (() => void)[] = [];
@@ -362,7 +404,7 @@ async function start(create: Create, places: number, services?: Readonly<Record<
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
       running--;
-      return DONE;
+      return next;
     },
   });
   onTestFinished(() => queue.close(0));
