@@ -74,6 +74,10 @@ export class BullEngine implements BullQueue {
   /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
+  /** Jobs that this process added, and that nobody may have tried yet: `idle` waits for them. */
+  readonly #untried = new Map<string, Queue<JobData>>();
+  /** A process with schedules runs until it is stopped. It asks for no `idle`, and keeps no list for it. */
+  #hasSchedules = false;
   #handlers: Handlers | undefined;
   #mailboxes: ReadonlySet<string> = new Set();
   /** Scheduled once, and not any more: what is on its way is not begun. */
@@ -104,6 +108,8 @@ export class BullEngine implements BullQueue {
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    this.#hasSchedules = true;
+    this.#untried.clear();
     const wanted = new Set(polls.map(({ mailbox }) => mailbox));
     this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
     this.#mailboxes = wanted;
@@ -119,6 +125,7 @@ export class BullEngine implements BullQueue {
   async add({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
     const queue = this.#collects.of(mailbox);
     if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
     const options = { jobId: key, priority: priorityOf(expiresMs) };
     await this.#reach(queue.add("collect", { mailbox, trackingId }, options));
   }
@@ -126,16 +133,19 @@ export class BullEngine implements BullQueue {
   async hurry({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
     const queue = this.#collects.of(mailbox);
     if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
     await this.#reach(this.#hurry(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
   }
 
   async idle(): Promise<void> {
-    for (;;) {
-      const queues = [this.#polls, ...this.#collects.all()];
-      const areIdle = await Promise.all(queues.map(isIdle));
-      if (this.#work.size === 0 && areIdle.every(Boolean)) return;
-      await pause(IDLE_CHECK_MS);
-    }
+    do {
+      for (const [key, queue] of this.#untried) {
+        while (await this.#isUntried(queue, key)) await pause(IDLE_CHECK_MS);
+        this.#untried.delete(key);
+      }
+      // Of the jobs of other processes, only those that run here now: they may add more for ever.
+      await Promise.allSettled(this.#work);
+    } while (this.#untried.size > 0);
   }
 
   /** Whoever asks does not wait for a Redis that is away. */
@@ -191,6 +201,14 @@ export class BullEngine implements BullQueue {
   async #ended(queue: Queue<JobData>, { id = "", data, priority }: Job<JobData>): Promise<void> {
     const isHurried = (await this.#client.del(rerunNoteOf(queue, id))) === 1;
     if (isHurried) await this.#hurry(queue, id, data, priority);
+    else this.#untried.delete(id);
+  }
+
+  async #isUntried(queue: Queue, key: string): Promise<boolean> {
+    const state = await queue.getJobState(key);
+    if (state === "delayed") return this.#runs.isPutOff(key);
+    if (state === "waiting" || state === "prioritized") return !(await isLimited(queue));
+    return state === "active";
   }
 
   /** Opens the queue of each service that has none yet. Those of services without a mailbox stay, and run empty. */
@@ -245,7 +263,7 @@ export class BullEngine implements BullQueue {
     if (run === undefined) {
       // Without this pause the worker would spin: put one off, fetch the next.
       await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      await job.moveToDelayed(Date.now() + this.#runs.putOff(), token);
+      await job.moveToDelayed(Date.now() + this.#runs.putOff(id), token);
       throw new DelayedError();
     }
     let next: Next;
@@ -299,12 +317,6 @@ export class BullEngine implements BullQueue {
       this.#work.delete(work);
     }
   }
-}
-
-/** Nothing to do now. Jobs that wait for the end of a limit do not count. */
-async function isIdle(queue: Queue): Promise<boolean> {
-  const count = await queue.getJobCountByTypes("wait", "prioritized", "active");
-  return count === 0 || (await isLimited(queue));
 }
 
 /** Ids of jobs have no colon: this is the key of no job. */

@@ -32,7 +32,11 @@ export interface JobQueue {
    * once more when that run ends. A limit of its service still holds.
    */
   hurry(job: CollectJob): Promise<void>;
-  /** Resolves when nothing runs and nothing is queued; what is delayed, or waits for a limit to end, does not count. */
+  /**
+   * Resolves when each job that this process added was tried, by this process or another, or waits for its delay or for the
+   * end of a limit, and when the jobs and polls are over that ran in this process by then. Waits for no other job of another
+   * process. For a process that schedules nothing.
+   */
   idle(): Promise<void>;
   /** How many jobs wait for a place now, without those that are delayed; `undefined` where it cannot be told. */
   depth(): Promise<number | undefined>;

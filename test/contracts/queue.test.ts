@@ -1,5 +1,6 @@
 /** What every engine must do with jobs. */
 import { setTimeout } from "node:timers/promises";
+import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
 import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
@@ -111,6 +112,23 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
       expect(ran).toEqual(["a", "a"]);
     },
   );
+
+  test("is idle only when jobs that found no slot at first have run too", async () => {
+    const ran: string[] = [];
+    const queue = await create(2, { m: "s", n: "s" });
+    onTestFinished(() => queue.close(0));
+    await queue.start({
+      poll: async () => 0,
+      async collect({ trackingId }) {
+        await setTimeout(300);
+        ran.push(trackingId);
+        return DONE;
+      },
+    });
+    for (const key of ["a", "b", "c"]) await queue.add(job(key));
+    await queue.idle();
+    expect(ran.toSorted()).toEqual(["a", "b", "c"]);
+  });
 
   test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
@@ -280,6 +298,64 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   },
 );
 
+describe("a process that runs once, beside others on its Redis", () => {
+  test("does not wait for a poll that a killed daemon left", async () => {
+    const redis = await startRedis();
+    const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
+    onTestFinished(() => polls.close());
+    await polls.add("poll", { mailbox: "m" });
+    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.pollNow(["m"]);
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+  });
+
+  test("does not wait for jobs of other processes", async () => {
+    const redis = await startRedis();
+    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
+    await expect.poll(() => daemon.ran).toEqual(["running"]);
+    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.pollNow(["m"]);
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+  });
+
+  test("does not wait for all that others add, though it takes a share of it", async () => {
+    const redis = await startRedis();
+    const scheduler = await openTestQueue(redis, { role: "scheduler" });
+    onTestFinished(() => scheduler.close(0));
+    await scheduler.start({ poll: async () => 0, collect: async () => DONE });
+    for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
+    const once = await openTestQueue(redis, { role: "worker", places: 1 });
+    onTestFinished(() => once.close(0));
+    const ran: string[] = [];
+    await once.start({
+      poll: async () => 0,
+      async collect({ trackingId }) {
+        ran.push(trackingId);
+        await setTimeout(200);
+        return DONE;
+      },
+    });
+    await once.add(job("own"));
+    await once.idle();
+    expect(ran).toContain("own");
+    expect(ran.length).toBeLessThan(25);
+  });
+
+  test("waits for a job of its own that another process runs", async () => {
+    const redis = await startRedis();
+    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    await daemon.queue.add(job("a"));
+    await expect.poll(() => daemon.ran).toEqual(["a"]);
+    const { queue, ran } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.add(job("a"));
+    expect(await idleWithin(queue, 500)).toBe(false);
+    daemon.release();
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+    expect(ran).toEqual([]);
+  });
+});
+
 test("a process that knows fewer services leaves the jobs of the others alone", async () => {
   const redis = await startRedis();
   const put = { kind: "again", afterMs: HOUR_MS } as const;
@@ -362,6 +438,10 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
 }
 
 const LIMITED_SERVICES = { m: "s", n: "s", other: "other" };
+
+function idleWithin(queue: JobQueue, ms: number): Promise<boolean> {
+  return Promise.race([queue.idle().then(() => true), setTimeout(ms, false)]);
+}
 
 function joinFleet(redis: TestRedis): Promise<JobQueue> {
   return openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
