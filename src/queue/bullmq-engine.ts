@@ -151,8 +151,8 @@ export class BullEngine implements BullQueue {
   /** Whoever asks does not wait for a Redis that is away. */
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready") return undefined;
-    const counts = this.#collects.all().map((queue) => queue.getJobCountByTypes("wait", "prioritized"));
-    return (await this.#reach(Promise.all(counts))).reduce((sum, count) => sum + count, 0);
+    const counts = await this.#reach(Promise.all(this.#collects.all().map(countWaiting)));
+    return counts.reduce((sum, count) => sum + count, this.#runs.countPutOff());
   }
 
   async close(graceMs: number): Promise<void> {
@@ -261,9 +261,10 @@ export class BullEngine implements BullQueue {
     this.#runs.lose([id]);
     const run = this.#runs.begin(id, data.mailbox);
     if (run === undefined) {
+      const dueMs = Date.now() + this.#runs.putOff(id);
       // Without this pause the worker would spin: put one off, fetch the next.
       await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      await job.moveToDelayed(Date.now() + this.#runs.putOff(id), token);
+      await job.moveToDelayed(dueMs, token);
       throw new DelayedError();
     }
     let next: Next;
@@ -322,6 +323,10 @@ export class BullEngine implements BullQueue {
 /** Ids of jobs have no colon: this is the key of no job. */
 function rerunNoteOf(queue: Queue, key: string): string {
   return queue.toKey(`rerun:${key}`);
+}
+
+async function countWaiting(queue: Queue): Promise<number> {
+  return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
 }
 
 async function isLimited(queue: Queue): Promise<boolean> {

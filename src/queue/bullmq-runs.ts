@@ -60,6 +60,12 @@ export class Runs {
     return putOffMs;
   }
 
+  /** How many jobs this process put off that are not queued again yet. */
+  countPutOff(): number {
+    const nowMs = performance.now();
+    return [...this.#putOffUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
+  }
+
   /** Whether a delayed job waits for a slot, and not for its next attempt. */
   isPutOff(id: string): boolean {
     return performance.now() < (this.#putOffUntilMs.get(id) ?? 0) + PROMOTED_WITHIN_MS;

@@ -109,7 +109,8 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async depth(): Promise<number | undefined> {
-    return this.#queued.size;
+    const waiting = [...this.#queues].filter(([mailbox]) => !this.#isLimited(mailbox));
+    return waiting.reduce((sum, [, queue]) => sum + queue.length, 0);
   }
 
   async idle(): Promise<void> {

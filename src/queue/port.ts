@@ -38,7 +38,7 @@ export interface JobQueue {
    * process. For a process that schedules nothing.
    */
   idle(): Promise<void>;
-  /** How many jobs wait for a place now, without those that are delayed; `undefined` where it cannot be told. */
+  /** How many jobs wait for a slot; none that is delayed or held back by a limit. `undefined` while Redis is away. */
   depth(): Promise<number | undefined>;
   /** Begins nothing new, gives what runs so long to end, then aborts it, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;

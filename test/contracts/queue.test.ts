@@ -130,6 +130,28 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(ran.toSorted()).toEqual(["a", "b", "c"]);
   });
 
+  test("counts jobs that wait for a slot, also for one that another mailbox may need", async () => {
+    const { queue, ran, release } = await start(create, 2, { m: "s", n: "s" });
+    for (const key of ["a", "b", "c"]) await queue.add(job(key));
+    await expect.poll(() => ran).toHaveLength(1);
+    await setTimeout(300);
+    await expect.poll(() => queue.depth(), { timeout: 10_000 }).toBe(2);
+    for (const count of [2, 3]) {
+      release();
+      await expect.poll(() => ran).toHaveLength(count);
+    }
+    await expect.poll(() => queue.depth(), { timeout: 10_000 }).toBe(0);
+  });
+
+  test("counts no job that a limit holds back among those that wait for a slot", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: HOUR_MS });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.idle();
+    for (const mailbox of ["m", "n"]) await queue.add(job(`held back ${mailbox}`, mailbox));
+    expect(await queue.depth()).toBe(0);
+  });
+
   test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
     await queue.add(job("limited"));
