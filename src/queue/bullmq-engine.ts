@@ -164,7 +164,7 @@ export class BullEngine implements BullQueue {
       isClosed = true;
     });
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    // What is over is reported to Redis, if it can be; where it cannot, the ledger say it.
+    // Redis learns which jobs are over, if it answers. The ledger holds their outcome in any case.
     for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
       if (this.#work.size > 0) continue;
       if (this.#client.status !== "ready") break;

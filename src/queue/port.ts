@@ -1,6 +1,6 @@
 /**
- * What runs jobs. The queue is disposable: ledger say what was done, and the next poll finds what is left to do, so
- * an engine may lose jobs, and may run one twice. It must not run two of one key at the same time.
+ * Runs jobs. The queue is disposable: the ledger holds the outcome of each transfer, and the next poll finds the rest. An
+ * engine may lose a job, and may run it twice. It must not run two jobs of one key at the same time.
  */
 import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
