@@ -68,6 +68,7 @@ export class Runs {
 
   /** Whether a delayed job waits for a slot, and not for its next attempt. */
   isPutOff(id: string): boolean {
-    return performance.now() < (this.#putOffUntilMs.get(id) ?? 0) + PROMOTED_WITHIN_MS;
+    const untilMs = this.#putOffUntilMs.get(id);
+    return untilMs !== undefined && performance.now() < untilMs + PROMOTED_WITHIN_MS;
   }
 }
