@@ -114,7 +114,7 @@ async function demandUse(
   throw new Fault("ORDER_IMPOSSIBLE", { detail: detail ?? "" });
 }
 
-/** What the ledger say of it: a refusal is there before the password is taken away, and so is what was accepted. */
+/** What the ledger says of it: a refusal is there before the password is taken away, and so is what was accepted. */
 async function tellOutcome(
   context: Context,
   settings: Settings,

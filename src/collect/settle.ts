@@ -117,7 +117,7 @@ function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
 }
 
 function wait(
-  { clock }: CollectTools,
+  { clock, patience }: CollectTools,
   run: Run,
   reason: string,
   fault: Fault,
@@ -127,7 +127,9 @@ function wait(
   const until = new Date(clock.now() + afterMs).toISOString();
   const person = reason === "retry" && needsPerson(run, fault) ? { needsPerson: true } : {};
   run.enter("waiting", { reason, message: describeFault(fault), until, ...person, ...facts }, fault);
-  return { kind: "again", afterMs, isLimit: fault.code === "RATE_LIMITED" };
+  if (fault.code !== "RATE_LIMITED") return { kind: "again", afterMs };
+  // The backoff of this transfer must not pause the others of its service.
+  return { kind: "again", afterMs, limitMs: fault.retryAfterMs ?? patience.retryMs };
 }
 
 /** Asks the service before it believes that a transfer is no more. Throws `ROUND_LOST`. */

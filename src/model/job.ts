@@ -22,7 +22,7 @@ export interface PollSchedule {
 /** What becomes of a job whose run is over. */
 export type Next =
   | { readonly kind: "done" }
-  /** `isLimit`: the service asked for fewer requests, and others of its jobs had better wait too. */
-  | { readonly kind: "again"; readonly afterMs: number; readonly isLimit?: boolean };
+  /** `limitMs`: the service asked for fewer requests, and none of its jobs begins in this time. */
+  | { readonly kind: "again"; readonly afterMs: number; readonly limitMs?: number };
 
 export const DONE: Next = { kind: "done" };

@@ -78,7 +78,7 @@ export class Board {
     for (const record of gone) this.#transfers.recall(record);
   }
 
-  /** How many jobs wait for a place now. */
+  /** How many jobs wait for a slot now. */
   queued(count: number): void {
     this.#load.queued(count, this.#clock.now());
   }

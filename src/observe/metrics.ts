@@ -28,7 +28,7 @@ export interface Gauged {
   status(): Status;
   /** Each is `undefined` where it cannot be told now. */
   freeBytes(): Promise<number | undefined>;
-  /** How many jobs wait for a place. */
+  /** How many jobs wait for a slot. */
   queueDepth(): Promise<number | undefined>;
 }
 
@@ -201,7 +201,7 @@ export class Metrics {
         else gauge.set(value);
       });
     each("inlet_free_bytes", "Free bytes on the inbox's disk.", freeBytes);
-    each("inlet_queue_depth", "Jobs that wait for a place.", queueDepth);
+    each("inlet_queue_depth", "Jobs that wait for a slot.", queueDepth);
   }
 
   /** The usual names. What Prometheus's library would measure beside them wakes an idle process a hundred times a second. */

@@ -3,7 +3,7 @@
  * queue of their own, so that no job waits behind those of another service.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { DelayedError, type Job, Queue, WaitingError, Worker } from "bullmq";
+import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
@@ -18,7 +18,7 @@ import {
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
 import { Runs } from "./bullmq-runs.ts";
 import { Schedules } from "./bullmq-schedules.ts";
-import { ServiceQueues } from "./bullmq-services.ts";
+import { openQueue, ServiceQueues } from "./bullmq-services.ts";
 import { PollLine } from "./poll-line.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 
@@ -50,6 +50,10 @@ const CLOSE_TIMEOUT_MS = 3_000;
 /** A worker without a free slot fetches jobs no faster than that. */
 const PUT_OFF_PAUSE_MS = 200;
 const IDLE_CHECK_MS = 50;
+/** How long Redis notes that a job was hurried while it runs. After longer runs the next poll adds it. */
+const RERUN_NOTE_MS = 24 * 3_600_000;
+/** BullMQ heeds a limit only where its workers have a limiter. This one never limits by itself. */
+const LIMITER = { max: 1_000_000_000, duration: 1_000 };
 const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
 /** All that Redis holds of a transfer. What comes back from there is checked, and never used as a path. */
@@ -70,6 +74,10 @@ export class BullEngine implements BullQueue {
   /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
+  /** Jobs that this process added, and that nobody may have tried yet: `idle` waits for them. */
+  readonly #untried = new Map<string, Queue<JobData>>();
+  /** A process with schedules runs until it is stopped. It asks for no `idle`, and keeps no list for it. */
+  #hasSchedules = false;
   #handlers: Handlers | undefined;
   #mailboxes: ReadonlySet<string> = new Set();
   /** Scheduled once, and not any more: what is on its way is not begun. */
@@ -83,9 +91,8 @@ export class BullEngine implements BullQueue {
     this.#runs = new Runs(options.places, options.services);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
-    this.#collects = new ServiceQueues(client, queueOptions, options.services);
-    this.#polls = new Queue("poll", queueOptions);
-    this.#polls.on("error", () => {});
+    this.#collects = new ServiceQueues(queueOptions, options.services);
+    this.#polls = openQueue("poll", queueOptions);
     this.#schedules = new Schedules(this.#polls, client);
     this.#line = new PollLine(options.services, (mailbox) => this.#poll(mailbox));
   }
@@ -93,16 +100,16 @@ export class BullEngine implements BullQueue {
   async start(handlers: Handlers): Promise<void> {
     this.#handlers = handlers;
     this.#openServices();
-    // A Redis that is away now is cleared at another start.
-    this.#collects.removeOthers().catch(() => {});
     if (this.#options.role === "worker") return;
-    this.#addWorker("poll", POLLS_AT_ONCE, async (job: Job<unknown>) => {
+    this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
       const parsed = v.safeParse(PollShape, job.data);
       if (parsed.success) await this.#pollIsDue(parsed.output.mailbox);
     });
   }
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    this.#hasSchedules = true;
+    this.#untried.clear();
     const wanted = new Set(polls.map(({ mailbox }) => mailbox));
     this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
     this.#mailboxes = wanted;
@@ -118,28 +125,34 @@ export class BullEngine implements BullQueue {
   async add({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
     const queue = this.#collects.of(mailbox);
     if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
     const options = { jobId: key, priority: priorityOf(expiresMs) };
     await this.#reach(queue.add("collect", { mailbox, trackingId }, options));
   }
 
-  async hurry(job: CollectJob): Promise<void> {
-    if (!this.#closed) await this.#reach(this.#hurry(job));
+  async hurry({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
+    const queue = this.#collects.of(mailbox);
+    if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
+    await this.#reach(this.#hurry(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
   }
 
   async idle(): Promise<void> {
-    for (;;) {
-      const queues = [this.#polls, ...this.#collects.all()];
-      const areIdle = await Promise.all(queues.map(isIdle));
-      if (this.#work.size === 0 && areIdle.every(Boolean)) return;
-      await pause(IDLE_CHECK_MS);
-    }
+    do {
+      for (const [key, queue] of this.#untried) {
+        while (await this.#isUntried(queue, key)) await pause(IDLE_CHECK_MS);
+        this.#untried.delete(key);
+      }
+      // Of the jobs of other processes, only those that run here now: they may add more for ever.
+      await Promise.allSettled(this.#work);
+    } while (this.#untried.size > 0);
   }
 
   /** Whoever asks does not wait for a Redis that is away. */
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready") return undefined;
-    const counts = this.#collects.all().map((queue) => queue.getJobCountByTypes("wait", "prioritized"));
-    return (await this.#reach(Promise.all(counts))).reduce((sum, count) => sum + count, 0);
+    const counts = await this.#reach(Promise.all(this.#collects.all().map(countWaiting)));
+    return counts.reduce((sum, count) => sum + count, this.#runs.countPutOff());
   }
 
   async close(graceMs: number): Promise<void> {
@@ -151,7 +164,7 @@ export class BullEngine implements BullQueue {
       isClosed = true;
     });
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    // What is over is reported to Redis, if it can be; where it cannot, the ledger say it.
+    // Redis learns which jobs are over, if it answers. The ledger holds their outcome in any case.
     for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
       if (this.#work.size > 0) continue;
       if (this.#client.status !== "ready") break;
@@ -171,11 +184,31 @@ export class BullEngine implements BullQueue {
     this.#client.disconnect();
   }
 
-  async #hurry(job: CollectJob): Promise<void> {
-    const known = await this.#collects.of(job.mailbox)?.getJob(job.key);
-    if (known === undefined || !(await known.isDelayed())) return this.add(job);
+  /** A run reads the note after it has moved its job: the note is written before the second look at the job. */
+  async #hurry(queue: Queue<JobData>, key: string, data: JobData, priority: number): Promise<void> {
+    let state = await queue.getJobState(key);
+    if (state === "active") {
+      await this.#client.set(rerunNoteOf(queue, key), 1, "PX", RERUN_NOTE_MS);
+      state = await queue.getJobState(key);
+    }
+    if (state === "active") return;
+    if (state !== "delayed") await queue.add("collect", data, { jobId: key, priority });
     // Its time may have come at this very moment.
-    await known.promote().catch(() => {});
+    else await (await queue.getJob(key))?.promote().catch(() => {});
+  }
+
+  /** Redis knows that the run is over. A job that was hurried meanwhile runs once more. */
+  async #ended(queue: Queue<JobData>, { id = "", data, priority }: Job<JobData>): Promise<void> {
+    const isHurried = (await this.#client.del(rerunNoteOf(queue, id))) === 1;
+    if (isHurried) await this.#hurry(queue, id, data, priority);
+    else this.#untried.delete(id);
+  }
+
+  async #isUntried(queue: Queue, key: string): Promise<boolean> {
+    const state = await queue.getJobState(key);
+    if (state === "delayed") return this.#runs.isPutOff(key);
+    if (state === "waiting" || state === "prioritized") return !(await isLimited(queue));
+    return state === "active";
   }
 
   /** Opens the queue of each service that has none yet. Those of services without a mailbox stay, and run empty. */
@@ -183,7 +216,10 @@ export class BullEngine implements BullQueue {
     const { role, places } = this.#options;
     for (const queue of this.#collects.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;
-      this.#addWorker(queue.name, places, (job: Job<JobData>, token) => this.#collect(queue, job, token));
+      const collect = (job: Job<JobData>, token: string) => this.#collect(queue, job, token);
+      const worker = this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, collect);
+      // Where Redis is away, the next poll adds it.
+      worker.on("completed", (job) => void this.#ended(queue, job).catch(() => {}));
     }
   }
 
@@ -194,13 +230,13 @@ export class BullEngine implements BullQueue {
 
   #addWorker<Data>(
     name: string,
-    concurrency: number,
+    options: Pick<WorkerOptions, "concurrency" | "limiter">,
     process: (job: Job<Data>, token: string) => Promise<void>,
-  ): void {
+  ): Worker<Data> {
     const { lockMs } = this.#options;
     const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
       ...this.#shared(),
-      concurrency,
+      ...options,
       lockDuration: lockMs,
       stalledInterval: lockMs,
       // However often a worker dies with it: the record says whether a transfer is to be given up.
@@ -212,6 +248,7 @@ export class BullEngine implements BullQueue {
     worker.on("error", () => {});
     worker.on("lockRenewalFailed", (ids) => this.#runs.lose(ids));
     this.#workers.push(worker);
+    return worker;
   }
 
   async #collect(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
@@ -224,9 +261,11 @@ export class BullEngine implements BullQueue {
     this.#runs.lose([id]);
     const run = this.#runs.begin(id, data.mailbox);
     if (run === undefined) {
+      const dueMs = Date.now() + this.#runs.putOff(id);
       // Without this pause the worker would spin: put one off, fetch the next.
       await pause(PUT_OFF_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      return this.#delay(job, this.#runs.putOff(), token);
+      await job.moveToDelayed(dueMs, token);
+      throw new DelayedError();
     }
     let next: Next;
     try {
@@ -238,22 +277,16 @@ export class BullEngine implements BullQueue {
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) return this.#giveBack(job, token);
     if (next.kind === "done") return;
-    if (next.isLimit) {
-      await queue.rateLimit(next.afterMs);
-      throw Worker.RateLimitError();
-    }
-    await this.#delay(job, next.afterMs, token);
+    if (next.limitMs !== undefined) await limit(queue, next.limitMs);
+    await job.moveToDelayed(Date.now() + next.afterMs, token);
+    await this.#ended(queue, job).catch(() => {});
+    throw new DelayedError();
   }
 
   /** This process stops, and the job is not done: another process goes on with it. */
   async #giveBack(job: Job, token: string): Promise<never> {
     await job.moveToWait(token);
     throw new WaitingError();
-  }
-
-  async #delay(job: Job, afterMs: number, token: string): Promise<never> {
-    await job.moveToDelayed(Date.now() + afterMs, token);
-    throw new DelayedError();
   }
 
   /** A mailbox whose poll takes longer than its interval is not polled twice here. */
@@ -287,10 +320,22 @@ export class BullEngine implements BullQueue {
   }
 }
 
-/** Nothing to do now. Jobs that wait for the end of a limit do not count. */
-async function isIdle(queue: Queue): Promise<boolean> {
-  const count = await queue.getJobCountByTypes("wait", "prioritized", "active");
-  return count === 0 || (await queue.getRateLimitTtl()) > 0;
+/** Ids of jobs have no colon: this is the key of no job. */
+function rerunNoteOf(queue: Queue, key: string): string {
+  return queue.toKey(`rerun:${key}`);
+}
+
+async function countWaiting(queue: Queue): Promise<number> {
+  return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
+}
+
+async function isLimited(queue: Queue): Promise<boolean> {
+  return (await queue.getRateLimitTtl(LIMITER.max)) > 0;
+}
+
+/** For all processes. A later answer never shortens a limit. */
+async function limit(queue: Queue, limitMs: number): Promise<void> {
+  if ((await queue.getRateLimitTtl(LIMITER.max)) < limitMs) await queue.rateLimit(Math.ceil(limitMs));
 }
 
 function priorityOf(expiresMs: number): number {

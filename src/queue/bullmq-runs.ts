@@ -11,10 +11,14 @@ export interface Run extends Holder {
 
 /** A job for which no slot is free is put off so long, and longer the more there are. */
 const PUT_OFF_MS = { least: 500, perJob: 20, most: 30_000 };
+/** A worker of BullMQ that waits for jobs looks at delayed ones at least so often. */
+const PROMOTED_WITHIN_MS = 10_000;
 
 export class Runs {
   readonly #slots: Slots;
   readonly #runs = new Set<Run>();
+  /** Until when jobs are put off, by id. Another process may run them then. */
+  readonly #putOffUntilMs = new Map<string, number>();
   /** How many jobs were put off since a slot was last given back. */
   #putOff = 0;
 
@@ -28,6 +32,7 @@ export class Runs {
     if (!this.#slots.isFreeFor(run)) return undefined;
     this.#slots.take(run);
     this.#runs.add(run);
+    this.#putOffUntilMs.delete(id);
     return run;
   }
 
@@ -43,9 +48,27 @@ export class Runs {
   }
 
   /** For how long a job without a slot is put off. */
-  putOff(): number {
+  putOff(id: string): number {
     const { least, perJob, most } = PUT_OFF_MS;
     this.#putOff++;
-    return Math.min(least + perJob * this.#putOff, most);
+    const putOffMs = Math.min(least + perJob * this.#putOff, most);
+    const nowMs = performance.now();
+    for (const [other, untilMs] of this.#putOffUntilMs) {
+      if (untilMs + PROMOTED_WITHIN_MS < nowMs) this.#putOffUntilMs.delete(other);
+    }
+    this.#putOffUntilMs.set(id, nowMs + putOffMs);
+    return putOffMs;
+  }
+
+  /** How many jobs this process put off that are not queued again yet. */
+  countPutOff(): number {
+    const nowMs = performance.now();
+    return [...this.#putOffUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
+  }
+
+  /** Whether a delayed job waits for a slot, and not for its next attempt. */
+  isPutOff(id: string): boolean {
+    const untilMs = this.#putOffUntilMs.get(id);
+    return untilMs !== undefined && performance.now() < untilMs + PROMOTED_WITHIN_MS;
   }
 }

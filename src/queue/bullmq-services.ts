@@ -1,17 +1,17 @@
-/** A queue of collect jobs for each service. Redis keeps a set of their names, so that those of removed services are cleared. */
+/**
+ * A queue of collect jobs for each service. The queues of services that this process does not know belong to other
+ * processes, and stay: an empty one costs a few keys.
+ */
 import { createHash } from "node:crypto";
 import { Queue, type QueueOptions } from "bullmq";
 import type { Services } from "../model/job.ts";
-import type { RedisClient } from "./bullmq-connection.ts";
 
 export class ServiceQueues<Data> {
-  readonly #client: RedisClient;
   readonly #options: QueueOptions;
   readonly #services: Services;
   readonly #queues = new Map<string, Queue<Data>>();
 
-  constructor(client: RedisClient, options: QueueOptions, services: Services) {
-    this.#client = client;
+  constructor(options: QueueOptions, services: Services) {
     this.#options = options;
     this.#services = services;
   }
@@ -30,39 +30,19 @@ export class ServiceQueues<Data> {
   open(): Queue<Data>[] {
     const names = [...new Set(this.#services().values())].map(collectQueueOf);
     const missing = names.filter((name) => !this.#queues.has(name));
-    const opened = missing.map((name) => this.#openQueue(name));
+    const opened = missing.map((name) => openQueue<Data>(name, this.#options));
     for (const queue of opened) this.#queues.set(queue.name, queue);
-    // Without its name there, a queue merely is not cleared later.
-    if (missing.length > 0) this.#client.sadd(this.#names, ...missing).catch(() => {});
     return opened;
   }
+}
 
-  /** Removes the queues of services that are not configured. A queue with a job that runs stays until another start. */
-  async removeOthers(): Promise<void> {
-    const others = (await this.#client.smembers(this.#names)).filter((name) => !this.#queues.has(name));
-    for (const name of others) {
-      const queue = this.#openQueue(name);
-      try {
-        await queue.obliterate();
-        await this.#client.srem(this.#names, name);
-      } catch {
-        // It has a job that runs, and was paused to be removed.
-        await queue.resume();
-      } finally {
-        await queue.close();
-      }
-    }
-  }
-
-  get #names(): string {
-    return `${this.#options.prefix}:services`;
-  }
-
-  #openQueue(name: string): Queue<Data> {
-    const queue = new Queue<Data>(name, this.#options);
-    queue.on("error", () => {});
-    return queue;
-  }
+/** Ends a pause that a person or a tool has left behind, for all processes. */
+export function openQueue<Data>(name: string, options: QueueOptions): Queue<Data> {
+  const queue = new Queue<Data>(name, options);
+  queue.on("error", () => {});
+  // The next start tries again what fails.
+  queue.resume().catch(() => {});
+  return queue;
 }
 
 /** The same name in every process. */

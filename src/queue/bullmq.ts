@@ -2,8 +2,8 @@
  * The engine for many machines: BullMQ on Redis. Retries, delays, priorities, schedules and the recovery of jobs whose
  * worker died are BullMQ's; jobs carry ids only and are removed when they are done.
  *
- * BullMQ runs a job at least once: a worker that was stopped for longer than its lock finds that another has the job.
- * Its signal aborts then; that it cannot deliver any more is the ledger' business.
+ * BullMQ runs a job at least once: when a worker was stopped for longer than its lock, another worker takes the job. The
+ * signal of the first run aborts then, and the ledger prevents a second delivery.
  */
 import { unlessStopped } from "../base/unless-stopped.ts";
 import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";

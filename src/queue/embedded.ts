@@ -44,8 +44,8 @@ class EmbeddedQueue implements JobQueue {
   readonly #line: PollLine;
   /** Jobs that run, and were hurried meanwhile: they run once more. */
   readonly #again = new Set<string>();
-  /** Mailboxes whose service asked for fewer requests. */
-  readonly #limited = new Map<string, NodeJS.Timeout>();
+  /** Services that asked for fewer requests, and until when. */
+  readonly #limited = new Map<string, { untilMs: number; timer: NodeJS.Timeout }>();
   readonly #polls = new Map<string, ScheduledPoll>();
   /** How long the last poll of a mailbox asked to wait. */
   readonly #waitMs = new Map<string, number>();
@@ -109,7 +109,8 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async depth(): Promise<number | undefined> {
-    return this.#queued.size;
+    const waiting = [...this.#queues].filter(([mailbox]) => !this.#isLimited(mailbox));
+    return waiting.reduce((sum, [, queue]) => sum + queue.length, 0);
   }
 
   async idle(): Promise<void> {
@@ -119,8 +120,9 @@ class EmbeddedQueue implements JobQueue {
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
-    for (const { timer } of [...this.#polls.values(), ...this.#delayed.values()]) clearTimeout(timer);
-    for (const timer of this.#limited.values()) clearTimeout(timer);
+    for (const timers of [this.#polls, this.#delayed, this.#limited]) {
+      for (const { timer } of timers.values()) clearTimeout(timer);
+    }
     this.#polls.clear();
     this.#delayed.clear();
     this.#queued.clear();
@@ -171,8 +173,8 @@ class EmbeddedQueue implements JobQueue {
     for (const [mailbox, queue] of this.#queues) {
       const holder = { mailbox, service: this.#slots.serviceOf(mailbox) };
       const job = queue.at(-1);
-      if (job === undefined || this.#limited.has(mailbox) || !this.#slots.isFreeFor(holder)) continue;
       const { service } = holder;
+      if (job === undefined || this.#limited.has(service) || !this.#slots.isFreeFor(holder)) continue;
       const held = [this.#slots.heldByService(service), this.#slots.heldByMailbox(mailbox)] as const;
       const rank: Rank = [...held, job.expiresMs];
       if (best === undefined || isBefore(rank, best.rank)) best = { queue, holder, rank };
@@ -188,9 +190,10 @@ class EmbeddedQueue implements JobQueue {
     const next = await this.#handlers?.collect(job, this.#stopping.signal);
     this.#running.delete(job.key);
     this.#slots.giveBack(holder);
+    const limitMs = next?.kind === "again" ? (next.limitMs ?? 0) : 0;
+    if (!this.#closed && limitMs > 0) this.#limit(holder.service, limitMs);
     if (this.#again.delete(job.key) && !this.#closed) await this.add(job);
     else if (next?.kind === "again" && !this.#closed) {
-      if (next.isLimit) this.#limit(job.mailbox, next.afterMs);
       const timer = setTimeout(() => {
         this.#delayed.delete(job.key);
         void this.add(job);
@@ -201,16 +204,24 @@ class EmbeddedQueue implements JobQueue {
   }
 
   #isIdle(): boolean {
-    return this.#work.size === 0 && [...this.#queues.keys()].every((mailbox) => this.#limited.has(mailbox));
+    return this.#work.size === 0 && [...this.#queues.keys()].every((mailbox) => this.#isLimited(mailbox));
   }
 
-  #limit(mailbox: string, afterMs: number): void {
-    clearTimeout(this.#limited.get(mailbox));
+  #isLimited(mailbox: string): boolean {
+    return this.#limited.has(this.#slots.serviceOf(mailbox));
+  }
+
+  /** A later answer never shortens a limit. */
+  #limit(service: string, limitMs: number): void {
+    const before = this.#limited.get(service);
+    const untilMs = performance.now() + limitMs;
+    if (before !== undefined && before.untilMs >= untilMs) return;
+    clearTimeout(before?.timer);
     const end = () => {
-      this.#limited.delete(mailbox);
+      this.#limited.delete(service);
       this.#fill();
     };
-    this.#limited.set(mailbox, setTimeout(end, afterMs));
+    this.#limited.set(service, { untilMs, timer: setTimeout(end, limitMs) });
   }
 
   #track(work: () => Promise<void>): void {

@@ -1,6 +1,6 @@
 /**
- * What runs jobs. The queue is disposable: ledger say what was done, and the next poll finds what is left to do, so
- * an engine may lose jobs, and may run one twice. It must not run two of one key at the same time.
+ * Runs jobs. The queue is disposable: the ledger holds the outcome of each transfer, and the next poll finds the rest. An
+ * engine may lose a job, and may run it twice. It must not run two jobs of one key at the same time.
  */
 import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
@@ -11,6 +11,7 @@ export interface Handlers {
    * engine stops, or when the job is no longer ours. Must not throw.
    */
   poll(mailbox: string, signal: AbortSignal): Promise<number>;
+  /** After an answer with `limitMs` no job of that service begins until the limit ends, in any process. Must not throw. */
   collect(key: TransferKey, signal: AbortSignal): Promise<Next>;
 }
 
@@ -26,11 +27,18 @@ export interface JobQueue {
   pollNow(mailboxes: readonly string[]): Promise<void>;
   /** Does nothing where a job of this key is queued, delayed or running; a delayed one is not hurried. */
   add(job: CollectJob): Promise<void>;
-  /** Ends the delay of a job that waits for its next turn; adds it where there is none. */
+  /**
+   * Runs a job at once: ends its delay, or adds it where there is none. A job that runs now, in this process or another, runs
+   * once more when that run ends. A limit of its service still holds.
+   */
   hurry(job: CollectJob): Promise<void>;
-  /** Resolves when nothing runs and nothing is queued; what is delayed, or waits for a limit to end, does not count. */
+  /**
+   * Resolves when each job that this process added was tried, by this process or another, or waits for its delay or for the
+   * end of a limit, and when the jobs and polls are over that ran in this process by then. Waits for no other job of another
+   * process. For a process that schedules nothing.
+   */
   idle(): Promise<void>;
-  /** How many jobs wait for a place now, without those that are delayed; `undefined` where it cannot be told. */
+  /** How many jobs wait for a slot; none that is delayed or held back by a limit. `undefined` while Redis is away. */
   depth(): Promise<number | undefined>;
   /** Begins nothing new, gives what runs so long to end, then aborts it, and resolves when nothing runs. */
   close(graceMs: number): Promise<void>;

@@ -1,10 +1,13 @@
 /** What every engine must do with jobs. */
+import { setTimeout } from "node:timers/promises";
+import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
+import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openTestQueue } from "../support/queue.ts";
-import { startRedis } from "../support/redis.ts";
+import { startRedis, type TestRedis } from "../support/redis.ts";
 
 /** `services`: the service of each mailbox. */
 type Create = (places: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
@@ -94,25 +97,84 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toHaveLength(3);
   });
 
-  test("begins nothing of a mailbox while its service asks for fewer requests", async () => {
+  test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
+    "runs a job once more when it is hurried while it runs (%o)",
+    async (next) => {
+      const { queue, ran, release } = await start(create, 1, undefined, next);
+      await queue.add(job("a"));
+      await expect.poll(() => ran).toEqual(["a"]);
+      for (let round = 0; round < 3; round++) await queue.hurry(job("a"));
+      expect(ran).toEqual(["a"]);
+      release();
+      await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a", "a"]);
+      release();
+      await setTimeout(400);
+      expect(ran).toEqual(["a", "a"]);
+    },
+  );
+
+  test("is idle only when jobs that found no slot at first have run too", async () => {
     const ran: string[] = [];
-    const queue = await create(1);
+    const queue = await create(2, { m: "s", n: "s" });
     onTestFinished(() => queue.close(0));
     await queue.start({
       poll: async () => 0,
-      async collect({ trackingId: key }) {
-        ran.push(key);
-        return ran.length === 1 ? { kind: "again", afterMs: 1_500, isLimit: true } : DONE;
+      async collect({ trackingId }) {
+        await setTimeout(300);
+        ran.push(trackingId);
+        return DONE;
       },
     });
-    await queue.add(job("a", "m", 1));
-    await queue.add(job("b", "m", 2));
-    await queue.add(job("c", "m", 3));
-    await expect.poll(() => ran).toHaveLength(1);
+    for (const key of ["a", "b", "c"]) await queue.add(job(key));
     await queue.idle();
-    await new Promise((resolve) => setTimeout(resolve, 400));
-    expect(ran).toHaveLength(1);
-    await expect.poll(() => ran.toSorted()).toEqual(["a", "a", "b", "c"]);
+    expect(ran.toSorted()).toEqual(["a", "b", "c"]);
+  });
+
+  test("counts jobs that wait for a slot, also for one that another mailbox may need", async () => {
+    const { queue, ran, release } = await start(create, 2, { m: "s", n: "s" });
+    for (const key of ["a", "b", "c"]) await queue.add(job(key));
+    await expect.poll(() => ran).toHaveLength(1);
+    await setTimeout(300);
+    await expect.poll(() => queue.depth(), { timeout: 10_000 }).toBe(2);
+    for (const count of [2, 3]) {
+      release();
+      await expect.poll(() => ran).toHaveLength(count);
+    }
+    await expect.poll(() => queue.depth(), { timeout: 10_000 }).toBe(0);
+  });
+
+  test("counts no job that a limit holds back among those that wait for a slot", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: HOUR_MS });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.idle();
+    for (const mailbox of ["m", "n"]) await queue.add(job(`held back ${mailbox}`, mailbox));
+    expect(await queue.depth()).toBe(0);
+  });
+
+  test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.add(job("same mailbox"));
+    await queue.add(job("same service", "n"));
+    await queue.add(job("another service", "other"));
+    await queue.idle();
+    await setTimeout(400);
+    expect(ran).toEqual(["limited", "another service"]);
+    await expect
+      .poll(() => ran.toSorted())
+      .toEqual(["another service", "limited", "limited", "same mailbox", "same service"]);
+  });
+
+  test("I6 no contagion: a transfer's own pause is no limit of its service", async () => {
+    const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: 500 });
+    await queue.add(job("limited"));
+    await expect.poll(() => ran).toEqual(["limited"]);
+    await queue.add(job("b"));
+    await queue.idle();
+    expect(ran).toEqual(["limited"]);
+    await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["limited", "b"]);
   });
 
   test("polls each mailbox at once and then at its interval, and stops when it is not scheduled any more", async () => {
@@ -220,7 +282,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
         begun.push(key);
         await new Promise<void>((resolve) => {
           signal.addEventListener("abort", () => resolve(), { once: true });
-          if (key === "quick") setTimeout(resolve, 100);
+          if (key === "quick") void setTimeout(100).then(resolve);
         });
         ended.push(signal.aborted ? `${key} aborted` : key);
         return DONE;
@@ -235,6 +297,139 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await queue.add(job("too late"));
     expect(ended).toHaveLength(2);
   });
+});
+
+test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
+  "a job that is hurried while another process runs it runs once more, and Redis keeps no note of it (%o)",
+  async (next) => {
+    const redis = await startRedis();
+    const worker = await start(() => openTestQueue(redis, { role: "worker" }), 1, undefined, next);
+    const { queue } = await start(() => openTestQueue(redis, { role: "scheduler" }), 1);
+    await queue.add(job("a"));
+    await expect.poll(() => worker.ran).toEqual(["a"]);
+    await queue.hurry(job("a"));
+    const [note = "", ...more] = await redis.client.keys("*:rerun:*");
+    expect(more).toEqual([]);
+    expect(await redis.client.pttl(note)).toBeGreaterThan(0);
+    worker.release();
+    await expect.poll(() => worker.ran, { timeout: 10_000 }).toEqual(["a", "a"]);
+    expect(await redis.client.keys("*:rerun:*")).toEqual([]);
+    worker.release();
+    await setTimeout(400);
+    expect(worker.ran).toEqual(["a", "a"]);
+  },
+);
+
+describe("a process that runs once, beside others on its Redis", () => {
+  test("does not wait for a poll that a killed daemon left", async () => {
+    const redis = await startRedis();
+    const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
+    onTestFinished(() => polls.close());
+    await polls.add("poll", { mailbox: "m" });
+    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.pollNow(["m"]);
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+  });
+
+  test("does not wait for jobs of other processes", async () => {
+    const redis = await startRedis();
+    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
+    await expect.poll(() => daemon.ran).toEqual(["running"]);
+    const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.pollNow(["m"]);
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+  });
+
+  test("does not wait for all that others add, though it takes a share of it", async () => {
+    const redis = await startRedis();
+    const scheduler = await openTestQueue(redis, { role: "scheduler" });
+    onTestFinished(() => scheduler.close(0));
+    await scheduler.start({ poll: async () => 0, collect: async () => DONE });
+    for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
+    const once = await openTestQueue(redis, { role: "worker", places: 1 });
+    onTestFinished(() => once.close(0));
+    const ran: string[] = [];
+    await once.start({
+      poll: async () => 0,
+      async collect({ trackingId }) {
+        ran.push(trackingId);
+        await setTimeout(200);
+        return DONE;
+      },
+    });
+    await once.add(job("own"));
+    await once.idle();
+    expect(ran).toContain("own");
+    expect(ran.length).toBeLessThan(25);
+  });
+
+  test("waits for a job of its own that another process runs", async () => {
+    const redis = await startRedis();
+    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    await daemon.queue.add(job("a"));
+    await expect.poll(() => daemon.ran).toEqual(["a"]);
+    const { queue, ran } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
+    await queue.add(job("a"));
+    expect(await idleWithin(queue, 500)).toBe(false);
+    daemon.release();
+    expect(await idleWithin(queue, 5_000)).toBe(true);
+    expect(ran).toEqual([]);
+  });
+});
+
+test("a process that knows fewer services leaves the jobs of the others alone", async () => {
+  const redis = await startRedis();
+  const put = { kind: "again", afterMs: HOUR_MS } as const;
+  const one = await startLimited(() => joinFleet(redis), put);
+  await one.queue.add(job("limited", "other"));
+  await expect.poll(() => one.ran).toEqual(["limited"]);
+  await one.queue.idle();
+  const fewer = await startLimited(() => openTestQueue(redis), DONE);
+  await fewer.queue.add(job("a"));
+  await expect.poll(() => fewer.ran).toEqual(["a"]);
+  // Long enough for a start to be over.
+  await setTimeout(500);
+  expect(await redis.client.exists(`inlet:${collectQueueOf("other")}:limited`)).toBe(1);
+});
+
+test("a start ends a pause that was left behind", async () => {
+  const redis = await startRedis();
+  const names = [collectQueueOf("service"), "poll"];
+  for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
+  const polls: string[] = [];
+  const ran: string[] = [];
+  const queue = await openTestQueue(redis);
+  onTestFinished(() => queue.close(0));
+  await queue.start({
+    async poll(mailbox) {
+      polls.push(mailbox);
+      return 0;
+    },
+    async collect({ trackingId }) {
+      ran.push(trackingId);
+      return DONE;
+    },
+  });
+  await queue.schedule([{ mailbox: "m", everyMs: HOUR_MS }]);
+  await queue.add(job("a"));
+  await expect.poll(() => [polls, ran], { timeout: 10_000 }).toEqual([["m"], ["a"]]);
+});
+
+test("a limit of a service holds for every process on its Redis", async () => {
+  const redis = await startRedis();
+  const one = await startLimited(() => joinFleet(redis), { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
+  await one.queue.add(job("limited"));
+  await expect.poll(() => one.ran).toEqual(["limited"]);
+  await one.queue.idle();
+  const other = await startLimited(() => joinFleet(redis), DONE);
+  await other.queue.add(job("b"));
+  await other.queue.add(job("another service", "other"));
+  await setTimeout(400);
+  expect([...one.ran, ...other.ran].toSorted()).toEqual(["another service", "limited"]);
+  await expect
+    .poll(() => [...one.ran, ...other.ran].toSorted(), { timeout: 10_000 })
+    .toEqual(["another service", "b", "limited"]);
 });
 
 function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
@@ -264,8 +459,39 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
   return { queue, polls };
 }
 
+const LIMITED_SERVICES = { m: "s", n: "s", other: "other" };
+
+function idleWithin(queue: JobQueue, ms: number): Promise<boolean> {
+  return Promise.race([queue.idle().then(() => true), setTimeout(ms, false)]);
+}
+
+function joinFleet(redis: TestRedis): Promise<JobQueue> {
+  return openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
+}
+
+/** An engine whose job `limited` ends its first run with this, and all others are done. */
+async function startLimited(create: Create, first: Next) {
+  const queue = await create(1, LIMITED_SERVICES);
+  onTestFinished(() => queue.close(0));
+  const ran: string[] = [];
+  await queue.start({
+    poll: async () => 0,
+    async collect({ trackingId: key }) {
+      const isFirst = key === "limited" && !ran.includes(key);
+      ran.push(key);
+      return isFirst ? first : DONE;
+    },
+  });
+  return { queue, ran };
+}
+
 /** An engine whose jobs run until they are released, one by one. */
-async function start(create: Create, places: number, services?: Readonly<Record<string, string>>) {
+async function start(
+  create: Create,
+  places: number,
+  services?: Readonly<Record<string, string>>,
+  next: Next = DONE,
+) {
   const queue = await create(places, services);
   const ran: string[] = [];
   const waiting: (() => void)[] = [];
@@ -280,7 +506,7 @@ async function start(create: Create, places: number, services?: Readonly<Record<
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
       running--;
-      return DONE;
+      return next;
     },
   });
   onTestFinished(() => queue.close(0));

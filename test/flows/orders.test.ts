@@ -255,6 +255,22 @@ test("what was delivered can be delivered again, beside the first or in its plac
   await expect.poll(() => deliveries()).toEqual(["t1"]);
 });
 
+test("a redelivery of what the service no longer has leaves the first delivery as it is, and says so", async () => {
+  const { config, simulator, inlet, deliveries } = await setUp({
+    transfers: [transferPlan({ trackingId: "t1", expiresInSeconds: 3_600 })],
+  });
+  run(config);
+  await expect.poll(() => deliveries()).toEqual(["t1"]);
+  simulator.advance(3_601);
+  const refused = await inlet("redeliver", "t1", {}, "--yes");
+  expect([refused.exitCode, refused.stdout]).toEqual([
+    3,
+    expect.stringContaining("the service no longer has it"),
+  ]);
+  const shown = JSON.parse((await runProgram(["show", "--config", config, "--json", "t1"])).stdout);
+  expect(shown).toMatchObject({ state: "delivered" });
+});
+
 test("orders are kept for a daemon that does not run yet, and once carries them out", async () => {
   const { config, inlet, deliveries } = await setUp({
     transfers: [transferPlan({ trackingId: "t1", files: WRONG })],

@@ -64,7 +64,7 @@ describe("Sentinel", () => {
     expect((await master.client.keys("inlet:*")).length).toBeGreaterThan(0);
   });
 
-  test("a failover in the middle: the ledger win, and each transfer is delivered once", async () => {
+  test("a failover in the middle: the ledger decides, and each transfer is delivered once", async () => {
     const { port, master } = await startSentinel("orders", "secret");
     const plans = Array.from({ length: 6 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
     const simulator = await openTestSimulator({ transfers: plans });

@@ -6,11 +6,9 @@ import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
-import { DONE } from "../../src/model/job.ts";
 import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
-import { openTestQueue } from "../support/queue.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
@@ -233,19 +231,6 @@ test("a mailbox that is not configured any more is not polled any more", async (
   const second = startDaemon({ ...settings, mailboxes: settings.mailboxes.slice(0, 1) });
   await expect.poll(() => redis.client.zcard("inlet:poll:repeat")).toBe(1);
   await second.stop();
-});
-
-test("I8 bounded: Redis keeps no jobs of a service that is not configured any more", async () => {
-  const redis = await startRedis();
-  const old = await openTestQueue(redis, { services: () => new Map([["m", "old"]]), role: "scheduler" });
-  await old.start({ poll: async () => 0, collect: async () => DONE });
-  await old.add({ key: "t1", mailbox: "m", trackingId: "t1", expiresMs: 0 });
-  await old.close(0);
-  expect(await redis.client.keys(`inlet:${collectQueueOf("old")}:*`)).not.toEqual([]);
-  const next = await openTestQueue(redis, { services: () => new Map([["m", "new"]]) });
-  await next.start({ poll: async () => 0, collect: async () => DONE });
-  await expect.poll(() => redis.client.keys(`inlet:${collectQueueOf("old")}:*`)).toEqual([]);
-  await next.close(0);
 });
 
 function delivered(daemons: readonly TestDaemon[]) {

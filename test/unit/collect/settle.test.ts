@@ -41,10 +41,22 @@ test("a stage that another process removed, because the round has ended, is no t
   expect(told).toEqual(["lost t1"]);
 });
 
-async function setUp() {
+test("I6 no contagion: a service that asks for fewer requests pauses as long as it asks, not as long as one transfer", async () => {
+  const { tools, source, run } = await setUp({ attempts: 12 });
+  const settle = (fault: Fault) => settleFault(tools, source, run, fault, signal);
+  expect(await settle(new Fault("RATE_LIMITED", { retryAfterMs: 30 }))).toEqual({
+    kind: "again",
+    afterMs: 2_048,
+    limitMs: 30,
+  });
+  expect(await settle(new Fault("RATE_LIMITED"))).toEqual({ kind: "again", afterMs: 2_048, limitMs: 1 });
+  expect(await settle(new Fault("SERVER_FAULT"))).toEqual({ kind: "again", afterMs: 2_048 });
+});
+
+async function setUp({ attempts = 1 } = {}) {
   const folder = await makeFolder();
   const ledger = await ledgerIn(folder);
-  const record = makeRecord({ attempts: 1 });
+  const record = makeRecord({ attempts });
   await ledger.discover(record);
   const told: string[] = [];
   const tools = {
