@@ -103,7 +103,7 @@ describe("a supplied password", () => {
   });
 
   test("is forgotten when the transfer has expired", async () => {
-    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 4 });
+    const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 15 });
     const simulator = await openTestSimulator({ transfers: [plan] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await drop(settings, "t1", PASSWORD);
