@@ -1,10 +1,10 @@
 /** Reads the configuration file, with what the environment sets in place of it. Never writes. */
 import { basename, dirname } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { loadConf } from "./conf.ts";
 import { digestOf } from "./digest.ts";
 import { type ConfigDocument, parseConfigDocument } from "./document.ts";
 import { applyOverrides, type Override } from "./environment.ts";
+import { loadConf } from "./memory.ts";
 import { codeOf, Problems, unreadable } from "./problems.ts";
 
 export interface Reading {
