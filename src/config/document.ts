@@ -12,7 +12,7 @@ import {
   type ScalarTag,
   visit,
 } from "yaml";
-import type { KeyPath } from "./problems.ts";
+import type { KeyPath } from "./draft.ts";
 
 interface Position {
   readonly line: number;

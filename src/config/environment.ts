@@ -1,10 +1,8 @@
 /** Environment variables that set keys of the configuration: `INLET_SERVICE__BASEURL` sets `service.baseUrl`. */
 import { nearestName } from "../base/nearest.ts";
-import type { KeyPath, Place } from "./problems.ts";
+import { type Environment, type KeyPath, type Place, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { type SchemaNode, typesOf } from "./schema-nodes.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Override {
   /** The variable. */
@@ -31,11 +29,6 @@ const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 /** Every key that a variable can set, by the variable's name. What stands inside a list is set with the list. */
 const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
   new Map(settableKeys(SCHEMA, []).map((key) => [variableFor(key.path), key]));
-
-/** `["service", "baseUrl"]` → `INLET_SERVICE__BASEURL`. */
-export function variableFor(path: readonly string[]): string {
-  return PREFIX + path.join(SEPARATOR).toUpperCase();
-}
 
 /** What the environment sets, outer keys before inner ones. An empty variable counts as none. */
 export function readOverrides(env: Environment): {

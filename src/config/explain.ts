@@ -1,10 +1,8 @@
 /** Holds a configuration against its schema, and says what is wrong in words that help to mend it. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
-import { variableFor } from "./environment.ts";
-import { type KeyPath, type Problems, showValue } from "./problems.ts";
-import type { RawSettings } from "./raw.ts";
-import { SCHEMA } from "./schema.ts";
+import { type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
+import { type RawSettings, SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
 
 /**

@@ -1,9 +1,25 @@
-/** Where finished transfers, unfinished ones and our own secrets are kept. */
+/** `inbox`, `work` and `state`: the folders for finished transfers, unfinished ones and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
-import type { Draft } from "./draft.ts";
-import type { Environment } from "./environment.ts";
-import { showValue } from "./problems.ts";
+import { type Draft, type Environment, showValue } from "./draft.ts";
+import { PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
+
+export const FOLDERS = {
+  inbox: {
+    ...PATH,
+    description: "The folder in which finished transfers appear. Whoever consumes them watches this one.",
+  },
+  work: {
+    ...PATH,
+    description:
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Where others may write the inbox itself, they could put something else in its place: name a folder that stands where only Inlet, or root, may write.",
+  },
+  state: {
+    ...PATH,
+    description:
+      "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+  },
+} as const satisfies SchemaKeys;
 
 export interface Folders {
   readonly inbox: string;
@@ -14,8 +30,11 @@ export interface Folders {
 }
 
 /** Absolute paths; problems go to the draft. */
-export function parseFolders(draft: Draft, uid: number | undefined): Folders {
-  const { inbox: rawInbox, work: rawWork, state: rawState } = draft.raw;
+export function readFolders(
+  { inbox: rawInbox, work: rawWork, state: rawState }: WrittenKeys<typeof FOLDERS>,
+  draft: Draft,
+  uid: number | undefined,
+): Folders {
   const inbox = rawInbox === undefined ? "" : draft.resolvePath(["inbox"], rawInbox);
   const work = rawWork === undefined ? join(inbox, ".inlet") : draft.resolvePath(["work"], rawWork);
   const state =

@@ -1,15 +1,87 @@
-/** How to reach a service: which address, as whom, through what. */
+/** The `service` group, common or of one mailbox: how to reach a transfer service, and as which client. */
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
-import type { Draft } from "./draft.ts";
-import type { Environment } from "./environment.ts";
-import { parseSecret } from "./parse-secret.ts";
-import { readPemFiles } from "./pem.ts";
-import { type Given, type KeyPath, showValue } from "./problems.ts";
-import type { RawService } from "./raw.ts";
-import { CLIENT_ID_PATTERN, SERVICE_KEYS } from "./schema-service.ts";
+import { parseSecret, readPemFiles, SECRET } from "./credentials.ts";
+import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
+import { PATH, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
 import type { ServiceSettings } from "./settings.ts";
-import { parseDuration } from "./units.ts";
+import { DURATION, readDuration } from "./units.ts";
+
+/** What a client id looks like. */
+export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
+
+export const SERVICE_KEYS = {
+  baseUrl: {
+    ...TEXT,
+    title: "the address of a service",
+    description:
+      "The service's address: what stands before `/api`. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user, password, query or fragment.",
+  },
+  clientId: {
+    ...SECRET,
+    title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
+    pattern: CLIENT_ID_PATTERN,
+    description:
+      "The client id that the service's administrator has registered for the mailboxes. Where absent, one is made, kept in the state folder, and shown so that it can be registered.",
+  },
+  verification: {
+    type: ["string", "object"],
+    title: "clientId, or { token: … }",
+    pattern: "^clientId$",
+    properties: {
+      token: {
+        ...SECRET,
+        description: "A token obtained before, for an address that was verified by a mailed code.",
+      },
+    },
+    required: ["token"],
+    additionalProperties: false,
+    default: "clientId",
+    description:
+      "How the mailboxes prove that they own their address: by the registered client id, or by a token obtained before.",
+    writeOnly: true,
+  },
+  acceptLanguage: {
+    type: "string",
+    title: "one or more languages such as en or de-CH,de;q=0.8",
+    pattern: "^[A-Za-z0-9*][A-Za-z0-9*,;=. -]{0,199}$",
+    default: "en",
+    description: "The language of the service's own texts, such as the titles in its checksums file.",
+  },
+  fileIdList: {
+    type: "string",
+    enum: ["repeat", "comma"],
+    default: "repeat",
+    description:
+      "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends the parameter once for each, `comma` sends it once with commas between them. Try the other where the ZIP does not hold the files that were asked for.",
+  },
+  ca: {
+    ...PATH,
+    description: "A PEM file with certificate authorities to trust beside the usual ones.",
+  },
+  cert: { ...PATH, description: "A PEM file with the certificate we show, for mutual TLS. Needs `key`." },
+  key: { ...PATH, description: "A PEM file with the private key that belongs to `cert`." },
+  proxy: {
+    ...TEXT,
+    title: "the address of a proxy such as http://proxy.example.com:3128",
+    description:
+      "The proxy to go through. Where absent, the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count.",
+    writeOnly: true,
+  },
+  timeout: {
+    ...DURATION,
+    default: "30s",
+    description: "The longest silence of the service that is put up with, at most 24h.",
+  },
+  allowHttp: {
+    ...SWITCH,
+    default: false,
+    description:
+      "Whether plain http may be used to other machines. Secrets then travel unencrypted: for tests only.",
+  },
+} as const satisfies SchemaKeys;
+
+export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
 
 /** Some keys of a service, and where they were written. */
 export interface ServiceLayer {
@@ -21,16 +93,15 @@ export interface ServiceLayer {
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** For each key the first layer that has it counts. Problems go to the draft; `undefined` where there is no address. */
-export async function parseService(
+export async function readService(
   layers: readonly ServiceLayer[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
   const pick = createPick(layers);
-  const timeout = pick("timeout");
-  const timeoutMs = parseDuration(timeout?.value ?? SERVICE_KEYS.timeout.default);
-  if (timeout !== undefined && timeoutMs === undefined) {
-    draft.problems.add(timeout.path, `${showValue(timeout.value)} is longer than 24h`);
-  }
+  const { value: timeout, path: timeoutPath } = pick("timeout") ?? {
+    value: SERVICE_KEYS.timeout.default,
+    path: [],
+  };
   const baseUrl = parseBaseUrl(pick, draft);
   const settings = {
     clientId: await parseClientId(pick, draft),
@@ -39,7 +110,7 @@ export async function parseService(
     idListForm: pick("fileIdList")?.value ?? SERVICE_KEYS.fileIdList.default,
     ...(await readPemFiles({ ca: pick("ca"), cert: pick("cert"), key: pick("key") }, draft)),
     proxy: parseProxy(pick, draft),
-    timeoutMs: timeoutMs ?? 0,
+    timeoutMs: readDuration(timeout, timeoutPath, draft),
   };
   return baseUrl === undefined ? undefined : concealing({ baseUrl, ...settings });
 }
@@ -94,7 +165,8 @@ async function parseClientId(pick: Pick, draft: Draft): Promise<SecretSource | u
 
 async function parseToken(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("verification");
-  if (given === undefined || given.value === "clientId" || given.value.token === undefined) return undefined;
+  if (given === undefined || typeof given.value === "string" || given.value.token === undefined)
+    return undefined;
   return parseSecret(given.value.token, [...given.path, "token"], draft);
 }
 

@@ -2,6 +2,9 @@
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 
+/** The file that is read where none is named. */
+export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+
 export interface Settings {
   /** Where it was read from, for messages: a path, or `the environment`. */
   readonly source: string;

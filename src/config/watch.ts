@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asFault, type Fault } from "../base/faults.ts";
 import { watchFolder } from "../base/watch-folder.ts";
-import { digestOf } from "./digest.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
+import { digestOf } from "./source.ts";
 
 /** Whoever writes it may do so in several steps. */
 const SETTLE_MS = 300;

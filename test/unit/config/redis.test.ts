@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { SecretSource } from "../../../src/base/secret.ts";
-import type { Environment } from "../../../src/config/environment.ts";
+import type { Environment } from "../../../src/config/draft.ts";
 import { loadService, loadSettings } from "../../../src/config/load.ts";
 import type { RedisQueueSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
