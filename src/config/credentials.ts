@@ -47,7 +47,7 @@ type RawSecret = Written<typeof SECRET>;
 type SecretRule = (secret: Secret) => string | undefined;
 
 /** Problems and warnings go to the draft. Commands are not run: they may ask a person, cost something, or be slow. */
-export async function parseSecret(
+export async function readSecretKey(
   raw: RawSecret,
   path: KeyPath,
   draft: Draft,
@@ -151,13 +151,13 @@ export async function describeReaders(
 ): Promise<string | undefined> {
   const file = await stat(path).catch(() => undefined);
   if (file === undefined) return undefined;
-  const mend = `make it its owner's alone (chmod go= ${path})`;
+  const remedy = `make it its owner's alone (chmod go= ${path})`;
   if ((file.mode & OTHERS_BITS) !== 0) {
-    return `${path} can be read or changed by every user of this machine: ${mend}.`;
+    return `${path} can be read or changed by every user of this machine: ${remedy}.`;
   }
   const isOurs = uid === undefined || uid === 0 || file.uid === uid;
   if ((file.mode & GROUP_BITS) !== 0 && isOurs) {
-    return `${path} can be read or changed by its group: ${mend}.`;
+    return `${path} can be read or changed by its group: ${remedy}.`;
   }
   return undefined;
 }

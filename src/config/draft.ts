@@ -45,7 +45,7 @@ interface Problem {
   readonly text: string;
 }
 
-const LONGEST_VALUE = 80;
+const MAX_SHOWN_CHARACTERS = 80;
 
 export class Problems {
   readonly #find: (path: KeyPath) => Place | undefined;
@@ -55,7 +55,7 @@ export class Problems {
     this.#find = find;
   }
 
-  /** `message` never holds a secret. The same problem reached in two ways is one. */
+  /** `message` never holds a secret. A repeated problem is added once. */
   add(path: KeyPath, message: string, place: Place | undefined = this.#find(path)): void {
     const key = formatPath(path);
     const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}` };
@@ -71,7 +71,7 @@ export class Problems {
     return this.#found.length === 0;
   }
 
-  /** One fault that names them all: a single one in its sentence, several one per line, in the order of the file. */
+  /** Throws one `CONFIG_INVALID` that lists all problems, in the order of the file. */
   throwIfAny(): void {
     if (this.isEmpty) return;
     const lines = this.#found.toSorted((a, b) => inFileOrder(a.place, b.place)).map(formatProblem);
@@ -91,13 +91,13 @@ export function formatPath(path: KeyPath): string {
     .join("");
 }
 
-/** A value for a message: on one line, and not endless. */
+/** A value for a message: on one line, and shortened. */
 export function showValue(value: unknown): string {
   const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
-  return shown.length <= LONGEST_VALUE ? shown : `${shown.slice(0, LONGEST_VALUE)}…`;
+  return shown.length <= MAX_SHOWN_CHARACTERS ? shown : `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
-/** What stands in no file comes first. */
+/** Problems outside the file come first. */
 function inFileOrder(a: Place | undefined, b: Place | undefined): number {
   return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }
@@ -108,7 +108,7 @@ function formatProblem({ place, text }: Problem): string {
   return `${place.name}${position}: ${text}`;
 }
 
-/** The system's name for what went wrong. */
+/** The system's code for an error, such as `ENOENT`. */
 export function codeOf(error: unknown): string {
   return systemCode(error) || "unknown reason";
 }

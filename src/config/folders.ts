@@ -7,12 +7,12 @@ import { PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
 export const FOLDERS = {
   inbox: {
     ...PATH,
-    description: "The folder in which finished transfers appear. Whoever consumes them watches this one.",
+    description: "The folder in which finished transfers appear. Consumers watch this folder.",
   },
   work: {
     ...PATH,
     description:
-      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Where others may write the inbox itself, they could put something else in its place: name a folder that stands where only Inlet, or root, may write.",
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Users who may write the inbox itself could replace the work folder: then name one inside a folder that only Inlet, or root, may write.",
   },
   state: {
     ...PATH,
@@ -25,7 +25,7 @@ export interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
-  /** The configuration says where state is, and not the environment of this process. */
+  /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   readonly isStateNamed: boolean;
 }
 
@@ -46,7 +46,7 @@ export function readFolders(
   return { inbox, work, state, isStateNamed: rawState !== undefined };
 }
 
-/** Nothing of ours may stand where a transfer could be delivered: there, no name begins with a dot. */
+/** Our folders must not be in the way of a delivery. Names of delivered folders never begin with a dot. */
 function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
   const inside = relative(inbox, folder);
   if (inside === "") problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
@@ -54,7 +54,7 @@ function checkApart(key: "work" | "state", folder: string, inbox: string, { prob
   if (inside === "" || isOutside || inside.startsWith(".")) return;
   problems.add(
     [key],
-    `${showValue(folder)} is inside the inbox, where transfers could meet it: choose a folder outside, or one whose name begins with a dot`,
+    `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside, or one whose name begins with a dot`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** The `handoff` group: how delivered folders are left for their consumers, and how deliveries are announced. */
 import type { Handoff, HandoffCommand, HandoffKeep, HandoffWebhook } from "../model/mailbox.ts";
-import { parseSecret, resolveProgram, SECRET } from "./credentials.ts";
+import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
@@ -50,7 +50,7 @@ const WEBHOOK = {
   required: ["url", "secret"],
   additionalProperties: false,
   description:
-    "Told of each delivery by a signed POST, which is sent again with growing pauses until it is accepted, for three days. See docs/handoff.md.",
+    "Receives a signed POST for each delivery. It is sent again with growing pauses until it is accepted, for three days. See docs/handoff.md.",
 } as const satisfies SchemaNode;
 
 const KEEP = group(
@@ -63,10 +63,10 @@ const KEEP = group(
     uncollected: {
       ...KEEP_FOR,
       description:
-        "How long a folder stays that nobody collects, such as `90d`, or `forever`. **What was not collected is deleted then.**",
+        "How long a folder stays that no consumer picks up, such as `90d`, or `forever`. **It is deleted then.**",
     },
   },
-  "When to remove folders from the inbox by ourselves.",
+  "When Inlet removes folders from the inbox.",
 );
 
 export const HANDOFF = group(
@@ -100,17 +100,18 @@ export const HANDOFF = group(
     acknowledgement: {
       ...FILE_NAME,
       description:
-        "The name of a file by which a consumer says, inside the folder, that it has collected it, or `none`. Moving or removing the folder says the same. Counts for transfers that are begun from then on.",
+        "The name of a file that a consumer creates inside the folder to acknowledge it, or `none`. Moving or removing the folder means the same. Counts for transfers that are begun from then on.",
     },
     expectWithin: {
       ...LONG_DURATION,
       title: "a duration such as 30m, 12h or 7d",
       pattern: LONG_DURATION_PATTERN,
-      description: "A folder that nobody has collected for so long is reported. Where absent, none is.",
+      description:
+        "A folder that no consumer has picked up after this time is reported. Where absent, none is.",
     },
     keep: KEEP,
   },
-  "How delivered folders are left for whoever takes them.",
+  "How delivered folders are left for their consumers.",
 );
 
 type RawHandoff = Written<typeof HANDOFF>;
@@ -151,7 +152,7 @@ export async function readWebhook(
   const { timeout = defaultTimeout.default, allowHttp = defaultAllowHttp.default } = webhook;
   const path = ["handoff", "webhook"];
   const timeoutMs = readDuration(timeout, [...path, "timeout"], draft);
-  const secret = await parseSecret(webhook.secret, [...path, "secret"], draft);
+  const secret = await readSecretKey(webhook.secret, [...path, "secret"], draft);
   const url = URL.parse(webhook.url);
   const wrong = describeWrongUrl(url, allowHttp);
   if (wrong !== undefined) draft.problems.add([...path, "url"], wrong);
@@ -234,7 +235,7 @@ function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Dr
   );
   if (collectedMs !== undefined && acknowledgement === "none") {
     draft.warnings.push(
-      "handoff.keep.collected: not used, because handoff.acknowledgement is not given: what is collected is gone.",
+      "handoff.keep.collected: not used, because handoff.acknowledgement is not given: a folder that was picked up is no longer in the inbox.",
     );
   }
   return { collectedMs, uncollectedMs };

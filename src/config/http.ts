@@ -1,5 +1,5 @@
 /** The `http` group: where the status page is served, under which names, and whether visitors may act. */
-import { parseSecret, SECRET } from "./credentials.ts";
+import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, SWITCH, type Written } from "./schema-nodes.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -12,13 +12,13 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "Where the status page, its API, health and metrics are served. Whoever reaches it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a socket in the file system, `false` is nowhere.",
+        "Where the status page, its API, health and metrics are served. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a socket in the file system, `false` is nowhere.",
     },
     actions: {
       ...SWITCH,
       default: false,
       description:
-        "Whether passwords can be supplied and transfers retried, released and discarded through the page and its API. Needs `token`, but for a Unix socket, where whoever reaches it may act.",
+        "Whether passwords can be supplied and transfers retried, released and discarded through the page and its API. Needs `token`, except on a Unix socket, whose permissions decide who may act.",
     },
     token: {
       ...SECRET,
@@ -44,20 +44,20 @@ export async function readHttp(
   draft: Draft,
 ): Promise<HttpSettings | undefined> {
   const { listen: given = KEYS.listen.default, actions = false, token, hosts = [] } = raw;
-  const secret = token === undefined ? undefined : await parseSecret(token, ["http", "token"], draft);
+  const secret = token === undefined ? undefined : await readSecretKey(token, ["http", "token"], draft);
   if (given === false || given === "false") return undefined;
-  const listen = parseListen(String(given), draft);
+  const listen = readListen(String(given), draft);
   if (actions && secret === undefined && !("path" in listen) && !draft.problems.has(["http", "token"])) {
     draft.problems.add(
       ["http", "actions"],
-      "needs http.token: else anybody who reaches the address could act",
+      "needs http.token: without it, everyone who can reach the address could act",
     );
   }
   const names = hosts.filter((name) => name !== undefined).map((name) => name.toLowerCase());
   return { listen, actions, token: secret, hosts: names };
 }
 
-function parseListen(text: string, draft: Draft): HttpSettings["listen"] {
+function readListen(text: string, draft: Draft): HttpSettings["listen"] {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
   // A URL leaves out the default port of its scheme.

@@ -34,7 +34,7 @@ export const LIMITS = group(
       minimum: 1,
       maximum: 1000,
       default: 4,
-      description: "How many transfers to collect at once, and one more for each further service.",
+      description: "How many transfers to download at once, and one more for each further service.",
     },
     filesPerTransfer: {
       type: "integer",

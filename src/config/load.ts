@@ -102,5 +102,5 @@ async function warnOfPlainSecrets({ file, plainSecrets }: Draft): Promise<string
   if (file === undefined || plainSecrets.length === 0) return [];
   const readers = await describeReaders(file);
   const keys = plainSecrets.map(formatPath).join(", ");
-  return readers === undefined ? [] : [`A secret stands in plain text (${keys}), and ${readers}`];
+  return readers === undefined ? [] : [`A secret is in plain text (${keys}), and ${readers}`];
 }

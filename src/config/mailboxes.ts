@@ -19,7 +19,7 @@ export const MAILBOX = {
       title: "an email address",
       pattern: "^[^\\s@.][^\\s@]*@[^\\s@]+$",
       maxLength: 254,
-      description: "The address whose received transfers are collected.",
+      description: "The address whose received transfers are downloaded.",
     },
     name: {
       type: "string",
@@ -27,12 +27,12 @@ export const MAILBOX = {
       pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
       maxLength: 100,
       description:
-        "What it is called in folders, records and messages. The address, where absent. Keep it: whoever renames a mailbox receives its transfers again.",
+        "What it is called in folders, records and messages. The address, where absent. Keep it: a renamed mailbox receives its transfers again.",
     },
     poll: {
       ...DURATION,
       default: "60s",
-      description: "How long to wait between two looks for transfers, at most 24h.",
+      description: "How long to wait between two polls, at most 24h.",
     },
     fetch: {
       type: "string",
@@ -173,7 +173,7 @@ interface Named {
   readonly email?: string;
 }
 
-/** Its place among them, whatever the case of the letters; below zero where nobody is called that. */
+/** The index of the mailbox with this name or address, in any case; below zero for none. */
 export function findMailbox(mailboxes: readonly (Named | undefined)[], wanted: string): number {
   const key = canonicalAddress(wanted);
   return mailboxes.findIndex((mailbox) =>
@@ -191,7 +191,7 @@ export function describeUnknownMailbox(mailboxes: readonly (Named | undefined)[]
 
 const NAMES: readonly string[] = PLACEHOLDERS;
 
-/** What is wrong with it, in a sentence; `undefined` for nothing. */
+/** Layouts are relative, use known placeholders, and give each transfer a folder of its own. */
 function describeWrongLayout(layout: string): string | undefined {
   if (layout.startsWith("/")) return "must be relative: it begins inside the inbox";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
@@ -205,7 +205,7 @@ function describeWrongLayout(layout: string): string | undefined {
   if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
   if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "holds a { or } without its other half";
   if (!/\{(trackingId|transferId)\}/.test(layout)) {
-    return "must hold {trackingId} or {transferId}: otherwise different transfers would meet in one folder";
+    return "must hold {trackingId} or {transferId}: otherwise two transfers could have the same folder";
   }
   return undefined;
 }

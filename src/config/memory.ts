@@ -11,6 +11,7 @@ import { systemDisk } from "../base/disk.ts";
 import { createTextDurably, faultOfDisk, replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
+import { CLIENT_ID_PATTERN } from "./service.ts";
 
 export interface OwnClientId {
   readonly clientId: Secret;
@@ -20,7 +21,7 @@ export interface OwnClientId {
 }
 
 const CLIENT_ID_FILE = "client-id";
-const CLIENT_ID = /^[A-Za-z0-9]{50,4000}$/;
+const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
 /** Finds the client id, or makes one. Processes that start at the same time agree on one. */
 export async function keepClientId(state: string): Promise<OwnClientId> {

@@ -1,6 +1,6 @@
 /** The `passwords` of a mailbox: rules that supply a password by sender or tracking id. */
 import type { PasswordRule } from "../model/mailbox.ts";
-import { parseSecret, SECRET } from "./credentials.ts";
+import { readSecretKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 
@@ -12,7 +12,7 @@ const PASSWORD_RULE = {
       ...TEXT,
       maxLength: 254,
       description:
-        "Whose transfers it opens: an address in which `*` stands for any characters and `?` for one.",
+        "Whose transfers it opens: an address in which `*` matches any characters and `?` matches one.",
     },
     trackingId: { ...TEXT, description: "Which transfer it opens, by its tracking id." },
     password: { ...SECRET, description: "The password." },
@@ -42,7 +42,7 @@ export async function readPasswords(
       draft.problems.add([...path, at], "must say whose transfers it opens: give sender, trackingId or both");
     }
     if (password === undefined) return [];
-    const source = await parseSecret(password, [...path, at, "password"], draft);
+    const source = await readSecretKey(password, [...path, at, "password"], draft);
     return [{ sender, trackingId, password: source }];
   });
   return (await Promise.all(parsed)).flat();

@@ -1,5 +1,5 @@
 /** `queue`, `redis` and `role`: an embedded queue for one process, or a queue on Redis that several processes share. */
-import { parseSecret, readPem, SECRET } from "./credentials.ts";
+import { readPem, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, formatPath, showValue } from "./draft.ts";
 import { QUEUE, type RedisAddress, readAddress } from "./redis-address.ts";
 import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -11,7 +11,7 @@ export const ROLE = {
   enum: ["all", "worker", "scheduler"],
   default: "all",
   description:
-    "What this process does: `worker` collects transfers, `scheduler` looks for them, `all` does both. Anything but `all` needs a queue on Redis.",
+    "What this process does: `worker` downloads transfers, `scheduler` polls for them, `all` does both. Anything but `all` needs a queue on Redis.",
 } as const satisfies SchemaNode;
 
 /** Never shown: a password may precede the host. */
@@ -67,7 +67,7 @@ export const REDIS = group(
       ...DURATION,
       default: "30s",
       description:
-        "After so long without a sign of life another process may take over a transfer. From 2s to 10m.",
+        "After this time without a heartbeat another process may take over a transfer. From 2s to 10m.",
     },
   },
   "How to reach the Redis that `queue` names, and how it is shared.",
@@ -96,10 +96,10 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
   }
   const address = readAddress(queue, draft);
   const passwordInUrl =
-    address?.password === undefined ? undefined : await parseSecret(address.password, ["queue"], draft);
+    address?.password === undefined ? undefined : await readSecretKey(address.password, ["queue"], draft);
   const secret = async (key: "password" | "sentinelPassword") => {
     const given = redis[key];
-    return given === undefined ? undefined : parseSecret(given, ["redis", key], draft);
+    return given === undefined ? undefined : readSecretKey(given, ["redis", key], draft);
   };
   const settings = {
     username: redis.username ?? address?.username,
@@ -122,10 +122,10 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
 /** An embedded queue has one process, which does all the work and uses no Redis. */
 function checkEmbedded(redis: RawRedis, role: Written<typeof ROLE>, draft: Draft): void {
   if (role !== "all") {
-    const undone = role === "worker" ? "look for" : "collect";
+    const undone = role === "worker" ? "poll for" : "download";
     draft.problems.add(
       ["role"],
-      `${showValue(role)} needs a queue on Redis: with the embedded one nobody would ${undone} transfers`,
+      `${showValue(role)} needs a queue on Redis: with the embedded one no process would ${undone} transfers`,
     );
   }
   warnOfUnused(Object.keys(KEYS) as (keyof RawRedis)[], "queue is embedded", redis, draft);
@@ -134,7 +134,7 @@ function checkEmbedded(redis: RawRedis, role: Written<typeof ROLE>, draft: Draft
 /** Sentinels and a cluster exclude each other. */
 function checkOneWay(redis: RawRedis, draft: Draft): void {
   if (redis.sentinels !== undefined && redis.cluster !== undefined) {
-    draft.problems.add(["redis", "cluster"], "cannot stand beside redis.sentinels: give one of the two");
+    draft.problems.add(["redis", "cluster"], "excludes redis.sentinels: give one of the two");
   }
   if (redis.sentinels === undefined) {
     warnOfUnused(["sentinelName", "sentinelPassword"], "redis.sentinels is not given", redis, draft);

@@ -7,7 +7,7 @@ export const QUEUE = {
   title: "embedded, or the address of a Redis such as redis://redis.example.com:6379/0",
   default: "embedded",
   description:
-    "What runs the work. `embedded` is one process on one machine. The address of a Redis, `redis://USER:PASSWORD@HOST:PORT/DATABASE`, lets several processes share it; of it only the host is needed. `rediss://` uses TLS. How it is reached stands in `redis`.",
+    "The job queue. `embedded` is one process on one machine. The address of a Redis, `redis://USER:PASSWORD@HOST:PORT/DATABASE`, lets several processes share the work; only the host is required. `rediss://` uses TLS. The group `redis` has the details.",
   writeOnly: true,
 } as const satisfies SchemaNode;
 
@@ -47,7 +47,7 @@ export function readAddress(text: string, { problems }: Draft): RedisAddress | u
   }
   const [username, password] = [decode(url.username), decode(url.password)];
   if (username === undefined || password === undefined) {
-    return refuse("holds a % that stands for no character", ESCAPING);
+    return refuse("holds a % that is not followed by the code of a character", ESCAPING);
   }
   url.username = "";
   url.password = "";
@@ -59,14 +59,14 @@ export function readAddress(text: string, { problems }: Draft): RedisAddress | u
   };
 }
 
-/** Without user and password; `undefined` where it cannot be told for sure what belongs to them. */
+/** Without user and password; `undefined` where their extent is uncertain. */
 function showAddress(text: string): string | undefined {
   const [, scheme, user, rest] = /^\s*([a-z][a-z0-9+.-]*:\/\/)([^@/?#]*@)?([^@?#]*)$/i.exec(text) ?? [];
   if (scheme === undefined || rest === undefined || !URL.canParse(text)) return undefined;
   return showValue(`${scheme}${user === undefined ? "" : "[secret]@"}${rest}`);
 }
 
-/** `undefined` for what was not escaped rightly. */
+/** `undefined` for a wrong escape. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

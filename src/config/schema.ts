@@ -47,7 +47,7 @@ export const SCHEMA = {
       title: "a list of at least one mailbox",
       items: MAILBOX,
       minItems: 1,
-      description: "The mailboxes to collect, at least one. Addresses and names must differ.",
+      description: "The mailboxes to poll, at least one. Addresses and names must differ.",
     },
     limits: LIMITS,
     keep: KEEP,

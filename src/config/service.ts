@@ -1,13 +1,13 @@
 /** The `service` group, common or of one mailbox: how to reach a transfer service, and as which client. */
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
-import { parseSecret, readPemFiles, SECRET } from "./credentials.ts";
+import { readPemFiles, readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, type Environment, type Given, type KeyPath, showValue } from "./draft.ts";
 import { PATH, type SchemaKeys, SWITCH, TEXT, type WrittenKeys } from "./schema-nodes.ts";
 import type { ServiceSettings } from "./settings.ts";
 import { DURATION, readDuration } from "./units.ts";
 
-/** What a client id looks like. */
+/** The form of a client id. */
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9]{50,4000}$";
 
 export const SERVICE_KEYS = {
@@ -15,7 +15,7 @@ export const SERVICE_KEYS = {
     ...TEXT,
     title: "the address of a service",
     description:
-      "The service's address: what stands before `/api`. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user, password, query or fragment.",
+      "The service's address: the part before `/api`. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user, password, query or fragment.",
   },
   clientId: {
     ...SECRET,
@@ -71,7 +71,7 @@ export const SERVICE_KEYS = {
   timeout: {
     ...DURATION,
     default: "30s",
-    description: "The longest silence of the service that is put up with, at most 24h.",
+    description: "How long the service may be silent, at most 24h.",
   },
   allowHttp: {
     ...SWITCH,
@@ -83,7 +83,7 @@ export const SERVICE_KEYS = {
 
 export type RawService = WrittenKeys<typeof SERVICE_KEYS>;
 
-/** Some keys of a service, and where they were written. */
+/** Some keys of a service, and the path of their group. */
 export interface ServiceLayer {
   readonly raw: RawService;
   readonly path: KeyPath;
@@ -92,27 +92,24 @@ export interface ServiceLayer {
 /** Names of this machine, to which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** For each key the first layer that has it counts. Problems go to the draft; `undefined` where there is no address. */
+/** For each key the first layer that has it counts. Problems go to the draft; `undefined` without an address. */
 export async function readService(
   layers: readonly ServiceLayer[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
   const pick = createPick(layers);
-  const { value: timeout, path: timeoutPath } = pick("timeout") ?? {
-    value: SERVICE_KEYS.timeout.default,
-    path: [],
-  };
-  const baseUrl = parseBaseUrl(pick, draft);
+  const timeout = pick("timeout") ?? { value: SERVICE_KEYS.timeout.default, path: [] };
+  const baseUrl = readBaseUrl(pick, draft);
   const settings = {
-    clientId: await parseClientId(pick, draft),
-    token: await parseToken(pick, draft),
+    clientId: await readClientId(pick, draft),
+    token: await readToken(pick, draft),
     acceptLanguage: pick("acceptLanguage")?.value ?? SERVICE_KEYS.acceptLanguage.default,
     idListForm: pick("fileIdList")?.value ?? SERVICE_KEYS.fileIdList.default,
     ...(await readPemFiles({ ca: pick("ca"), cert: pick("cert"), key: pick("key") }, draft)),
-    proxy: parseProxy(pick, draft),
-    timeoutMs: readDuration(timeout, timeoutPath, draft),
+    proxy: readProxy(pick, draft),
+    timeoutMs: readDuration(timeout.value, timeout.path, draft),
   };
-  return baseUrl === undefined ? undefined : concealing({ baseUrl, ...settings });
+  return baseUrl === undefined ? undefined : hideSecrets({ baseUrl, ...settings });
 }
 
 type Pick = <Key extends keyof RawService>(key: Key) => Given<NonNullable<RawService[Key]>> | undefined;
@@ -127,7 +124,7 @@ function createPick(layers: readonly ServiceLayer[]): Pick {
   };
 }
 
-function parseBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
+function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   const given = pick("baseUrl");
   if (given === undefined) return undefined;
   const { value: text, path } = given;
@@ -135,15 +132,14 @@ function parseBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
     problems.add(path, message);
   };
   const url = URL.parse(text);
-  // What stands before an @ or behind a ? may be a secret.
+  // The part before an @ or after a ? may be a secret.
   const shown = /[@?#]/.test(text) ? "this" : showValue(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     return refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
   }
   if (url.username + url.password !== "") return refuse("must not hold a user or password");
   if (/[?#]/.test(text)) return refuse("must end before any ? or #");
-  if (/\/api\/*$/.test(url.pathname))
-    return refuse(`${shown} ends with /api: give only what stands before it`);
+  if (/\/api\/*$/.test(url.pathname)) return refuse(`${shown} ends with /api: give only the part before it`);
   const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
     return refuse(
@@ -158,19 +154,21 @@ function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is no client id: that is 50 to 4000 letters and digits";
 }
 
-async function parseClientId(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+async function readClientId(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("clientId");
-  return given === undefined ? undefined : parseSecret(given.value, given.path, draft, describeWrongClientId);
+  return given === undefined
+    ? undefined
+    : readSecretKey(given.value, given.path, draft, describeWrongClientId);
 }
 
-async function parseToken(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+async function readToken(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("verification");
   if (given === undefined || typeof given.value === "string" || given.value.token === undefined)
     return undefined;
-  return parseSecret(given.value.token, [...given.path, "token"], draft);
+  return readSecretKey(given.value.token, [...given.path, "token"], draft);
 }
 
-function parseProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
+function readProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
   const given = pick("proxy");
   if (given === undefined) return proxyOfEnvironment(draft.env);
   const { value: proxy, path } = given;
@@ -183,14 +181,14 @@ function parseProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
   return { http: proxy, https: proxy, except: "" };
 }
 
-/** The small-letter names win, as they do elsewhere. */
+/** The lower-case names win, as in other programs. */
 function proxyOfEnvironment(env: Environment): ServiceSettings["proxy"] {
   const either = (name: string) => env[name.toLowerCase()] ?? env[name] ?? "";
   return { http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") };
 }
 
-/** Keeps the private key, and a password in a proxy's address, out of whatever prints the settings. */
-function concealing(settings: ServiceSettings): ServiceSettings {
+/** Hides the private key, and a password in a proxy's address, when the settings are printed. */
+function hideSecrets(settings: ServiceSettings): ServiceSettings {
   const shown = () => ({
     ...settings,
     key: settings.key && "[secret]",

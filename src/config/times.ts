@@ -28,7 +28,7 @@ export const QUIET = {
   items: WINDOW,
   minItems: 1,
   description:
-    "When no download is begun. What runs goes on, and the mailbox is still looked at. A transfer that expires before the quiet hours end, or within six hours after, is collected all the same, and so is one for which a person gives an order or a password.",
+    "When no download begins. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded all the same, and so is one for which a person gives an order or a password.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
@@ -42,7 +42,7 @@ export const EXPECT = {
         ...TEXT,
         maxLength: 254,
         description:
-          "Whose transfer is expected: an address in which `*` stands for any characters and `?` for one.",
+          "Whose transfer is expected: an address in which `*` matches any characters and `?` matches one.",
       },
       by: {
         type: "string",

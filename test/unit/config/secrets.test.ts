@@ -208,7 +208,7 @@ describe("a warning is given", () => {
     const text = configWith("- { sender: a, password: hunter2 }");
     for (const [mode, warned] of [
       [0o600, []],
-      [0o640, [expect.stringMatching(/^A secret stands in plain text \(mailboxes\[0\].*by its group/)]],
+      [0o640, [expect.stringMatching(/^A secret is in plain text \(mailboxes\[0\].*by its group/)]],
       [0o604, [expect.stringMatching(/every user of this machine/)]],
     ] as const) {
       const path = await writeConfig(text);
