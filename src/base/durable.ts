@@ -105,10 +105,14 @@ export function temporaryName(): string {
   return `.${randomBytes(6).toString("hex")}.part`;
 }
 
-/** Takes away temporary files that a crash left behind: those that nobody can be writing any more. */
-export async function clearTemporaries(folder: string, nowMs: number): Promise<void> {
+/** Removes temporary files that a crash left behind: an hour later no process is still writing them. */
+export async function clearTemporaries(
+  folder: string,
+  nowMs: number,
+  pattern: RegExp = TEMPORARY,
+): Promise<void> {
   for (const name of await readdir(folder)) {
-    if (!TEMPORARY.test(name)) continue;
+    if (!pattern.test(name)) continue;
     const { mtimeMs } = await lstat(join(folder, name)).catch(() => ({ mtimeMs: nowMs }));
     if (nowMs - mtimeMs > ABANDONED_MS) await rm(join(folder, name), { force: true });
   }

@@ -1,5 +1,5 @@
 /** What a command gets from the process that runs it: streams, environment, and the signal to stop. */
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../config/draft.ts";
 
 export interface Context {
   readonly env: Environment;

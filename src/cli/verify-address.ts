@@ -6,9 +6,9 @@ import { Fault } from "../base/faults.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { Secret } from "../base/secret.ts";
-import { keepClientId } from "../config/client-id.ts";
-import { describeUnknownMailbox, findMailbox } from "../config/find-mailbox.ts";
 import { loadSettings } from "../config/load.ts";
+import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
+import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import { readSecret } from "./api/session.ts";
@@ -65,10 +65,11 @@ async function verifyAddress(
     );
   }
   const tokensFolder = join(settings.state, "tokens");
+  const openTokens = await loadTokenStores();
   await asOwnerOf(settings.state, () => makeFolderDurably(tokensFolder, 0o700));
   const service = openClient(described, await clientIdOf(settings, mailbox, context.stop));
   try {
-    const tokens = new Tokens(mailbox, service, undefined, tokensFolder, systemClock);
+    const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
     if (options.codeFile === undefined) {
       await service.mailVerificationCode(email, context.stop);
       say(context, `A code is on its way to ${email}.`);

@@ -1,4 +1,4 @@
-/** A YAML file as plain values, with the place of each, so that a message can say where to look. */
+/** Parses a YAML file into plain values, and finds the line of each for messages. */
 import {
   type Document,
   type ErrorCode,
@@ -12,7 +12,7 @@ import {
   type ScalarTag,
   visit,
 } from "yaml";
-import type { KeyPath } from "./problems.ts";
+import type { KeyPath } from "./draft.ts";
 
 interface Position {
   readonly line: number;
@@ -25,19 +25,19 @@ interface YamlError extends Position {
 
 export interface ConfigDocument {
   readonly values: Readonly<Record<string, unknown>>;
-  /** Not empty: the values are of no use. Never quotes the file, which may hold secrets. */
+  /** Where there are errors, the values are empty. Never quotes the file, which may hold secrets. */
   readonly errors: readonly YamlError[];
-  /** Where the key at this path stands, or the entry of a list; `undefined` where it is not there. */
+  /** The position of a key or of a list entry; `undefined` for a missing one. */
   locate(path: KeyPath): Position | undefined;
 }
 
-/** More than anybody writes, fewer than do harm. */
-const MOST_ALIASES = 100;
+/** Real files have a few; thousands of aliases exhaust memory. */
+const MAX_ALIASES = 100;
 
-/** One mistake makes the parser stumble often; the first ones tell. */
-const MOST_ERRORS = 3;
+/** One mistake causes many errors; the first ones name it. */
+const MAX_ERRORS = 3;
 
-/** Numbers that begin with a zero stay text: `0640` means permissions, and `007` in a password two zeros. */
+/** Numbers with a leading zero stay text: `0640` is a mode, and `007` may be a password. */
 const ZERO_FIRST: ScalarTag = {
   tag: "tag:yaml.org,2002:str",
   default: true,
@@ -63,9 +63,9 @@ export function parseConfigDocument(text: string): ConfigDocument {
     });
     const errors = findErrors(document).map(({ offset, message }) => ({ ...position(offset), message }));
     if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
-    const values: unknown = document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
+    const values: unknown = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
     if (!isGroup(values)) return broken("the file must hold keys such as inbox: /srv/inbox");
-    // Throws where a value holds itself.
+    // Throws for a value that holds itself.
     JSON.stringify(values);
     const resolve = (node: unknown) => (isAlias(node) ? node.resolve(document) : node);
     return {
@@ -97,27 +97,27 @@ function findErrors(document: Document.Parsed): Finding[] {
       if (alias.resolve(document) !== undefined) return;
       found.push({
         offset: alias.range?.[0] ?? 0,
-        message: "a value that begins with * must stand in quotes",
+        message: "a value that begins with * must be in quotes",
       });
     },
   });
   const perPlace = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
-  return [...perPlace.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MOST_ERRORS);
+  return [...perPlace.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
 }
 
-/** Sentences of our own: those of the parser may quote a secret that stands there. */
+/** Our own sentences: those of the parser may quote a secret. */
 const MEANING: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAB_AS_INDENT: "tabs cannot be used for indentation: use spaces",
   DUPLICATE_KEY: "this key is already given above in the same group",
   BAD_INDENT: "the indentation does not fit the lines around it, or a bracket is not closed",
-  BAD_ALIAS: "a value that begins with * or & must stand in quotes",
-  BAD_SCALAR_START: "a value that begins with this character must stand in quotes",
+  BAD_ALIAS: "a value that begins with * or & must be in quotes",
+  BAD_SCALAR_START: "a value that begins with this character must be in quotes",
   BAD_DQ_ESCAPE: "unknown escape: double a backslash, or use single quotes",
-  BAD_DIRECTIVE: "a line that begins with % has no place here",
-  TAG_RESOLVE_FAILED: "a value that begins with ! must stand in quotes",
+  BAD_DIRECTIVE: "a line must not begin with %",
+  TAG_RESOLVE_FAILED: "a value that begins with ! must be in quotes",
   MULTIPLE_DOCS: "the file must hold one document: remove the line that is only ---",
   NON_STRING_KEY: "a key must be a plain word",
-  BLOCK_AS_IMPLICIT_KEY: "a value that holds ': ' must stand in quotes, or a line is indented wrongly",
+  BLOCK_AS_IMPLICIT_KEY: "a value that holds ': ' must be in quotes, or a line is indented wrongly",
   MISSING_CHAR: "something is missing here: a closing quote, bracket, comma or colon",
   MULTILINE_IMPLICIT_KEY: "a key must be followed by a colon on its line",
   RESOURCE_EXHAUSTION: "this YAML is nested more than is sensible",

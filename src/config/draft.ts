@@ -1,45 +1,22 @@
-/** Reads what was written, in the file and in the environment, and holds it against the schema. Never writes. */
-import { stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+/** A configuration while it is read: where its values come from, and what is wrong with them so far. */
 import { Fault } from "../base/faults.ts";
-import { DEFAULT_PATH } from "./default-path.ts";
-import type { ConfigDocument } from "./document.ts";
-import { applyOverrides, type Environment, type Override, readOverrides } from "./environment.ts";
-import { checkSchema } from "./explain.ts";
-import { codeOf, type KeyPath, type Place, Problems, unreadable } from "./problems.ts";
-import type { RawSettings } from "./raw.ts";
+import { systemCode } from "../base/system-code.ts";
 
-export interface DraftOptions {
-  /** The value of `--config`. */
-  readonly path?: string | undefined;
-  readonly env: Environment;
-  /** The value of `--base-url`, which wins over everything. */
-  readonly baseUrl?: string | undefined;
-  /** What relative paths in the environment and on the command line are relative to. */
-  readonly cwd?: string;
-  /** Where to look when no file is named. */
-  readonly defaultPath?: string;
-  /** For whoever needs no secret: none has to be readable, as credentials are for the daemon alone. */
-  readonly ignoreSecrets?: boolean;
-}
+export type KeyPath = readonly (string | number)[];
 
-/** A configuration whose parts have the right form, but have yet to be checked for sense. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Passed to the reader of each group. */
 export interface Draft {
-  readonly raw: RawSettings;
   readonly env: Environment;
-  /** `undefined` where the environment says everything. */
+  /** `undefined` where the environment sets everything. */
   readonly file: string | undefined;
-  /** Of its text. */
-  readonly digest: string | undefined;
-  /** Where it was looked for. */
-  readonly wanted: string;
   readonly problems: Problems;
-  /** Allowed, but to be mended; one sentence each. */
+  /** Allowed settings that should be changed; one sentence each. */
   readonly warnings: string[];
-  /** No secret has to be readable. */
+  /** Secrets are not read, and may be unreadable. */
   readonly ignoreSecrets: boolean;
-  /** Which keys of the file hold a secret in plain text. */
+  /** The keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
   /** The variable that set the value at this path, if one did. */
   variableOf(path: KeyPath): string | undefined;
@@ -47,93 +24,96 @@ export interface Draft {
   resolvePath(path: KeyPath, text: string): string;
 }
 
-const LARGEST_FILE_BYTES = 1024 * 1024;
-
-/** The same distance from here in src and in dist. */
-const EXAMPLE = fileURLToPath(new URL("../../config/inlet.example.yaml", import.meta.url));
-
-/** Throws `CONFIG_INVALID` where there is nothing to go on; other problems are in the draft. `required`: top-level keys. */
-export async function readDraft(options: DraftOptions, required: readonly string[]): Promise<Draft> {
-  const { env, cwd = process.cwd() } = options;
-  const { overrides, problems: environmentProblems } = readOverrides(env);
-  if (options.baseUrl !== undefined) {
-    overrides.push({ name: "--base-url", path: ["service", "baseUrl"], value: options.baseUrl });
-  }
-  const { file, wanted } = await findFile(options, cwd);
-  const isNothing = file === undefined && overrides.length + environmentProblems.length === 0;
-  if (isNothing && required.length > 0) throw nothingFound(wanted);
-  const reading = file === undefined ? undefined : await readFile(file, overrides);
-
-  const variableOf = (path: KeyPath) => findOverride(overrides, path)?.name;
-  const problems = new Problems((path) => findPlace(path, overrides, reading?.document, file));
-  for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
-  const raw = checkSchema(reading?.values ?? applyOverrides({}, overrides), required, problems);
-  return {
-    raw,
-    env,
-    file,
-    digest: reading?.digest,
-    wanted,
-    problems,
-    warnings: [],
-    ignoreSecrets: options.ignoreSecrets ?? false,
-    plainSecrets: [],
-    variableOf,
-    resolvePath: (path, text) =>
-      resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
-  };
+/** A value, and the key it was given for. */
+export interface Given<Value> {
+  readonly value: Value;
+  readonly path: KeyPath;
 }
 
-/** A file that was named must be there; the usual one may be missing. */
-async function findFile(
-  { path, env, defaultPath = DEFAULT_PATH }: DraftOptions,
-  cwd: string,
-): Promise<{ file: string | undefined; wanted: string }> {
-  const named = path ?? (env["INLET_CONFIG"] || undefined);
-  const wanted = named === undefined ? defaultPath : resolve(cwd, named);
-  try {
-    const { size } = await stat(wanted);
-    if (size > LARGEST_FILE_BYTES) throw unreadable(wanted, "is too large to be a configuration");
-    return { file: wanted, wanted };
-  } catch (error) {
-    if (error instanceof Fault) throw error;
-    const isMissing = ["ENOENT", "ENOTDIR"].includes(codeOf(error));
-    if (isMissing && named === undefined) return { file: undefined, wanted };
-    const by = path === undefined ? "INLET_CONFIG" : "--config";
-    throw isMissing
-      ? unreadable(wanted, `does not exist, and ${by} names it`)
-      : unreadable(wanted, `cannot be read (${codeOf(error)})`);
+/** Where a value was written. */
+export interface Place {
+  /** A file, an environment variable, or `the environment`. */
+  readonly name: string;
+  /** Counted from 1. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+interface Problem {
+  readonly path: string;
+  readonly place: Place | undefined;
+  readonly text: string;
+}
+
+const MAX_SHOWN_CHARACTERS = 80;
+
+export class Problems {
+  readonly #find: (path: KeyPath) => Place | undefined;
+  readonly #found: Problem[] = [];
+
+  constructor(find: (path: KeyPath) => Place | undefined) {
+    this.#find = find;
+  }
+
+  /** `message` never holds a secret. A repeated problem is added once. */
+  add(path: KeyPath, message: string, place: Place | undefined = this.#find(path)): void {
+    const key = formatPath(path);
+    const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}` };
+    const line = formatProblem(problem);
+    if (!this.#found.some((known) => formatProblem(known) === line)) this.#found.push(problem);
+  }
+
+  has(path: KeyPath): boolean {
+    return this.#found.some((problem) => problem.path === formatPath(path));
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.length === 0;
+  }
+
+  /** Throws one `CONFIG_INVALID` that lists all problems, in the order of the file. */
+  throwIfAny(): void {
+    if (this.isEmpty) return;
+    const lines = this.#found.toSorted((a, b) => inFileOrder(a.place, b.place)).map(formatProblem);
+    const detail = lines.length === 1 ? lines.join() : `${lines.length} problems\n${lines.join("\n")}`;
+    throw new Fault("CONFIG_INVALID", { detail });
   }
 }
 
-/** What reads files is loaded when there is one. */
-async function readFile(file: string, overrides: readonly Override[]) {
-  const { readConfigFile } = await import("./file.ts");
-  return readConfigFile(file, overrides);
+/** `["mailboxes", 0, "poll"]` → `mailboxes[0].poll`. */
+export function formatPath(path: KeyPath): string {
+  return path
+    .map((step, at) => {
+      if (typeof step === "number") return `[${step}]`;
+      const name = /^[\w-]+$/.test(step) ? step : showValue(step);
+      return at === 0 ? name : `.${name}`;
+    })
+    .join("");
 }
 
-/** The innermost variable that set it or something around it. */
-function findOverride(overrides: readonly Override[], path: KeyPath): Override | undefined {
-  return overrides.findLast((override) => override.path.every((step, at) => step === path[at]));
+/** A value for a message: on one line, and shortened. */
+export function showValue(value: unknown): string {
+  const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
+  return shown.length <= MAX_SHOWN_CHARACTERS ? shown : `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
-function findPlace(
-  path: KeyPath,
-  overrides: readonly Override[],
-  document: ConfigDocument | undefined,
-  file: string | undefined,
-): Place {
-  const override = findOverride(overrides, path);
-  if (override !== undefined) return { name: override.name };
-  // What is missing is reported where it would belong.
-  for (let length = path.length; length > 0; length -= 1) {
-    const position = document?.locate(path.slice(0, length));
-    if (position !== undefined) return { name: file ?? "", ...position };
-  }
-  return { name: file ?? "the environment" };
+/** Problems outside the file come first. */
+function inFileOrder(a: Place | undefined, b: Place | undefined): number {
+  return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }
 
-function nothingFound(wanted: string): Fault {
-  const detail = `there is no ${wanted}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Have one made by inlet init, begin with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
-  return new Fault("CONFIG_INVALID", { detail });
+function formatProblem({ place, text }: Problem): string {
+  if (place === undefined) return text;
+  const position = place.line === undefined ? "" : `:${place.line}:${place.column ?? 1}`;
+  return `${place.name}${position}: ${text}`;
+}
+
+/** The system's code for an error, such as `ENOENT`. */
+export function codeOf(error: unknown): string {
+  return systemCode(error) || "unknown reason";
+}
+
+/** `["service", "baseUrl"]` → `INLET_SERVICE__BASEURL`. */
+export function variableFor(path: readonly string[]): string {
+  return `INLET_${path.join("__").toUpperCase()}`;
 }

@@ -1,10 +1,8 @@
 /** Environment variables that set keys of the configuration: `INLET_SERVICE__BASEURL` sets `service.baseUrl`. */
 import { nearestName } from "../base/nearest.ts";
-import type { KeyPath, Place } from "./problems.ts";
+import { type Environment, type KeyPath, type Place, variableFor } from "./draft.ts";
 import { SCHEMA } from "./schema.ts";
 import { type SchemaNode, typesOf } from "./schema-nodes.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Override {
   /** The variable. */
@@ -19,25 +17,20 @@ interface EnvironmentProblem {
   readonly place: Place;
 }
 
-const PREFIX = "INLET_";
+const PREFIX = variableFor([]);
 const SEPARATOR = "__";
 
-/** Ours, but no keys. */
+/** Variables of Inlet that set no key. */
 const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD"]);
 
-/** What Kubernetes sets beside a service that is called inlet. */
+/** Kubernetes sets these for a service that is called inlet. */
 const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 
-/** Every key that a variable can set, by the variable's name. What stands inside a list is set with the list. */
+/** Every key that a variable can set, by the variable's name. A list is set as a whole. */
 const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
   new Map(settableKeys(SCHEMA, []).map((key) => [variableFor(key.path), key]));
 
-/** `["service", "baseUrl"]` → `INLET_SERVICE__BASEURL`. */
-export function variableFor(path: readonly string[]): string {
-  return PREFIX + path.join(SEPARATOR).toUpperCase();
-}
-
-/** What the environment sets, outer keys before inner ones. An empty variable counts as none. */
+/** The keys that the environment sets, outer ones before inner ones. An empty variable counts as none. */
 export function readOverrides(env: Environment): {
   readonly overrides: Override[];
   readonly problems: EnvironmentProblem[];
@@ -58,7 +51,7 @@ export function readOverrides(env: Environment): {
   return { overrides, problems: [...problems, ...findClashes(overrides)] };
 }
 
-/** The values with the overrides in place; what was given is not changed. */
+/** A copy of the values with the overrides applied. */
 export function applyOverrides(
   values: Readonly<Record<string, unknown>>,
   overrides: readonly Override[],
@@ -72,9 +65,9 @@ export function applyOverrides(
       node = node.properties?.[key] ?? node;
       const place = path.slice(0, at + 1).join(".");
       const existing = group[key];
-      // Keys that exclude each other: the variable's takes the place of the file's.
-      const isOutdone = node.maxProperties === 1 && !replaced.has(place);
-      const next: Record<string, unknown> = isGroup(existing) && !isOutdone ? existing : {};
+      // Keys that exclude each other: the variable's key replaces the file's.
+      const isReplaced = node.maxProperties === 1 && !replaced.has(place);
+      const next: Record<string, unknown> = isGroup(existing) && !isReplaced ? existing : {};
       replaced.add(place);
       group[key] = next;
       group = next;
@@ -95,23 +88,23 @@ function settableKeys(
   });
 }
 
-/** `undefined` for a variable that is none of our business. */
+/** `undefined` for another program's variable. */
 function describeUnknown(name: string): string | undefined {
   if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
   const known = [...SETTABLE.keys()];
   const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
   if (list !== undefined) return `no such variable: the whole list is set by ${list}, as JSON`;
-  // A single underscore in place of two is the likeliest slip.
+  // The likeliest mistake is one underscore instead of two.
   const plain = (variable: string) => variable.slice(PREFIX.length).replaceAll("_", "");
   const isOurs = name.includes(SEPARATOR);
-  const nearest = nearestName(plain(name), known.map(plain), isOurs ? undefined : mostDistanceOfStranger);
+  const nearest = nearestName(plain(name), known.map(plain), isOurs ? undefined : maxDistance);
   const meant = known.find((variable) => plain(variable) === nearest);
   if (meant !== undefined) return `no such variable, did you mean ${meant}?`;
   return isOurs ? "no such variable: config/inlet.example.yaml names every key" : undefined;
 }
 
-/** Other programs may have variables that begin like ours: only what is all but ours is taken for a slip. */
-function mostDistanceOfStranger(known: string): number {
+/** Other programs may use our prefix: only a name very close to one of ours counts as a mistake. */
+function maxDistance(known: string): number {
   return known.length < 6 ? 1 : 2;
 }
 
@@ -120,7 +113,7 @@ function isList(variable: string): boolean {
   return key !== undefined && typesOf(key.node).includes("array");
 }
 
-/** Text where text is allowed; else JSON. What is not JSON stays text where the schema can show it in its refusal. */
+/** Text where the key allows text, else JSON. Other text is left to the schema, whose message shows it. */
 function parseValue(
   node: SchemaNode,
   text: string,

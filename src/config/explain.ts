@@ -1,15 +1,13 @@
-/** Holds a configuration against its schema, and says what is wrong in words that help to mend it. */
+/** Checks a configuration against its schema, and explains each problem and its remedy. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
-import { variableFor } from "./environment.ts";
-import { type KeyPath, type Problems, showValue } from "./problems.ts";
-import type { RawSettings } from "./raw.ts";
-import { SCHEMA } from "./schema.ts";
+import { type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
+import { type RawSettings, SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
 
 /**
- * It is never to fill anything in, or to print. That the schema itself is valid is a test's to see, and its code is used
- * once or twice: to check the one and to improve the other would double the time that a start takes here.
+ * Ajv adds no defaults and prints nothing. A test validates the schema itself, and the compiled code runs once or twice:
+ * checking the one and optimizing the other would double the time of a start.
  */
 const VALIDATION_OPTIONS = {
   allErrors: true,
@@ -22,13 +20,13 @@ const VALIDATION_OPTIONS = {
   code: { optimize: false },
 } as const;
 
-/** A value that cannot be used: where it is, and what to say about it. */
+/** A refused value: its key, and the message about it. */
 interface Refusal {
   readonly path: KeyPath;
   readonly message: string;
 }
 
-/** Adds every problem, and returns what is left of the values without what was refused. `required`: top-level keys. */
+/** Adds every problem, and returns the values without the refused ones. `required`: top-level keys. */
 export function checkSchema(
   values: Record<string, unknown>,
   required: readonly string[],
@@ -40,15 +38,15 @@ export function checkSchema(
   const refused = new Set<string>();
   for (const error of validate.errors ?? []) {
     const { path, message } = explain(error);
-    const isTold = refused.has(path.join("\0")) || (error.keyword === "required" && problems.has(path));
-    if (!isTold) problems.add(path, message);
+    const isReported = refused.has(path.join("\0")) || (error.keyword === "required" && problems.has(path));
+    if (!isReported) problems.add(path, message);
     refused.add(path.join("\0"));
     remove(usable, path);
   }
   return usable;
 }
 
-/** Made once: it takes longer than everything else here. */
+/** Compiling takes longer than everything else here. */
 const validators = new Map<string, ValidateFunction>();
 
 function validatorFor(required: readonly string[]): ValidateFunction {
@@ -106,7 +104,7 @@ function hintAtTilde(value: unknown, node: SchemaNode): string {
   return isHome ? ": ~ is not expanded here" : "";
 }
 
-/** The right value, taken for another kind of value by YAML. */
+/** For a value that YAML reads as another type. */
 function hintAtQuotes(value: unknown, types: readonly string[]): string {
   const takesText = types.includes("string");
   const isPlain = typeof value === "number" || typeof value === "boolean";
@@ -115,7 +113,7 @@ function hintAtQuotes(value: unknown, types: readonly string[]): string {
   return isQuoted && !takesText ? ": write it without quotes" : "";
 }
 
-/** What a key may hold: `a duration such as 30s`. */
+/** The allowed values of a key: `a duration such as 30s`. */
 export function describeAllowed(node: SchemaNode | undefined): string {
   if (node?.enum !== undefined) {
     return node.enum.length === 1 ? node.enum.join() : `one of ${node.enum.join(", ")}`;
@@ -133,7 +131,7 @@ function parsePointer(pointer: string): KeyPath {
     .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }
 
-/** Leaves a hole in a list, so that what follows keeps its number. */
+/** Leaves a hole in a list, so that later entries keep their number. */
 function remove(values: Record<string, unknown>, path: KeyPath): void {
   let holder: unknown = values;
   for (const step of path.slice(0, -1)) {

@@ -1,21 +1,40 @@
-/** Where finished transfers, unfinished ones and our own secrets are kept. */
+/** `inbox`, `work` and `state`: the folders for finished transfers, unfinished ones and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
-import type { Draft } from "./draft.ts";
-import type { Environment } from "./environment.ts";
-import { showValue } from "./problems.ts";
+import { type Draft, type Environment, showValue } from "./draft.ts";
+import { PATH, type SchemaKeys, type WrittenKeys } from "./schema-nodes.ts";
+
+export const FOLDERS = {
+  inbox: {
+    ...PATH,
+    description: "The folder in which finished transfers appear. Consumers watch this folder.",
+  },
+  work: {
+    ...PATH,
+    description:
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Users who may write the inbox itself could replace the work folder: then name one inside a folder that only Inlet, or root, may write.",
+  },
+  state: {
+    ...PATH,
+    description:
+      "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+  },
+} as const satisfies SchemaKeys;
 
 export interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
-  /** The configuration says where state is, and not the environment of this process. */
+  /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   readonly isStateNamed: boolean;
 }
 
 /** Absolute paths; problems go to the draft. */
-export function parseFolders(draft: Draft, uid: number | undefined): Folders {
-  const { inbox: rawInbox, work: rawWork, state: rawState } = draft.raw;
+export function readFolders(
+  { inbox: rawInbox, work: rawWork, state: rawState }: WrittenKeys<typeof FOLDERS>,
+  draft: Draft,
+  uid: number | undefined,
+): Folders {
   const inbox = rawInbox === undefined ? "" : draft.resolvePath(["inbox"], rawInbox);
   const work = rawWork === undefined ? join(inbox, ".inlet") : draft.resolvePath(["work"], rawWork);
   const state =
@@ -27,7 +46,7 @@ export function parseFolders(draft: Draft, uid: number | undefined): Folders {
   return { inbox, work, state, isStateNamed: rawState !== undefined };
 }
 
-/** Nothing of ours may stand where a transfer could be delivered: there, no name begins with a dot. */
+/** Our folders must not be in the way of a delivery. Names of delivered folders never begin with a dot. */
 function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
   const inside = relative(inbox, folder);
   if (inside === "") problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
@@ -35,7 +54,7 @@ function checkApart(key: "work" | "state", folder: string, inbox: string, { prob
   if (inside === "" || isOutside || inside.startsWith(".")) return;
   problems.add(
     [key],
-    `${showValue(folder)} is inside the inbox, where transfers could meet it: choose a folder outside, or one whose name begins with a dot`,
+    `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside, or one whose name begins with a dot`,
   );
 }
 

@@ -1,38 +1,179 @@
-/** How delivered folders are left for whoever takes them. */
-import type { Handoff, HandoffCommand, HandoffKeep } from "../model/mailbox.ts";
-import type { Draft } from "./draft.ts";
-import { type KeyPath, showValue } from "./problems.ts";
-import { SCHEMA } from "./schema.ts";
-import { parseDuration, parseLongDuration, parseMode } from "./units.ts";
+/** The `handoff` group: how delivered folders are left for their consumers, and how deliveries are announced. */
+import type { Handoff, HandoffCommand, HandoffKeep, HandoffWebhook } from "../model/mailbox.ts";
+import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
+import { type Draft, showValue } from "./draft.ts";
+import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
+import { LOOPBACK } from "./service.ts";
+import {
+  DURATION,
+  LONG_DURATION,
+  LONG_DURATION_PATTERN,
+  MODE,
+  parseMode,
+  readDuration,
+  readLongDuration,
+} from "./units.ts";
 
-const KEYS = SCHEMA.properties.handoff.properties;
+const FILE_NAME = {
+  type: "string",
+  title: "none or a plain file name",
+  pattern: "^(?!\\.{1,2}$)[^\\u0000-\\u001f/\\\\]+$",
+  maxLength: 200,
+  default: "none",
+} as const satisfies SchemaNode;
 
+const KEEP_FOR = { ...LONG_DURATION, default: "forever" } as const satisfies SchemaNode;
+
+const WEBHOOK = {
+  type: "object",
+  title: "a group of keys",
+  properties: {
+    url: {
+      ...TEXT,
+      title: "an address such as https://hooks.example.com/inlet",
+      description:
+        "Where to send it. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user or password. It is never shown, because its query may hold a secret.",
+      writeOnly: true,
+    },
+    secret: { ...SECRET, description: "What calls are signed with, by HMAC-SHA256." },
+    timeout: {
+      ...DURATION,
+      default: "30s",
+      description: "How long an answer may take, at most 24h.",
+    },
+    allowHttp: {
+      ...SWITCH,
+      default: false,
+      description: "Whether plain http may be used to other machines. The call then travels unencrypted.",
+    },
+  },
+  required: ["url", "secret"],
+  additionalProperties: false,
+  description:
+    "Receives a signed POST for each delivery. It is sent again with growing pauses until it is accepted, for three days. See docs/handoff.md.",
+} as const satisfies SchemaNode;
+
+const KEEP = group(
+  {
+    collected: {
+      ...KEEP_FOR,
+      description:
+        "How long a folder stays after its acknowledgement, such as `7d`, or `forever`. Counts for those that are acknowledged from then on.",
+    },
+    uncollected: {
+      ...KEEP_FOR,
+      description:
+        "How long a folder stays that no consumer picks up, such as `90d`, or `forever`. **It is deleted then.**",
+    },
+  },
+  "When Inlet removes folders from the inbox.",
+);
+
+export const HANDOFF = group(
+  {
+    fileMode: { ...MODE, default: "0640", description: "Permissions of delivered files." },
+    folderMode: {
+      ...MODE,
+      default: "0750",
+      description:
+        "Permissions of delivered folders and of those above them, up to the inbox, that Inlet makes, whatever the umask.",
+    },
+    marker: {
+      ...FILE_NAME,
+      description:
+        "The name of an empty file that is written last inside each delivered folder, for consumers that wait for one, or `none`. Not needed to see whole folders: a folder appears in one piece.",
+    },
+    command: {
+      type: "array",
+      title: "a list of a program and its arguments",
+      items: { type: "string", title: "text" },
+      minItems: 1,
+      description:
+        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/handoff.md. Where it fails, it is run again with growing pauses, for three days.",
+    },
+    commandTimeout: {
+      ...DURATION,
+      default: "5m",
+      description: "How long the command may take before it is ended, at most 24h.",
+    },
+    webhook: WEBHOOK,
+    acknowledgement: {
+      ...FILE_NAME,
+      description:
+        "The name of a file that a consumer creates inside the folder to acknowledge it, or `none`. Moving or removing the folder means the same. Counts for transfers that are begun from then on.",
+    },
+    expectWithin: {
+      ...LONG_DURATION,
+      title: "a duration such as 30m, 12h or 7d",
+      pattern: LONG_DURATION_PATTERN,
+      description:
+        "A folder that no consumer has picked up after this time is reported. Where absent, none is.",
+    },
+    keep: KEEP,
+  },
+  "How delivered folders are left for their consumers.",
+);
+
+type RawHandoff = Written<typeof HANDOFF>;
+
+const KEYS = HANDOFF.properties;
 const OWNER_ALL = 0o700;
 
-/** What Inlet itself writes into a delivered folder. */
+/** Names that Inlet itself writes into a delivered folder. */
 const TAKEN_NAMES = ["transfer.json", "SHA256SUMS", "message.eml"];
 
-/** What a command gets of our environment: the rest may hold secrets. */
+/** The variables that a command receives: others may hold secrets. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
 
-/** All but the webhook, whose secret not everybody may read. Problems go to the draft. */
-export function parseHandoff(draft: Draft): Omit<Handoff, "webhook"> {
-  const { expectWithin } = draft.raw.handoff ?? {};
+/** All but the webhook, whose secret some users may not read. Problems and warnings go to the draft. */
+export function readHandoff(raw: RawHandoff = {}, draft: Draft): Omit<Handoff, "webhook"> {
+  const { expectWithin } = raw;
   return {
-    fileMode: parsePermissions("fileMode", draft) ?? 0,
-    folderMode: parseFolderMode(draft),
-    marker: parseName("marker", draft),
-    command: parseCommand(draft),
-    acknowledgement: parseAcknowledgement(draft),
+    fileMode: readMode("fileMode", raw, draft) ?? 0,
+    folderMode: readFolderMode(raw, draft),
+    marker: readName("marker", raw, draft),
+    command: readCommand(raw, draft),
+    acknowledgement: readAcknowledgement(raw, draft),
     expectWithinMs:
-      expectWithin === undefined ? undefined : parseTime(expectWithin, ["handoff", "expectWithin"], draft),
-    keep: parseKeep(draft),
+      expectWithin === undefined
+        ? undefined
+        : readLongDuration(expectWithin, ["handoff", "expectWithin"], draft),
+    keep: readKeep(raw, draft),
   };
 }
 
-/** A plain number is refused: whether it was meant as octal digits cannot be told any more. */
-function parsePermissions(key: "fileMode" | "folderMode", draft: Draft): number | undefined {
-  const given = draft.raw.handoff?.[key] ?? KEYS[key].default;
+/** Problems and warnings go to the draft; `undefined` without a usable webhook. */
+export async function readWebhook(
+  { webhook }: RawHandoff = {},
+  draft: Draft,
+): Promise<HandoffWebhook | undefined> {
+  if (webhook?.url === undefined || webhook.secret === undefined) return undefined;
+  const { timeout: defaultTimeout, allowHttp: defaultAllowHttp } = WEBHOOK.properties;
+  const { timeout = defaultTimeout.default, allowHttp = defaultAllowHttp.default } = webhook;
+  const path = ["handoff", "webhook"];
+  const timeoutMs = readDuration(timeout, [...path, "timeout"], draft);
+  const secret = await readSecretKey(webhook.secret, [...path, "secret"], draft);
+  const url = URL.parse(webhook.url);
+  const wrong = describeWrongUrl(url, allowHttp);
+  if (wrong !== undefined) draft.problems.add([...path, "url"], wrong);
+  return url === null || wrong !== undefined ? undefined : { url, secret, timeoutMs };
+}
+
+/** Without the address, which may hold a secret; `undefined` for a good one. */
+function describeWrongUrl(url: URL | null, allowHttp: boolean): string | undefined {
+  if (url === null || !["http:", "https:"].includes(url.protocol)) {
+    return `must be ${WEBHOOK.properties.url.title}`;
+  }
+  if (url.username + url.password !== "") return "must not hold a user or password";
+  if (url.protocol === "http:" && !LOOPBACK.test(url.hostname) && !allowHttp) {
+    return "would be called unencrypted: use https, or set handoff.webhook.allowHttp to true";
+  }
+  return undefined;
+}
+
+/** A plain number is refused: YAML reads 640 as a decimal number. */
+function readMode(key: "fileMode" | "folderMode", raw: RawHandoff, draft: Draft): number | undefined {
+  const given = raw[key] ?? KEYS[key].default;
   const mode = typeof given === "string" ? parseMode(given) : undefined;
   if (mode !== undefined) return mode;
   draft.problems.add(
@@ -42,21 +183,20 @@ function parsePermissions(key: "fileMode" | "folderMode", draft: Draft): number 
   return undefined;
 }
 
-/** A folder that its owner may not write cannot be moved to its place. */
-function parseFolderMode(draft: Draft): number {
-  const mode = parsePermissions("folderMode", draft);
+/** Inlet cannot move a folder that its owner may not write. */
+function readFolderMode(raw: RawHandoff, draft: Draft): number {
+  const mode = readMode("folderMode", raw, draft);
   if (mode !== undefined && (mode & OWNER_ALL) !== OWNER_ALL) {
-    const shown = showValue(draft.raw.handoff?.folderMode);
     draft.problems.add(
       ["handoff", "folderMode"],
-      `${shown} must let the owner read, write and enter: begin it with 07`,
+      `${showValue(raw.folderMode)} must let the owner read, write and enter: begin it with 07`,
     );
   }
   return mode ?? 0;
 }
 
-function parseName(key: "marker" | "acknowledgement", draft: Draft): string | undefined {
-  const name = draft.raw.handoff?.[key] ?? KEYS[key].default;
+function readName(key: "marker" | "acknowledgement", raw: RawHandoff, draft: Draft): string | undefined {
+  const name = raw[key] ?? KEYS[key].default;
   const taken = TAKEN_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) {
     draft.problems.add(["handoff", key], `${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
@@ -64,54 +204,39 @@ function parseName(key: "marker" | "acknowledgement", draft: Draft): string | un
   return name === "none" ? undefined : name;
 }
 
-/** On a disk that does not tell capitals from small letters, a marker that is nearly the same would be the same. */
-function parseAcknowledgement(draft: Draft): string | undefined {
-  const name = parseName("acknowledgement", draft);
-  if (name !== undefined && name.toLowerCase() === draft.raw.handoff?.marker?.toLowerCase()) {
+/** Must differ from the marker in more than case: some disks ignore case. */
+function readAcknowledgement(raw: RawHandoff, draft: Draft): string | undefined {
+  const name = readName("acknowledgement", raw, draft);
+  if (name !== undefined && name.toLowerCase() === raw.marker?.toLowerCase()) {
     const why = "is the marker, which is there from the beginning: choose another name";
     draft.problems.add(["handoff", "acknowledgement"], `${showValue(name)} ${why}`);
   }
   return name;
 }
 
-function parseCommand(draft: Draft): HandoffCommand | undefined {
-  const { command, commandTimeout = KEYS.commandTimeout.default } = draft.raw.handoff ?? {};
-  const timeoutMs = parseDuration(commandTimeout);
-  if (timeoutMs === undefined) {
-    draft.problems.add(["handoff", "commandTimeout"], `${showValue(commandTimeout)} is longer than 24h`);
-  }
+function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined {
+  const { command, commandTimeout = KEYS.commandTimeout.default } = raw;
+  const timeoutMs = readDuration(commandTimeout, ["handoff", "commandTimeout"], draft);
   if (command === undefined) return undefined;
-  const [program = "", ...args] = command.map((word) => word ?? "");
   const path = ["handoff", "command"];
-  if (program === "") draft.problems.add([...path, 0], "names no program");
+  if (!command[0]) draft.problems.add([...path, 0], "names no program");
   const bad = command.findIndex((word) => word?.includes("\0"));
   if (bad >= 0) draft.problems.add([...path, bad], "holds a NUL, which no program can be given");
-  // A bare name is looked up in PATH, as everywhere.
-  const found = program.includes("/") ? draft.resolvePath(path, program) : program;
   const env = PASSED_ON.flatMap((name): [string, string][] => {
     const value = draft.env[name];
     return value === undefined ? [] : [[name, value]];
   });
-  return { argv: [found, ...args], env: Object.fromEntries(env), timeoutMs: timeoutMs ?? 0 };
+  return { argv: resolveProgram(command, path, draft), env: Object.fromEntries(env), timeoutMs };
 }
 
-function parseKeep(draft: Draft): HandoffKeep {
-  const { keep = {}, acknowledgement = "none" } = draft.raw.handoff ?? {};
-  const times = (["collected", "uncollected"] as const).map((key) => {
-    const given = keep[key] ?? KEYS.keep.properties[key].default;
-    return given === "forever" ? undefined : parseTime(given, ["handoff", "keep", key], draft);
-  });
-  const [collectedMs, uncollectedMs] = times;
+function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Draft): HandoffKeep {
+  const [collectedMs, uncollectedMs] = (["collected", "uncollected"] as const).map((key) =>
+    readLongDuration(keep[key] ?? KEEP.properties[key].default, ["handoff", "keep", key], draft),
+  );
   if (collectedMs !== undefined && acknowledgement === "none") {
     draft.warnings.push(
-      "handoff.keep.collected: not used, because handoff.acknowledgement is not given: what is collected is gone.",
+      "handoff.keep.collected: not used, because handoff.acknowledgement is not given: a folder that was picked up is no longer in the inbox.",
     );
   }
   return { collectedMs, uncollectedMs };
-}
-
-function parseTime(text: string, path: KeyPath, draft: Draft): number | undefined {
-  const timeMs = parseLongDuration(text);
-  if (timeMs === undefined) draft.problems.add(path, `${showValue(text)} is longer than 3650d`);
-  return timeMs;
 }

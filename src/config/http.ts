@@ -1,35 +1,68 @@
-/** Where the status page is served, by which names, and whether visitors may act. */
-import type { Draft } from "./draft.ts";
-import { parseSecret } from "./parse-secret.ts";
-import { showValue } from "./problems.ts";
-import { SCHEMA } from "./schema.ts";
+/** The `http` group: where the status page is served, under which names, and whether visitors may act. */
+import { readSecretKey, SECRET } from "./credentials.ts";
+import { type Draft, showValue } from "./draft.ts";
+import { group, HOST_PATTERN, SWITCH, type Written } from "./schema-nodes.ts";
 import type { HttpSettings } from "./settings.ts";
 
-const KEYS = SCHEMA.properties.http.properties;
-const MOST_PORTS = 65_535;
+export const HTTP = group(
+  {
+    listen: {
+      type: ["string", "boolean"],
+      title: "false, a host and a port such as 127.0.0.1:8460, or unix: and a path",
+      pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
+      default: "127.0.0.1:8460",
+      description:
+        "Where the status page, its API, health and metrics are served. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a socket in the file system, `false` is nowhere.",
+    },
+    actions: {
+      ...SWITCH,
+      default: false,
+      description:
+        "Whether passwords can be supplied and transfers retried, released and discarded through the page and its API. Needs `token`, except on a Unix socket, whose permissions decide who may act.",
+    },
+    token: {
+      ...SECRET,
+      description: "What visitors sign in with, and programs send as `Authorization: Bearer`.",
+    },
+    hosts: {
+      type: "array",
+      title: "a list of host names",
+      items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
+      description:
+        "Names by which browsers may call the page, beside addresses, `localhost` and the machine's own name: those of a proxy in front of it, for example. Health and metrics answer to every name.",
+    },
+  },
+  "The status page.",
+);
 
-/** Problems go to the draft. `undefined` for nowhere. */
-export async function parseHttp(draft: Draft): Promise<HttpSettings | undefined> {
-  const { listen: given = KEYS.listen.default, actions = false, token, hosts = [] } = draft.raw.http ?? {};
-  const secret = token === undefined ? undefined : await parseSecret(token, ["http", "token"], draft);
+const KEYS = HTTP.properties;
+const MAX_PORT = 65_535;
+
+/** Problems go to the draft. `undefined` where no page is served. */
+export async function readHttp(
+  raw: Written<typeof HTTP> = {},
+  draft: Draft,
+): Promise<HttpSettings | undefined> {
+  const { listen: given = KEYS.listen.default, actions = false, token, hosts = [] } = raw;
+  const secret = token === undefined ? undefined : await readSecretKey(token, ["http", "token"], draft);
   if (given === false || given === "false") return undefined;
-  const listen = parseListen(String(given), draft);
+  const listen = readListen(String(given), draft);
   if (actions && secret === undefined && !("path" in listen) && !draft.problems.has(["http", "token"])) {
     draft.problems.add(
       ["http", "actions"],
-      "needs http.token: else anybody who reaches the address could act",
+      "needs http.token: without it, everyone who can reach the address could act",
     );
   }
   const names = hosts.filter((name) => name !== undefined).map((name) => name.toLowerCase());
   return { listen, actions, token: secret, hosts: names };
 }
 
-function parseListen(text: string, draft: Draft): HttpSettings["listen"] {
+function readListen(text: string, draft: Draft): HttpSettings["listen"] {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
-  // A URL leaves out the port that is usual for it.
+  // A URL leaves out the default port of its scheme.
   const number = Number(port || /\d+$/.exec(text)?.[0]);
-  if (hostname === "" || !(number <= MOST_PORTS)) {
+  if (hostname === "" || !(number <= MAX_PORT)) {
     draft.problems.add(["http", "listen"], `${showValue(text)} is not ${KEYS.listen.title}`);
   }
   return { host: hostname.replace(/^\[|\]$/g, ""), port: number };

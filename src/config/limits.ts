@@ -1,33 +1,151 @@
-/** How much at once, and how much at all. */
-import type { Limits } from "../model/mailbox.ts";
-import type { Draft } from "./draft.ts";
-import { showValue } from "./problems.ts";
-import { SCHEMA } from "./schema.ts";
-import { parseBandwidth } from "./times.ts";
-import { parseSize } from "./units.ts";
+/** The groups `limits` and `keep`: how much at once, how much at all, and how long records are kept. */
+import { isEndless, makeTimetable } from "../base/timetable.ts";
+import type { BandwidthRule, Limits } from "../model/mailbox.ts";
+import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
+import type { KeepSettings } from "./settings.ts";
+import { readWindow, WINDOW } from "./times.ts";
+import { LONG_DURATION, parseRate, parseSize, RATE, readLongDuration, SIZE } from "./units.ts";
 
-const KEYS = SCHEMA.properties.limits.properties;
+const BANDWIDTH = {
+  type: ["string", "array"],
+  title: "none, a rate such as 10MiB/s, or a list of rates and when they count",
+  pattern: RATE.pattern,
+  items: {
+    type: "object",
+    title: "a rate and when it counts",
+    properties: {
+      at: { ...WINDOW, description: "When it counts. Where absent: always." },
+      rate: { ...RATE, description: "What all downloads together may reach, at least 1KiB/s, or `none`." },
+    },
+    required: ["rate"],
+    additionalProperties: false,
+  },
+  minItems: 1,
+  default: "none",
+  description:
+    "How fast all downloads of the process may be together, at least 1KiB/s: one rate, or a list of which the first entry that fits the time counts.",
+} as const satisfies SchemaNode;
 
-/** Problems go to the draft. `zone`: the time zone. */
-export function parseLimits(zone: string, draft: Draft): Limits {
-  const { transfers, filesPerTransfer, maxFiles } = draft.raw.limits ?? {};
+export const LIMITS = group(
+  {
+    transfers: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1000,
+      default: 4,
+      description: "How many transfers to download at once, and one more for each further service.",
+    },
+    filesPerTransfer: {
+      type: "integer",
+      minimum: 1,
+      maximum: 100,
+      default: 4,
+      description: "How many files of one transfer to download at once.",
+    },
+    minFreeSpace: {
+      ...SIZE,
+      default: "1GiB",
+      description: "What must stay free on the inbox's disk. A transfer that would not leave it waits.",
+    },
+    maxTransferSize: {
+      ...SIZE,
+      minimum: 1,
+      default: "1TiB",
+      description:
+        "The largest transfer to accept. A larger one goes to quarantine without being downloaded.",
+    },
+    maxFiles: {
+      type: "integer",
+      minimum: 1,
+      maximum: 10_000_000,
+      default: 100_000,
+      description:
+        "The most files in one transfer. One with more goes to quarantine without being downloaded.",
+    },
+    bandwidth: BANDWIDTH,
+  },
+  "How much at once, and how much at all.",
+);
+
+export const KEEP = group(
+  {
+    ledger: {
+      ...LONG_DURATION,
+      default: "90d",
+      description:
+        "How long the records of a transfer stay after it expired at the service. While the service lists it they stay in any case.",
+    },
+    history: {
+      ...LONG_DURATION,
+      default: "730d",
+      description: "How long `inlet history` goes back, in whole months.",
+    },
+  },
+  "How long Inlet remembers what it did.",
+);
+
+const MIN_BYTES_PER_SECOND = 1024;
+
+/** Problems go to the draft. */
+export function readLimits(raw: Written<typeof LIMITS> = {}, zone: string, draft: Draft): Limits {
+  const keys = LIMITS.properties;
+  const { transfers, filesPerTransfer, minFreeSpace, maxTransferSize, maxFiles, bandwidth } = raw;
   return {
-    transfers: transfers ?? KEYS.transfers.default,
-    filesPerTransfer: filesPerTransfer ?? KEYS.filesPerTransfer.default,
-    minFreeBytes: parseBytes("minFreeSpace", 0, draft),
-    maxTransferBytes: parseBytes("maxTransferSize", 1, draft),
-    maxFiles: maxFiles ?? KEYS.maxFiles.default,
-    bandwidth: parseBandwidth(zone, draft),
+    transfers: transfers ?? keys.transfers.default,
+    filesPerTransfer: filesPerTransfer ?? keys.filesPerTransfer.default,
+    minFreeBytes: readBytes(minFreeSpace ?? keys.minFreeSpace.default, 0, ["limits", "minFreeSpace"], draft),
+    maxTransferBytes: readBytes(
+      maxTransferSize ?? keys.maxTransferSize.default,
+      1,
+      ["limits", "maxTransferSize"],
+      draft,
+    ),
+    maxFiles: maxFiles ?? keys.maxFiles.default,
+    bandwidth: readBandwidth(bandwidth ?? keys.bandwidth.default, zone, draft),
   };
 }
 
-function parseBytes(key: "minFreeSpace" | "maxTransferSize", least: number, draft: Draft): number {
-  const given = draft.raw.limits?.[key] ?? KEYS[key].default;
+function readBytes(given: string | number, least: number, path: KeyPath, { problems }: Draft): number {
   const bytes = parseSize(String(given));
   if (bytes !== undefined && bytes >= least) return bytes;
-  draft.problems.add(
-    ["limits", key],
-    `${showValue(given)} is ${bytes === undefined ? "more than can be counted" : "too little for any transfer"}`,
-  );
+  const fault = bytes === undefined ? "more than can be counted" : "too little for any transfer";
+  problems.add(path, `${showValue(given)} is ${fault}`);
   return 0;
+}
+
+function readBandwidth(given: Written<typeof BANDWIDTH>, zone: string, draft: Draft): BandwidthRule[] {
+  const path = ["limits", "bandwidth"];
+  if (typeof given === "string") return [{ at: undefined, bytesPerSecond: readRate(given, path, draft) }];
+  const rules: BandwidthRule[] = [];
+  for (const [index, entry] of given.entries()) {
+    const last = rules.at(-1);
+    if (last !== undefined && (last.at === undefined || isEndless(last.at))) {
+      draft.problems.add([...path, index], "never counts, because the entry before it always does");
+    }
+    if (entry?.rate === undefined) continue;
+    const spans = entry.at === undefined ? undefined : readWindow(entry.at, [...path, index, "at"], draft);
+    const at = spans === undefined ? undefined : makeTimetable(zone, spans);
+    rules.push({ at, bytesPerSecond: readRate(entry.rate, [...path, index, "rate"], draft) });
+  }
+  return rules;
+}
+
+/** `undefined` for `none`. */
+function readRate(text: string, path: KeyPath, { problems }: Draft): number | undefined {
+  if (text === "none") return undefined;
+  const bytesPerSecond = parseRate(text);
+  if (bytesPerSecond !== undefined && bytesPerSecond >= MIN_BYTES_PER_SECOND) return bytesPerSecond;
+  const fault = bytesPerSecond === undefined ? "more than can be counted" : "less than 1KiB/s";
+  problems.add(path, `${showValue(text)} is ${fault}`);
+  return undefined;
+}
+
+/** Problems go to the draft. */
+export function readKeep(raw: Written<typeof KEEP> = {}, draft: Draft): KeepSettings {
+  const { ledger, history } = KEEP.properties;
+  return {
+    ledgerMs: readLongDuration(raw.ledger ?? ledger.default, ["keep", "ledger"], draft),
+    historyMs: readLongDuration(raw.history ?? history.default, ["keep", "history"], draft),
+  };
 }

@@ -1,12 +1,11 @@
-/** The building blocks of the schema: what a key may hold, in the words that messages, editors and documents share. */
-import { DURATION_PATTERN, LONG_DURATION_PATTERN, MODE_PATTERN, SIZE_PATTERN } from "./units.ts";
+/** The building blocks of the schema, and the TypeScript types that follow from it. */
 
 type SchemaType = "string" | "integer" | "boolean" | "object" | "array";
 
-/** As much of JSON Schema (draft 2020-12) as the configuration needs. */
+/** The part of JSON Schema (draft 2020-12) that the configuration uses. */
 export interface SchemaNode {
   readonly type: SchemaType | readonly SchemaType[];
-  /** What is allowed, so that "… is not" or "must be" can stand before it. */
+  /** The allowed values, as a phrase that completes "… is not" and "must be". */
   readonly title?: string;
   /** What the key means. */
   readonly description?: string;
@@ -25,41 +24,53 @@ export interface SchemaNode {
   readonly maxProperties?: 1;
   readonly items?: SchemaNode;
   readonly minItems?: number;
-  /** The value is a secret or may hold one: it is never shown. */
+  /** The value is a secret or may hold one: no message shows it. */
   readonly writeOnly?: true;
 }
+
+/**
+ * The values of a key that the schema has accepted. Every key is optional and lists have holes: a refused value is left
+ * out, so that the rest can still be checked.
+ */
+export type Written<Node extends SchemaNode> = WrittenAs<
+  Node,
+  Node["type"] extends readonly SchemaType[] ? Node["type"][number] : Node["type"]
+>;
+
+type WrittenAs<Node extends SchemaNode, Type> = Type extends "string"
+  ? Node extends { readonly enum: readonly (infer Value)[] }
+    ? Value
+    : string
+  : Type extends "integer"
+    ? number
+    : Type extends "boolean"
+      ? boolean
+      : Type extends "array"
+        ? Node extends { readonly items: infer Item extends SchemaNode }
+          ? readonly (Written<Item> | undefined)[]
+          : never
+        : Node extends { readonly properties: infer Keys extends SchemaKeys }
+          ? WrittenKeys<Keys>
+          : never;
+
+export type SchemaKeys = Readonly<Record<string, SchemaNode>>;
+
+export type WrittenKeys<Keys extends SchemaKeys> = { readonly [Key in keyof Keys]?: Written<Keys[Key]> };
 
 export function typesOf(node: SchemaNode): readonly SchemaType[] {
   return typeof node.type === "string" ? [node.type] : node.type;
 }
 
-export const DURATION = {
-  type: "string",
-  title: "a duration such as 250ms, 30s, 5m or 1h",
-  pattern: DURATION_PATTERN,
-} as const satisfies SchemaNode;
-
-export const LONG_DURATION = {
-  type: "string",
-  title: "forever, or a duration such as 30m, 12h or 7d",
-  pattern: `^forever$|${LONG_DURATION_PATTERN}`,
-} as const satisfies SchemaNode;
-
-export const SIZE = {
-  type: ["string", "integer"],
-  title: "a size such as 10MiB, 1GB or a number of bytes",
-  pattern: SIZE_PATTERN,
-  minimum: 0,
-  maximum: Number.MAX_SAFE_INTEGER,
-} as const satisfies SchemaNode;
-
-export const MODE = {
-  type: ["string", "integer"],
-  title: 'three octal digits such as "0640"',
-  pattern: MODE_PATTERN,
-  minimum: 0,
-  maximum: 0o777,
-} as const satisfies SchemaNode;
+/** A group of keys, all of them optional. */
+export function group<const Keys extends SchemaKeys>(properties: Keys, description: string) {
+  return {
+    type: "object",
+    title: "a group of keys",
+    properties,
+    additionalProperties: false,
+    description,
+  } as const;
+}
 
 export const PATH = {
   type: "string",
@@ -71,36 +82,5 @@ export const TEXT = { type: "string", title: "text", minLength: 1 } as const sat
 
 export const SWITCH = { type: "boolean", title: "true or false" } as const satisfies SchemaNode;
 
-/** A secret in plain text, or where it is read from. */
-export const SECRET = {
-  type: ["string", "object"],
-  title: "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }",
-  minLength: 1,
-  properties: {
-    file: {
-      ...PATH,
-      description: "A file that holds it; one line end at its end is dropped.",
-      writeOnly: true,
-    },
-    env: { ...TEXT, description: "The environment variable that holds it.", writeOnly: true },
-    credential: {
-      type: "string",
-      title: "a plain file name",
-      pattern: "^(?!\\.{1,2}$)[^/\\u0000]+$",
-      description: "The name of a systemd credential: a file in `$CREDENTIALS_DIRECTORY`.",
-      writeOnly: true,
-    },
-    command: {
-      type: "array",
-      title: "a list of a program and its arguments",
-      items: { type: "string", title: "text", writeOnly: true },
-      minItems: 1,
-      description: "A program that prints it, with its arguments. No shell is involved.",
-      writeOnly: true,
-    },
-  },
-  additionalProperties: false,
-  minProperties: 1,
-  maxProperties: 1,
-  writeOnly: true,
-} as const satisfies SchemaNode;
+/** The name or address of a machine; an IPv6 address is in brackets. */
+export const HOST_PATTERN = "(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)";

@@ -1,29 +1,29 @@
 /** Where secrets come from: a file, an environment variable, a systemd credential, a command, or plain text. */
+import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { describeStartFailure, signalGroup } from "../base/process-group.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
-import type { Environment } from "./environment.ts";
-import { codeOf } from "./problems.ts";
-import { type Outcome, runCommand } from "./run-command.ts";
+import { codeOf, type Environment } from "./draft.ts";
 
-/** How a secret is given. */
+/** The ways to give a secret. */
 export type SecretForm =
-  /** `at`: where the text stands, for messages. */
+  /** `at`: the key or variable that holds the text, for messages. */
   | { readonly kind: "text"; readonly text: Secret; readonly at: string }
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "env"; readonly name: string }
   | { readonly kind: "credential"; readonly name: string }
   | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
 
-/** What was read, or why it cannot be; never holds a piece of the secret. */
+/** The secret, or why it cannot be read; `why` never holds a part of it. */
 export type SecretReading = { readonly secret: Secret } | { readonly why: string };
 
-const LARGEST_SECRET_BYTES = 64 * 1024;
+const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
 
-/** Reads anew each time. Throws `SECRET_UNREADABLE`, or `STOPPED` where the signal came first. */
+/** Each call of `read` reads again. It throws `SECRET_UNREADABLE`, or `STOPPED` after an abort. */
 export function openSecret(
   form: SecretForm,
   env: Environment,
@@ -41,7 +41,7 @@ export function openSecret(
   };
 }
 
-/** `file /run/secrets/supplier`. Of a command only the program is named: its arguments may say too much. */
+/** `file /run/secrets/supplier`. Of a command only the program is named: its arguments may hold secrets. */
 export function describeSecret(form: SecretForm): string {
   switch (form.kind) {
     case "text":
@@ -74,7 +74,7 @@ export async function readSecret(
       return readCredential(form.name, env);
     case "command":
       return decode(
-        await runCommand(form.argv, env, commandTimeoutMs, LARGEST_SECRET_BYTES, signal),
+        await runCommand(form.argv, env, commandTimeoutMs, MAX_SECRET_BYTES, signal),
         COMMAND_WORDS,
       );
   }
@@ -95,12 +95,12 @@ async function readCredential(name: string, env: Environment): Promise<SecretRea
   return "why" in outcome ? { why: `(${join(folder, name)}) ${outcome.why}` } : decode(outcome, FILE_WORDS);
 }
 
-/** Does not wait where it is no regular file: a pipe that nobody writes to would hold everything up. */
+/** Only of a regular file: a pipe without a writer would block for ever. */
 async function readBytes(path: string): Promise<Outcome> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile()) return { why: "is not a regular file" };
-    const buffer = Buffer.alloc(LARGEST_SECRET_BYTES + 1);
+    const buffer = Buffer.alloc(MAX_SECRET_BYTES + 1);
     let length = 0;
     while (length < buffer.length) {
       const { bytesRead } = await file.read(buffer, length);
@@ -136,4 +136,58 @@ function decode(outcome: Outcome, words: typeof FILE_WORDS): SecretReading {
 
 function fromText(text: string, whyEmpty: string): SecretReading {
   return text === "" ? { why: whyEmpty } : { secret: new Secret(text) };
+}
+
+type Outcome = { readonly bytes: Uint8Array } | { readonly why: string };
+
+/**
+ * Runs a program without a shell, and returns its standard output. Standard error is dropped, because it may quote a
+ * secret. The program has its own process group, so that its children end with it.
+ */
+async function runCommand(
+  argv: readonly [string, ...string[]],
+  env: Environment,
+  timeoutMs: number,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  if (signal.aborted) return { why: "was stopped" };
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const child = start(argv, env);
+  if (child === undefined) return { why: "could not be started" };
+  const chunks: Buffer[] = [];
+  let length = 0;
+
+  const giveUp = (why: string): void => {
+    child.stdout.destroy();
+    signalGroup(child.pid, "SIGKILL");
+    resolve({ why });
+  };
+  const stop = (): void => giveUp("was stopped");
+  const timer = setTimeout(() => giveUp(`took longer than ${timeoutMs / 1000} s`), timeoutMs);
+  signal.addEventListener("abort", stop, { once: true });
+
+  child.stdout.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > maxBytes) giveUp(`printed more than ${maxBytes / 1024} KiB`);
+    else chunks.push(chunk);
+  });
+  child.once("error", (error) => resolve({ why: describeStartFailure(error) }));
+  child.once("close", (code, killedBy) => {
+    if (code === 0) resolve({ bytes: Buffer.concat(chunks) });
+    else resolve({ why: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` });
+  });
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  });
+}
+
+function start([program, ...args]: readonly [string, ...string[]], env: Environment) {
+  try {
+    return spawn(program, args, { env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  } catch {
+    // An argument holds a NUL, for example. The message would quote it.
+    return undefined;
+  }
 }

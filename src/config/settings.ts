@@ -2,16 +2,19 @@
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 
+/** The file that is read where none is named. */
+export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+
 export interface Settings {
-  /** Where it was read from, for messages: a path, or `the environment`. */
+  /** Where the settings come from, for messages: a path, or `the environment`. */
   readonly source: string;
-  /** Of the file's text, to see whether it is another one by now; `undefined` where there is no file. */
+  /** Of the file's text, to notice changes; `undefined` without a file. */
   readonly digest?: string | undefined;
   /** Absolute paths. */
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
-  /** The configuration says where state is; otherwise it depends on the environment and the user. */
+  /** The configuration names the state folder; otherwise it depends on the environment and the user. */
   readonly isStateNamed?: boolean;
   readonly queue: "embedded" | RedisQueueSettings;
   readonly mailboxes: readonly MailboxSettings[];
@@ -20,13 +23,13 @@ export interface Settings {
   readonly keep: KeepSettings;
   /** `undefined`: there is no status page. */
   readonly http: HttpSettings | undefined;
-  /** Where it says nothing, each command has its own. */
+  /** `undefined`: each command has its own default. */
   readonly logLevel?: string | undefined;
-  /** What is allowed but should be mended, such as a secret file that others can read; one sentence each. */
+  /** Allowed settings that should be changed, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
 }
 
-/** How long Inlet remembers what it did; missing: for ever. */
+/** How long records are kept; missing: for ever. */
 export interface KeepSettings {
   /** The records of a transfer, after its expiry. */
   readonly ledgerMs: number | undefined;
@@ -36,7 +39,7 @@ export interface KeepSettings {
 export interface HttpSettings {
   /** Port 0 is any free one. */
   readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
-  /** Whether visitors may act. `token`: what they need for it; missing on a Unix socket. */
+  /** Whether visitors may act. They need the `token`, which may be missing on a Unix socket. */
   readonly actions: boolean;
   readonly token: SecretSource | undefined;
   /** In lower case. */
@@ -61,9 +64,9 @@ export interface RedisQueueSettings {
   readonly cluster: readonly string[];
   /** Begins every key; in braces for a cluster. */
   readonly prefix: string;
-  /** After so long without a sign of life another process may take over a transfer. */
+  /** After this time without a heartbeat another process may take over a transfer. */
   readonly lockMs: number;
-  /** A worker only collects, a scheduler only polls. */
+  /** A worker only downloads, a scheduler only polls. */
   readonly role: "all" | "worker" | "scheduler";
 }
 

@@ -1,65 +1,129 @@
-/** What goes by the clock: the time zone, the bandwidth, quiet hours and expected transfers. Problems go to the draft. */
+/** Keys that depend on the time of day: the time zone, quiet hours and expected transfers. Problems go to the draft. */
 import { nearestName } from "../base/nearest.ts";
 import { isTimeZone } from "../base/time-zone.ts";
 import { isEndless, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
-import type { BandwidthRule, Expectation } from "../model/mailbox.ts";
-import type { Draft } from "./draft.ts";
-import { type KeyPath, showValue } from "./problems.ts";
-import type { RawExpectation, RawSettings } from "./raw.ts";
-import { BANDWIDTH, EXPECT, QUIET, TIMEZONE } from "./schema-times.ts";
-import { parseDuration, parseRate } from "./units.ts";
+import type { Expectation } from "../model/mailbox.ts";
+import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { DURATION, readDuration } from "./units.ts";
 import { parseDays, parseTimeOfDay, parseWindow } from "./weekly.ts";
 
-const LEAST_BYTES_PER_SECOND = 1024;
+export const TIMEZONE = {
+  ...TEXT,
+  title: "the name of a time zone such as Europe/Berlin",
+  maxLength: 100,
+  description:
+    "Whose clocks count for `limits.bandwidth`, `quiet` and `expect`, by its IANA name. Where absent: the system's.",
+} as const satisfies SchemaNode;
+
+export const WINDOW = {
+  ...TEXT,
+  title: "a weekly window such as mon-fri 08:00-18:00",
+  maxLength: 200,
+} as const satisfies SchemaNode;
+
+export const QUIET = {
+  type: "array",
+  title: "a list of weekly windows such as mon-fri 08:00-18:00",
+  items: WINDOW,
+  minItems: 1,
+  description:
+    "When no download begins. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded all the same, and so is one for which a person gives an order or a password.",
+} as const satisfies SchemaNode;
+
+export const EXPECT = {
+  type: "array",
+  title: "a list of expectations",
+  items: {
+    type: "object",
+    title: "an expectation",
+    properties: {
+      sender: {
+        ...TEXT,
+        maxLength: 254,
+        description:
+          "Whose transfer is expected: an address in which `*` matches any characters and `?` matches one.",
+      },
+      by: {
+        type: "string",
+        title: "a time of day such as 06:00",
+        pattern: "^[0-9]{1,2}:[0-9]{2}$",
+        description: "The time of day by which it must have been seen.",
+      },
+      days: {
+        ...TEXT,
+        title: "days such as mon-fri",
+        maxLength: 100,
+        default: "daily",
+        description: "The days on which it must.",
+      },
+      within: {
+        ...DURATION,
+        description:
+          "How long before that time it may come, at most 24h. Where absent: since the time before, so that one that is late counts for the next time too.",
+      },
+    },
+    required: ["sender", "by"],
+    additionalProperties: false,
+  },
+  description: "Transfers that are to come regularly. It is reported when one of them does not come in time.",
+} as const satisfies SchemaNode;
+
+const EXPECTATION = EXPECT.items.properties;
 const FALLBACK_ZONE = "UTC";
 
-/** A slip in a name is a letter or two, or an underscore. */
-const MOST_LETTERS_WRONG = 3;
+/** A misspelt zone differs by a letter or two, or an underscore. */
+const MAX_ZONE_DISTANCE = 3;
 
-/** To ask the system takes a while: where nothing goes by the clock, it is not asked. */
-export function parseTimezone(draft: Draft, askSystem: () => string | undefined = systemZone): string {
-  const given = draft.raw.timezone;
+/** The time zone, and the keys that use it. */
+interface RawTimes {
+  readonly timezone?: string;
+  readonly limits?: { readonly bandwidth?: unknown };
+  readonly mailboxes?: readonly ({ readonly quiet?: unknown; readonly expect?: unknown } | undefined)[];
+}
+
+/** The system is slow to name its zone: it is asked only where a key uses it. */
+export function readTimezone(
+  raw: RawTimes,
+  draft: Draft,
+  askSystem: () => string | undefined = systemZone,
+): string {
+  const { timezone: given } = raw;
   if (given === undefined) {
-    if (!usesClock(draft.raw)) return FALLBACK_ZONE;
+    if (!usesClock(raw)) return FALLBACK_ZONE;
     const system = askSystem();
     if (system !== undefined && isTimeZone(system)) return system;
     draft.warnings.push("timezone: not given, and the system does not say its own: UTC counts.");
     return FALLBACK_ZONE;
   }
   if (isTimeZone(given)) return given;
-  const nearest = nearestName(given, Intl.supportedValuesOf("timeZone"), () => MOST_LETTERS_WRONG);
+  const nearest = nearestName(given, Intl.supportedValuesOf("timeZone"), () => MAX_ZONE_DISTANCE);
   const meant = nearest === undefined ? "" : `: did you mean ${nearest}?`;
   draft.problems.add(["timezone"], `${showValue(given)} is not ${TIMEZONE.title}${meant}`);
   return FALLBACK_ZONE;
 }
 
-export function parseBandwidth(zone: string, draft: Draft): BandwidthRule[] {
-  const path = ["limits", "bandwidth"];
-  const given = draft.raw.limits?.bandwidth ?? BANDWIDTH.default;
-  if (typeof given === "string") return [{ at: undefined, bytesPerSecond: parseLimit(given, path, draft) }];
-  const rules: BandwidthRule[] = [];
-  for (const [index, entry] of given.entries()) {
-    const last = rules.at(-1);
-    if (last !== undefined && (last.at === undefined || isEndless(last.at))) {
-      draft.problems.add([...path, index], "never counts, because the entry before it always does");
-    }
-    if (entry?.rate === undefined) continue;
-    const spans = entry.at === undefined ? undefined : parseSpans(entry.at, [...path, index, "at"], draft);
-    const at = spans === undefined ? undefined : makeTimetable(zone, spans);
-    rules.push({ at, bytesPerSecond: parseLimit(entry.rate, [...path, index, "rate"], draft) });
-  }
-  return rules;
+function usesClock({ limits, mailboxes = [] }: RawTimes): boolean {
+  return (
+    typeof limits?.bandwidth === "object" ||
+    mailboxes.some((mailbox) => mailbox?.quiet !== undefined || mailbox?.expect !== undefined)
+  );
 }
 
-export function parseQuiet(
-  windows: readonly (string | undefined)[] | undefined,
+/** Some systems set the offset of their clocks without the name of a zone. */
+function systemZone(): string | undefined {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+export function readQuiet(
+  windows: Written<typeof QUIET> | undefined,
   path: KeyPath,
   zone: string,
   draft: Draft,
 ): Timetable | undefined {
   if (windows === undefined) return undefined;
   const spans = windows.flatMap((text, at) =>
-    text === undefined ? [] : parseSpans(text, [...path, at], draft),
+    text === undefined ? [] : readWindow(text, [...path, at], draft),
   );
   const quiet = makeTimetable(zone, spans);
   if (isEndless(quiet)) {
@@ -68,8 +132,15 @@ export function parseQuiet(
   return quiet;
 }
 
-export function parseExpect(
-  rules: readonly (RawExpectation | undefined)[],
+export function readWindow(text: string, path: KeyPath, { problems }: Draft): readonly Span[] {
+  const parsed = parseWindow(text);
+  if ("value" in parsed) return parsed.value;
+  problems.add(path, `${showValue(text)} is not ${WINDOW.title}: ${parsed.problem}`);
+  return [];
+}
+
+export function readExpect(
+  rules: Written<typeof EXPECT>,
   path: KeyPath,
   zone: string,
   draft: Draft,
@@ -77,7 +148,8 @@ export function parseExpect(
   const seen = new Map<string, number>();
   return rules.flatMap((rule, at) => {
     if (rule?.sender === undefined || rule.by === undefined) return [];
-    const parsed = parseExpectation(rule.sender, rule.by, rule, [...path, at], zone, draft);
+    const { sender, by, days, within } = rule;
+    const parsed = readExpectation({ sender, by, days, within }, [...path, at], zone, draft);
     const known = seen.get(parsed.described);
     if (known !== undefined) draft.problems.add([...path, at], `expects the same as entry ${known}`);
     seen.set(parsed.described, at);
@@ -85,60 +157,32 @@ export function parseExpect(
   });
 }
 
-function parseExpectation(
-  sender: string,
-  by: string,
-  { days: givenDays = EXPECT.items.properties.days.default, within }: RawExpectation,
+interface RawExpectation {
+  readonly sender: string;
+  readonly by: string;
+  readonly days: string | undefined;
+  readonly within: string | undefined;
+}
+
+function readExpectation(
+  { sender, by, days: givenDays = EXPECTATION.days.default, within }: RawExpectation,
   path: KeyPath,
   zone: string,
   draft: Draft,
 ): Expectation {
   const timeMs = parseTimeOfDay(by);
   if (timeMs === undefined) {
-    draft.problems.add([...path, "by"], `${showValue(by)} is not ${EXPECT.items.properties.by.title}`);
+    draft.problems.add([...path, "by"], `${showValue(by)} is not ${EXPECTATION.by.title}`);
   }
   const days = parseDays(givenDays);
   if ("problem" in days) {
-    const { title } = EXPECT.items.properties.days;
+    const { title } = EXPECTATION.days;
     draft.problems.add([...path, "days"], `${showValue(givenDays)} is not ${title}: ${days.problem}`);
-  }
-  const withinMs = within === undefined ? undefined : parseDuration(within);
-  if (within !== undefined && withinMs === undefined) {
-    draft.problems.add([...path, "within"], `${showValue(within)} is longer than 24h`);
   }
   return {
     sender,
     by: { zone, days: "value" in days ? days.value : [], timeMs: timeMs ?? 0 },
-    withinMs,
+    withinMs: within === undefined ? undefined : readDuration(within, [...path, "within"], draft),
     described: `${sender} by ${by} ${givenDays}${within === undefined ? "" : ` within ${within}`}`,
   };
-}
-
-function parseSpans(text: string, path: KeyPath, { problems }: Draft): readonly Span[] {
-  const parsed = parseWindow(text);
-  if ("value" in parsed) return parsed.value;
-  problems.add(path, `${showValue(text)} is not ${QUIET.items.title}: ${parsed.problem}`);
-  return [];
-}
-
-/** `undefined`: none. */
-function parseLimit(text: string, path: KeyPath, { problems }: Draft): number | undefined {
-  if (text === "none") return undefined;
-  const bytesPerSecond = parseRate(text);
-  if (bytesPerSecond !== undefined && bytesPerSecond >= LEAST_BYTES_PER_SECOND) return bytesPerSecond;
-  const amiss = bytesPerSecond === undefined ? "more than can be counted" : "less than 1KiB/s";
-  problems.add(path, `${showValue(text)} is ${amiss}`);
-  return undefined;
-}
-
-function usesClock({ limits, mailboxes = [] }: RawSettings): boolean {
-  return (
-    typeof limits?.bandwidth === "object" ||
-    mailboxes.some((mailbox) => mailbox?.quiet !== undefined || mailbox?.expect !== undefined)
-  );
-}
-
-/** Some settings of a system say when its clocks change, but not where it is. */
-function systemZone(): string | undefined {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

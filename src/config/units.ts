@@ -1,46 +1,97 @@
-/** Durations, sizes, rates and permissions as people write them, turned into milliseconds, bytes and bits. */
+/** Durations, sizes, rates and permissions: how they are written, and their value in milliseconds, bytes and bits. */
+import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import type { SchemaNode } from "./schema-nodes.ts";
 
-/** What can be read, as the schema says it. Zero is no duration, and a size or mode cannot be negative. */
-export const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
+/** A duration of zero is refused, and so are negative sizes and modes. */
+const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
 export const LONG_DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h|d)$";
-export const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
-export const RATE_PATTERN = "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$";
-export const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
+const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
+const MODE_PATTERN = "^(0o?)?[0-7]{3}$";
 
-/** Longer ones would overflow the timers of the runtime, and nobody means them. */
-const LONGEST_DURATION_MS = 24 * 3_600_000;
+export const DURATION = {
+  type: "string",
+  title: "a duration such as 250ms, 30s, 5m or 1h",
+  pattern: DURATION_PATTERN,
+} as const satisfies SchemaNode;
 
-const LONGEST_LONG_MS = 3_650 * 24 * 3_600_000;
+export const LONG_DURATION = {
+  type: "string",
+  title: "forever, or a duration such as 30m, 12h or 7d",
+  pattern: `^forever$|${LONG_DURATION_PATTERN}`,
+} as const satisfies SchemaNode;
+
+export const SIZE = {
+  type: ["string", "integer"],
+  title: "a size such as 10MiB, 1GB or a number of bytes",
+  pattern: SIZE_PATTERN,
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+} as const satisfies SchemaNode;
+
+export const RATE = {
+  type: "string",
+  title: "none or a rate such as 10MiB/s",
+  pattern: "^none$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B/s$",
+} as const satisfies SchemaNode;
+
+export const MODE = {
+  type: ["string", "integer"],
+  title: 'three octal digits such as "0640"',
+  pattern: MODE_PATTERN,
+  minimum: 0,
+  maximum: 0o777,
+} as const satisfies SchemaNode;
+
+const HOUR_MS = 3_600_000;
+
+/** The runtime's timers overflow after 24 days. */
+const MAX_DURATION_MS = 24 * HOUR_MS;
+const MAX_LONG_DURATION_MS = 3_650 * 24 * HOUR_MS;
 
 const DURATION_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
-  h: 3_600_000,
-  d: 24 * 3_600_000,
+  h: HOUR_MS,
+  d: 24 * HOUR_MS,
 };
 const DECIMAL = 1_000;
 const BINARY = 1_024;
 const POWERS = ["", "K", "M", "G", "T"];
 
-/** `1.5s` → 1500. `undefined` for what is no duration, or longer than a day. */
+/** In milliseconds. Problems go to the draft. */
+export function readDuration(text: string, path: KeyPath, { problems }: Draft): number {
+  const durationMs = parseDuration(text);
+  if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 24h`);
+  return durationMs ?? 0;
+}
+
+/** In milliseconds; `undefined` for `forever`. Problems go to the draft. */
+export function readLongDuration(text: string, path: KeyPath, { problems }: Draft): number | undefined {
+  if (text === "forever") return undefined;
+  const durationMs = parseLongDuration(text);
+  if (durationMs === undefined) problems.add(path, `${showValue(text)} is longer than 3650d`);
+  return durationMs;
+}
+
+/** `1.5s` → 1500. `undefined` for a text that is no duration, or is longer than a day. */
 export function parseDuration(text: string): number | undefined {
-  return countTime(text, DURATION_PATTERN, LONGEST_DURATION_MS);
+  return countTime(text, DURATION_PATTERN, MAX_DURATION_MS);
 }
 
-/** `7d` → 604800000: for what no timer waits for. `undefined` for what is no duration, or longer than ten years. */
+/** `7d` → 604800000, for durations without a timer. `undefined` for other texts, and for more than ten years. */
 export function parseLongDuration(text: string): number | undefined {
-  return countTime(text, LONG_DURATION_PATTERN, LONGEST_LONG_MS);
+  return countTime(text, LONG_DURATION_PATTERN, MAX_LONG_DURATION_MS);
 }
 
-function countTime(text: string, pattern: string, longestMs: number): number | undefined {
+function countTime(text: string, pattern: string, maxMs: number): number | undefined {
   if (!new RegExp(pattern, "u").test(text)) return undefined;
   const [, count = "", unit = ""] = /^([\d.]+)(\w+)$/.exec(text) ?? [];
   const durationMs = Math.max(1, Math.round(Number(count) * (DURATION_MS[unit] ?? Number.NaN)));
-  return durationMs <= longestMs ? durationMs : undefined;
+  return durationMs <= maxMs ? durationMs : undefined;
 }
 
-/** `10MiB` → 10485760, `1GB` → 1000000000, `512` → 512. `undefined` for what is no size, or cannot be counted. */
+/** `10MiB` → 10485760, `1GB` → 1000000000, `512` → 512. `undefined` for other texts, and above the safe integers. */
 export function parseSize(text: string): number | undefined {
   if (!new RegExp(SIZE_PATTERN, "u").test(text)) return undefined;
   const [, count = "", prefix = "", binary] = /^([\d.]+) ?([kKMGT]?)(i?)B?$/.exec(text) ?? [];
@@ -50,12 +101,12 @@ export function parseSize(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** `10MiB/s` → 10485760, in bytes a second. `undefined` for what is no rate, or cannot be counted. */
+/** `10MiB/s` → 10485760 bytes a second. `undefined` for other texts, and above the safe integers. */
 export function parseRate(text: string): number | undefined {
   return text.endsWith("B/s") ? parseSize(text.slice(0, -"/s".length)) : undefined;
 }
 
-/** `0640`, `640` or `0o640` → 0o640. `undefined` for what is not three octal digits. */
+/** `0640`, `640` or `0o640` → 0o640. `undefined` for a text that is not three octal digits. */
 export function parseMode(text: string): number | undefined {
   if (!new RegExp(MODE_PATTERN, "u").test(text)) return undefined;
   return Number.parseInt(text.replace(/^0o/, ""), 8);

@@ -1,34 +1,33 @@
-/** Follows the configuration's file: new settings when it has changed and is valid, the reason when it is not. */
+/** Watches the configuration file, and reports new settings, or why a changed file is refused. */
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asFault, type Fault } from "../base/faults.ts";
 import { watchFolder } from "../base/watch-folder.ts";
-import { digestOf } from "./digest.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
 import type { Settings } from "./settings.ts";
+import { digestOf } from "./source.ts";
 
-/** Whoever writes it may do so in several steps. */
+/** An editor may write the file in several steps. */
 const SETTLE_MS = 300;
 const OPTIONS = { ignoreInitial: true, followSymlinks: false };
 
 export interface SettingsWatch {
   changed(settings: Settings): Promise<void>;
-  /** The old ones stay in force. */
+  /** The changed file is invalid; the old settings stay in force. */
   refused(fault: Fault): void;
-  /** The system cannot watch its folder: changes are noticed some seconds later. */
+  /** The system cannot watch the folder: changes are noticed some seconds later. */
   unwatchable(fault: Fault): void;
 }
 
 export interface FollowedSettings {
-  /** Reads it now, whether it seems to have changed or not. */
+  /** Reads the file now, changed or not. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * The folder is watched, not the file: editors replace it, and Kubernetes exchanges a link beside it. What counts is
- * whether its content is another one then. `file`: where the settings came from; `undefined` where there is none.
- * `digest`: of what they were made of; a change since then counts as much as one from now on.
+ * Watches the folder, because editors replace the file and Kubernetes replaces a link beside it; only changed content
+ * counts. `file` and `digest` are those of the current settings, so a change since they were loaded counts too.
  */
 export async function followSettings(
   file: string | undefined,
@@ -52,7 +51,7 @@ export async function followSettings(
   };
   const look = async () => {
     const found = await readDigest(file);
-    // One that is gone for a moment is being replaced.
+    // A missing file is being replaced.
     if (found !== undefined && found !== known) await reload();
   };
   let timer: NodeJS.Timeout | undefined;

@@ -1,14 +1,14 @@
-/** Weekly windows and days as people write them: `mon-fri 08:00-18:00`, `sat,sun`, `22:00-06:00`, `daily`. */
+/** Parses weekly windows and days: `mon-fri 08:00-18:00`, `sat,sun`, `22:00-06:00`, `daily`. */
 import { DAY_MS, type Span, WEEK_MS } from "../base/timetable.ts";
 
-/** `problem`: what cannot be understood, so that it can stand behind a colon. */
+/** `problem`: what is wrong, as the end of a sentence. */
 export type Parsed<Value> = { readonly value: Value } | { readonly problem: string };
 
 const DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const EVERY_DAY = [0, 1, 2, 3, 4, 5, 6];
 const MINUTE_MS = 60_000;
 
-/** Days, times or both. A window that ends before it begins ends on the next day, and belongs to the one it begins on. */
+/** Days, times or both. A window that ends before it begins ends on the next day. */
 export function parseWindow(text: string): Parsed<readonly Span[]> {
   const words = plain(text).split(" ");
   const [first = "", second] = words;
@@ -72,7 +72,7 @@ function parseTimes(text: string): Parsed<readonly Span[]> {
   return { value: ranges };
 }
 
-/** Two parts where it goes over the end of the week. */
+/** Two spans for a window across the end of the week. */
 function onDay(day: number, { fromMs, untilMs }: Span): Span[] {
   const from = day * DAY_MS + fromMs;
   const until = day * DAY_MS + untilMs + (untilMs < fromMs ? DAY_MS : 0);

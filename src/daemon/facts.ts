@@ -2,8 +2,7 @@
 import { hostname } from "node:os";
 import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
-import { DEFAULT_PATH } from "../config/default-path.ts";
-import type { Settings } from "../config/settings.ts";
+import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
 import { LedgerPaths, nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";

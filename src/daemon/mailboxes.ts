@@ -5,7 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
 import { serviceIdOf } from "../base/service-id.ts";
-import { keepClientId } from "../config/client-id.ts";
+import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { findLink } from "../mailbox/links.ts";
 import { findState } from "../mailbox/reconcile.ts";
@@ -39,7 +39,8 @@ export async function openMailboxes(
   watch: Pick<DaemonWatch, "clientIdMade">,
   stop: AbortSignal,
 ): Promise<Mailboxes> {
-  const folder = join(settings.state, "tokens");
+  const openTokens = await loadTokenStores();
+  const kept = openTokens(join(settings.state, "tokens"));
   const { limits } = settings;
   const bandwidth = createBandwidth(limits.bandwidth ?? [], clock);
   // Polls never wait for downloads, nor downloads for polls.
@@ -73,7 +74,7 @@ export async function openMailboxes(
       for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
       for (const mailbox of mailboxes) {
         const service = found.get(mailbox.service) as ServicePort;
-        const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, clock);
+        const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, clock);
         const known = states.get(mailbox.name);
         const next = new MailboxState(mailbox, service, tokens);
         if (known?.service === service && known.mailbox.email === mailbox.email) next.inherit(known);

@@ -7,6 +7,7 @@ import { clearTemporaries, createTextDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
 import type { Scope } from "../base/scope.ts";
+import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";
 import { joinMembers } from "../inbox/members.ts";
@@ -52,6 +53,7 @@ export async function openWorkspace(
   await makeSharedFolderDurably(root, handoff.folderMode);
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
+  await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
   for (const folder of await findExposed(work)) watch.workExposed(folder);
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   scope.use(await joinMembers(work, state), (joined) => joined.leave());

@@ -1,9 +1,6 @@
 /** The token that proves a mailbox's address: obtained, kept, renewed in time, and obtained again when refused. */
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
@@ -20,27 +17,36 @@ interface KeptToken {
   readonly validUntil?: number;
 }
 
+/** Keeps tokens over restarts; other processes may use the same one. */
+interface TokenStore {
+  /** `undefined` for a token that is missing or damaged. */
+  read(name: string): KeptToken | undefined;
+  write(name: string, token: KeptToken): Promise<void>;
+}
+
 export class Tokens {
   readonly #mailbox: Mailbox;
   readonly #service: ServicePort;
   readonly #configured: SecretSource | undefined;
-  readonly #path: string;
+  readonly #kept: TokenStore;
+  readonly #name: string;
   readonly #clock: Clock;
   #current: KeptToken | undefined;
 
-  /** `folder`: where tokens are kept over restarts. `configured`: one that a person obtained; it is never renewed. */
+  /** `configured`: a token that a person obtained; it is never renewed. */
   constructor(
     mailbox: Mailbox,
     service: ServicePort,
     configured: SecretSource | undefined,
-    folder: string,
+    kept: TokenStore,
     clock: Clock,
   ) {
     this.#mailbox = mailbox;
     this.#service = service;
     this.#configured = configured;
     const digest = createHash("sha256").update(`${service.origin}\0${mailbox.email}`).digest("hex");
-    this.#path = join(folder, `${digest.slice(0, 32)}.json`);
+    this.#kept = kept;
+    this.#name = digest.slice(0, 32);
     this.#clock = clock;
   }
 
@@ -69,7 +75,7 @@ export class Tokens {
   async #address(signal: AbortSignal): Promise<VerifiedAddress> {
     const { email } = this.#mailbox;
     if (this.#configured !== undefined) return { email, token: await this.#configured.read(signal) };
-    this.#current ??= await this.#readKept();
+    this.#current ??= this.#kept.read(this.#name);
     if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
@@ -82,7 +88,7 @@ export class Tokens {
 
   /** Another process may have renewed it, or a person may have proved the address by a mailed code. */
   async #renew(signal: AbortSignal): Promise<void> {
-    const kept = await this.#readKept();
+    const kept = this.#kept.read(this.#name);
     const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
     if (isNew) this.#current = kept;
     else await this.#obtain(signal);
@@ -92,17 +98,6 @@ export class Tokens {
     const { token, validUntil } = await this.#service.obtainToken(this.#mailbox.email, code, signal);
     const kept = { token: token.reveal(), obtained: this.#clock.now() };
     this.#current = validUntil === undefined ? kept : { ...kept, validUntil: validUntil.getTime() };
-    await replaceDurably(this.#path, JSON.stringify(this.#current), 0o600);
-  }
-
-  async #readKept(): Promise<KeptToken | undefined> {
-    try {
-      const kept: unknown = JSON.parse(await readFile(this.#path, "utf8"));
-      const valid =
-        typeof kept === "object" && kept !== null && "token" in kept && typeof kept.token === "string";
-      return valid ? (kept as KeptToken) : undefined;
-    } catch {
-      return undefined;
-    }
+    await this.#kept.write(this.#name, this.#current);
   }
 }

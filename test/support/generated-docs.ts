@@ -4,10 +4,11 @@ import { resolve } from "node:path";
 import { type Figures, formatFigures, formatSummary, readFigures } from "../../bench/figures.ts";
 import { fillPlaces } from "../../bench/support/places.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
-import { variableFor } from "../../src/config/environment.ts";
+import { SECRET } from "../../src/config/credentials.ts";
+import { variableFor } from "../../src/config/draft.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
 import { SCHEMA } from "../../src/config/schema.ts";
-import { type SchemaNode, SECRET } from "../../src/config/schema-nodes.ts";
+import type { SchemaNode } from "../../src/config/schema-nodes.ts";
 import { ROOT } from "./root.ts";
 
 /** Path from the project's root → content. */

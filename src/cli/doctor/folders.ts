@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { asFault } from "../../base/faults.ts";
 import { asOwnerOf } from "../../base/ownership.ts";
 import { systemCode } from "../../base/system-code.ts";
-import { describeReaders } from "../../config/readers.ts";
+import { describeReaders } from "../../config/credentials.ts";
 import type { Settings } from "../../config/settings.ts";
 import { tryMaking } from "../../inbox/probe.ts";
 import { demandWork, findExposed } from "../../inbox/work-folder.ts";

@@ -10,7 +10,7 @@ import { runInParallel } from "../../base/parallel.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
-import { findClientId } from "../../config/client-id.ts";
+import { findClientId, loadTokenStores, type TokenStore } from "../../config/memory.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { MailboxSettings, ServiceSettings, Settings } from "../../config/settings.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
@@ -54,26 +54,29 @@ async function checkService(
     for (const { name } of mailboxes) findings.skip(AREA, name, why);
     return;
   }
-  await asOwnerOf(settings.state, () => checkMailboxes(findings, settings.state, mailboxes, service, signal));
+  const openTokens = await loadTokenStores();
+  const check = async () => {
+    await using tokens = new Scope();
+    const folder = await openTokensFolder(tokens, settings.state).catch((error: unknown) => asFault(error));
+    if (!(folder instanceof Fault)) {
+      return checkMailboxes(findings, openTokens(folder), mailboxes, service, signal);
+    }
+    for (const { name } of mailboxes) findings.failWith(AREA, name, folder);
+  };
+  await asOwnerOf(settings.state, check);
 }
 
 async function checkMailboxes(
   findings: Findings,
-  state: string,
+  kept: TokenStore,
   mailboxes: readonly MailboxSettings[],
   service: ServicePort,
   signal: AbortSignal,
 ): Promise<void> {
-  await using scope = new Scope();
-  const folder = await openTokens(scope, state).catch((error: unknown) => asFault(error));
-  if (folder instanceof Fault) {
-    for (const { name } of mailboxes) findings.failWith(AREA, name, folder);
-    return;
-  }
   // Told in the order of the configuration, however fast each was.
   const found = mailboxes.map(() => new Findings(() => {}));
   await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
-    const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, systemClock);
+    const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, systemClock);
     await checkMailbox(found[at] ?? findings, mailbox, service, tokens, signal);
   });
   for (const each of found) findings.take(each);
@@ -178,7 +181,7 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
 }
 
 /** Where the daemon keeps them; where it has never run, nothing is made for it, and they are thrown away. */
-async function openTokens(scope: Scope, state: string): Promise<string> {
+async function openTokensFolder(scope: Scope, state: string): Promise<string> {
   const isThere = await stat(state).then(
     (facts) => facts.isDirectory(),
     () => false,

@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { Fault } from "../../base/faults.ts";
 import { Secret } from "../../base/secret.ts";
+import { showValue } from "../../config/draft.ts";
 import { loadService } from "../../config/load.ts";
-import { showValue } from "../../config/problems.ts";
 import { SCHEMA } from "../../config/schema.ts";
 import { PATH } from "../../config/schema-nodes.ts";
-import { CLIENT_ID_PATTERN } from "../../config/schema-service.ts";
+import { CLIENT_ID_PATTERN } from "../../config/service.ts";
 import type { ServiceSettings } from "../../config/settings.ts";
 import { readSecret } from "../api/session.ts";
 import type { Context } from "../context.ts";

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { describeFault, Fault } from "../../base/faults.ts";
 import type { Secret } from "../../base/secret.ts";
-import { makeClientId } from "../../config/client-id.ts";
+import { makeClientId } from "../../config/memory.ts";
 import type { ServiceSettings } from "../../config/settings.ts";
 import { ask, askHidden, askYesNo } from "../asking.ts";
 import type { Context } from "../context.ts";

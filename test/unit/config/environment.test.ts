@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { applyOverrides, readOverrides, variableFor } from "../../../src/config/environment.ts";
+import { variableFor } from "../../../src/config/draft.ts";
+import { applyOverrides, readOverrides } from "../../../src/config/environment.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
 

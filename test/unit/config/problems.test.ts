@@ -42,7 +42,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "service",
       "{ baseUrl: https://x.example/api/ }",
-      'service.baseUrl: "https://x.example/api/" ends with /api: give only what stands before it',
+      'service.baseUrl: "https://x.example/api/" ends with /api: give only the part before it',
     ],
     ["version", "2", "version: 2 is not 1, all that this Inlet knows: a newer file needs a newer Inlet"],
     [
@@ -139,8 +139,16 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ],
     ["handoff", "{ webhook: { url: https://h, secret: s, timeout: 25h } }", '"25h" is longer than 24h'],
     ["work", "/srv/inbox", '"/srv/inbox" is the inbox itself: choose another folder'],
-    ["work", "/srv/inbox/work", '"/srv/inbox/work" is inside the inbox, where transfers could meet it'],
-    ["state", "/srv/inbox/a/.b", '"/srv/inbox/a/.b" is inside the inbox, where transfers could meet it'],
+    [
+      "work",
+      "/srv/inbox/work",
+      '"/srv/inbox/work" is inside the inbox, where a delivery could collide with it',
+    ],
+    [
+      "state",
+      "/srv/inbox/a/.b",
+      '"/srv/inbox/a/.b" is inside the inbox, where a delivery could collide with it',
+    ],
   ])("%s: %s", async (key, value, line) => {
     expect(await problemsOf(config({ [key]: value }))).toEqual([expect.stringContaining(line)]);
   });
@@ -277,7 +285,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["{trackingId}/{day", "holds a { or } without its other half"],
     [
       "{mailbox}/{subject}",
-      "must hold {trackingId} or {transferId}: otherwise different transfers would meet",
+      "must hold {trackingId} or {transferId}: otherwise two transfers could have the same",
     ],
   ])("layout: %s", async (layout, line) => {
     const mailboxes = `[{ email: a@b, layout: "${layout}" }]`;

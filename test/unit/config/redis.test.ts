@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { SecretSource } from "../../../src/base/secret.ts";
-import type { Environment } from "../../../src/config/environment.ts";
+import type { Environment } from "../../../src/config/draft.ts";
 import { loadService, loadSettings } from "../../../src/config/load.ts";
 import type { RedisQueueSettings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -264,9 +264,12 @@ describe("a wrong queue is named, but never its password", () => {
       "redis://anna:1#hunter2@h",
       `queue: must hold no ? or #: a database is named by a path such as /3: ${ESCAPING}`,
     ],
-    ["redis://:hunter2%@h", `queue: holds a % that stands for no character: ${ESCAPING}`],
-    ["redis://:hunter2%FF@h", `queue: holds a % that stands for no character: ${ESCAPING}`],
-    ["redis://hunter2%zz@h", `queue: holds a % that stands for no character: ${ESCAPING}`],
+    ["redis://:hunter2%@h", `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`],
+    [
+      "redis://:hunter2%FF@h",
+      `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`,
+    ],
+    ["redis://hunter2%zz@h", `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`],
     // Its host.
     [
       "redis://",
@@ -298,7 +301,7 @@ describe("a wrong queue is named, but never its password", () => {
     expect(await refusalsOf(text)).toEqual([
       `queue: "ftp://h" is not ${ALLOWED}`,
       'redis.lock: "1s" is not from 2s to 10m',
-      "redis.cluster: cannot stand beside redis.sentinels: give one of the two",
+      "redis.cluster: excludes redis.sentinels: give one of the two",
     ]);
   });
 
@@ -346,7 +349,7 @@ describe("wrong keys of redis are named", () => {
     ["{ cluster: ['::1:6379'] }", `redis.cluster[0]: must be ${NODE}`],
     [
       "{ sentinels: ['a:1'], cluster: ['b:1'] }",
-      "redis.cluster: cannot stand beside redis.sentinels: give one of the two",
+      "redis.cluster: excludes redis.sentinels: give one of the two",
     ],
     ["{ prefix: '' }", "redis.prefix: must be a name of at most 100 letters, digits, dots, - and _"],
     ["{ prefix: '{a}' }", 'redis.prefix: "{a}" is not a name of at most 100 letters, digits, dots, - and _'],
@@ -372,11 +375,11 @@ describe("a role", () => {
   test.each([
     [
       "worker",
-      'role: "worker" needs a queue on Redis: with the embedded one nobody would look for transfers',
+      'role: "worker" needs a queue on Redis: with the embedded one no process would poll for transfers',
     ],
     [
       "scheduler",
-      'role: "scheduler" needs a queue on Redis: with the embedded one nobody would collect transfers',
+      'role: "scheduler" needs a queue on Redis: with the embedded one no process would download transfers',
     ],
     ["boss", 'role: "boss" is not one of all, worker, scheduler'],
   ])("that leaves half of the work undone is refused: %s", async (role, line) => {
@@ -423,7 +426,7 @@ describe("a warning is given", () => {
     await chmod(path, 0o644);
     const { warnings } = await loadSettings({ path, env: {} });
     expect(warnings).toEqual([
-      `A secret stands in plain text (queue, redis.password, redis.sentinelPassword), and ${path} can be read or changed by every user of this machine: make it its owner's alone (chmod go= ${path}).`,
+      `A secret is in plain text (queue, redis.password, redis.sentinelPassword), and ${path} can be read or changed by every user of this machine: make it its owner's alone (chmod go= ${path}).`,
     ]);
   });
 

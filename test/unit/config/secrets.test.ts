@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
+import { describeReaders } from "../../../src/config/credentials.ts";
 import { loadSettings } from "../../../src/config/load.ts";
-import { describeReaders } from "../../../src/config/readers.ts";
 import { openSecret, type SecretForm } from "../../../src/config/secrets.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -208,7 +208,7 @@ describe("a warning is given", () => {
     const text = configWith("- { sender: a, password: hunter2 }");
     for (const [mode, warned] of [
       [0o600, []],
-      [0o640, [expect.stringMatching(/^A secret stands in plain text \(mailboxes\[0\].*by its group/)]],
+      [0o640, [expect.stringMatching(/^A secret is in plain text \(mailboxes\[0\].*by its group/)]],
       [0o604, [expect.stringMatching(/every user of this machine/)]],
     ] as const) {
       const path = await writeConfig(text);

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Fault } from "../../../src/base/faults.ts";
-import type { Environment } from "../../../src/config/environment.ts";
+import type { Environment } from "../../../src/config/draft.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isWithin, type Timetable } from "../../../src/base/timetable.ts";
 import type { Draft } from "../../../src/config/draft.ts";
-import { parseTimezone } from "../../../src/config/times.ts";
+import { readTimezone } from "../../../src/config/times.ts";
 import { load, SMALLEST } from "./stage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -69,19 +69,19 @@ limits:
 });
 
 describe("the time zone that is not given", () => {
-  const draft = (raw: Draft["raw"]) => ({ raw, warnings: [] as string[] }) as unknown as Draft;
+  const draft = () => ({ warnings: [] as string[] }) as unknown as Draft;
   const quiet = { mailboxes: [{ quiet: ["sat"] }] };
 
   test("is the system's", () => {
-    expect(parseTimezone(draft(quiet), () => "Asia/Tokyo")).toBe("Asia/Tokyo");
+    expect(readTimezone(quiet, draft(), () => "Asia/Tokyo")).toBe("Asia/Tokyo");
   });
 
   test("is not asked for where nothing goes by the clock", () => {
     const ask = () => {
       throw new Error("it was asked");
     };
-    expect(parseTimezone(draft({}), ask)).toBe("UTC");
-    expect(() => parseTimezone(draft(quiet), ask)).toThrow("it was asked");
+    expect(readTimezone({}, draft(), ask)).toBe("UTC");
+    expect(() => readTimezone(quiet, draft(), ask)).toThrow("it was asked");
   });
 
   test("is UTC where the system does not say, which is worth a warning where it matters", () => {
@@ -92,8 +92,8 @@ describe("the time zone that is not given", () => {
       [{ mailboxes: [{ expect: [{ sender: "x", by: "06:00" }] }] }, 1],
       [{ limits: { bandwidth: [{ at: "sat", rate: "none" }] } }, 1],
     ] as const) {
-      const given = draft(raw);
-      expect(parseTimezone(given, () => "Etc/Unknown")).toBe("UTC");
+      const given = draft();
+      expect(readTimezone(raw, given, () => "Etc/Unknown")).toBe("UTC");
       expect(given.warnings).toHaveLength(warnings);
     }
   });

@@ -2,6 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
+import { loadTokenStores } from "../../../src/config/memory.ts";
 import { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -42,7 +43,8 @@ async function setUp() {
   const service = openTestService(simulator, { clientId: STRANGER });
   let movedMs = 0;
   const clock = { now: () => Date.now() + movedMs };
-  const open = () => new Tokens(mailboxSettings(simulator), service, undefined, folder, clock);
+  const openTokens = await loadTokenStores();
+  const open = () => new Tokens(mailboxSettings(simulator), service, undefined, openTokens(folder), clock);
   const daemon = { tokens: open(), service };
   const move = (ms: number) => {
     movedMs += ms;

@@ -1,0 +1,139 @@
+/**
+ * The daemon's own memory in the state folder: its client id, and a verification token for each mailbox. Several
+ * processes share the folder, so each fact has a file of its own (docs/decisions/016-one-file-per-fact.md).
+ */
+import { randomBytes } from "node:crypto";
+import { lstat, readFile, unlink } from "node:fs/promises";
+import { constants } from "node:os";
+import { join } from "node:path";
+import * as v from "valibot";
+import { systemDisk } from "../base/disk.ts";
+import { createTextDurably, faultOfDisk, replaceDurably } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import { CLIENT_ID_PATTERN } from "./service.ts";
+
+export interface OwnClientId {
+  readonly clientId: Secret;
+  readonly path: string;
+  /** It is new: an administrator of the service has to register it. */
+  readonly made: boolean;
+}
+
+const CLIENT_ID_FILE = "client-id";
+const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
+
+/** Finds the client id, or makes one. Processes that start at the same time agree on one. */
+export async function keepClientId(state: string): Promise<OwnClientId> {
+  const path = join(state, CLIENT_ID_FILE);
+  const kept = await findClientId(state);
+  if (kept !== undefined) return { clientId: kept, path, made: false };
+  const clientId = makeClientId();
+  const text = `${clientId.reveal()}\n`;
+  try {
+    await createTextDurably(path, text);
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
+    const other = await findClientId(state);
+    if (other !== undefined) return { clientId: other, path, made: false };
+    // The file holds no client id.
+    await replaceDurably(path, text, 0o600);
+  }
+  return { clientId, path, made: true };
+}
+
+/** The client id in the state folder; `undefined` before the first start. */
+export async function findClientId(state: string): Promise<Secret | undefined> {
+  const text = await readFile(join(state, CLIENT_ID_FILE), "utf8").catch(() => "");
+  return CLIENT_ID.test(text.trim()) ? new Secret(text.trim()) : undefined;
+}
+
+export function makeClientId(): Secret {
+  return new Secret(randomBytes(40).toString("hex"));
+}
+
+const KeptToken = v.object({
+  token: v.string(),
+  /** In milliseconds, as `validUntil`, which is missing where the service did not give it. */
+  obtained: v.number(),
+  validUntil: v.exactOptional(v.number()),
+});
+
+type KeptToken = v.InferOutput<typeof KeptToken>;
+
+/** A token that conf was writing when the process was killed. */
+export const TEMPORARY_TOKEN = /\.json\.tmp-\d{10}[0-9a-f]{6}$/;
+
+/** Tokens by name. A write replaces the whole token, so the last of several processes wins. */
+export interface TokenStore {
+  /** `undefined` for a token that is missing or damaged. */
+  read(name: string): KeptToken | undefined;
+  /** The token survives a power cut when this resolves. Throws `DISK_FULL` or `DISK_REFUSED`. */
+  write(name: string, token: KeptToken): Promise<void>;
+}
+
+/** Opens token stores in folders that exist. Load it as the user who can read the installation. */
+export async function loadTokenStores(): Promise<(folder: string) => TokenStore> {
+  const Conf = await loadConf();
+  // conf would compile a JSON schema anew for each mailbox; valibot checks the same without.
+  const deserialize = (text: string): Partial<KeptToken> => {
+    try {
+      return v.parse(KeptToken, JSON.parse(text));
+    } catch {
+      return {};
+    }
+  };
+  return (folder) => {
+    const open = (name: string) =>
+      new Conf<Partial<KeptToken>>({
+        cwd: folder,
+        configName: name,
+        configFileMode: 0o600,
+        accessPropertiesByDotNotation: false,
+        deserialize,
+      });
+    return {
+      read(name) {
+        try {
+          const { token, obtained, validUntil } = open(name).store;
+          if (token === undefined || obtained === undefined) return undefined;
+          return validUntil === undefined ? { token, obtained } : { token, obtained, validUntil };
+        } catch {
+          return undefined;
+        }
+      },
+      async write(name, token) {
+        const path = join(folder, `${name}.json`);
+        try {
+          await removeLink(path);
+          open(name).store = token;
+          await systemDisk.syncFolder(folder);
+        } catch (error) {
+          throw faultOfDisk(error, path);
+        }
+      },
+    };
+  };
+}
+
+/** conf would write to the target of a link. */
+async function removeLink(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isSymbolicLink()) await unlink(path);
+}
+
+/**
+ * A package below conf catches every signal and sends it to the process a second time, so that each stop would look like
+ * an impatient one. It does so to remove temporary files; the next start removes them (`TEMPORARY_TOKEN`).
+ */
+export async function loadConf(): Promise<typeof import("conf").default> {
+  const signals = Object.keys(constants.signals) as (keyof typeof constants.signals)[];
+  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
+  const { default: Conf } = await import("conf");
+  for (const signal of signals) {
+    for (const listener of process.listeners(signal)) {
+      if (before.get(signal)?.includes(listener) !== true) process.removeListener(signal, listener);
+    }
+  }
+  return Conf;
+}

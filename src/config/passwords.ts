@@ -1,0 +1,49 @@
+/** The `passwords` of a mailbox: rules that supply a password by sender or tracking id. */
+import type { PasswordRule } from "../model/mailbox.ts";
+import { readSecretKey, SECRET } from "./credentials.ts";
+import type { Draft, KeyPath } from "./draft.ts";
+import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+
+const PASSWORD_RULE = {
+  type: "object",
+  title: "a rule",
+  properties: {
+    sender: {
+      ...TEXT,
+      maxLength: 254,
+      description:
+        "Whose transfers it opens: an address in which `*` matches any characters and `?` matches one.",
+    },
+    trackingId: { ...TEXT, description: "Which transfer it opens, by its tracking id." },
+    password: { ...SECRET, description: "The password." },
+  },
+  required: ["password"],
+  additionalProperties: false,
+} as const satisfies SchemaNode;
+
+export const PASSWORDS = {
+  type: "array",
+  title: "a list of rules",
+  items: PASSWORD_RULE,
+  description:
+    "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first. Where a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
+} as const satisfies SchemaNode;
+
+/** Problems and warnings go to the draft. */
+export async function readPasswords(
+  rules: Written<typeof PASSWORDS>,
+  path: KeyPath,
+  draft: Draft,
+): Promise<PasswordRule[]> {
+  const parsed = rules.map(async (rule, at) => {
+    if (rule === undefined) return [];
+    const { sender, trackingId, password } = rule;
+    if (sender === undefined && trackingId === undefined) {
+      draft.problems.add([...path, at], "must say whose transfers it opens: give sender, trackingId or both");
+    }
+    if (password === undefined) return [];
+    const source = await readSecretKey(password, [...path, at, "password"], draft);
+    return [{ sender, trackingId, password: source }];
+  });
+  return (await Promise.all(parsed)).flat();
+}

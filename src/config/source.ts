@@ -1,0 +1,147 @@
+/** Finds and reads the file and the environment, and checks their values against the schema. Never writes. */
+import { createHash } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Fault } from "../base/faults.ts";
+import type { ConfigDocument } from "./document.ts";
+import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems } from "./draft.ts";
+import { applyOverrides, type Override, readOverrides } from "./environment.ts";
+import { checkSchema } from "./explain.ts";
+import type { RawSettings } from "./schema.ts";
+import { DEFAULT_PATH } from "./settings.ts";
+
+export interface SourceOptions {
+  /** The value of `--config`. */
+  readonly path?: string | undefined;
+  readonly env: Environment;
+  /** The value of `--base-url`, which wins over everything. */
+  readonly baseUrl?: string | undefined;
+  /** Relative paths in the environment and on the command line start here. */
+  readonly cwd?: string;
+  /** The file to read where none is named. */
+  readonly defaultPath?: string;
+  /** For commands that need no secret: systemd credentials, for example, are readable for the daemon alone. */
+  readonly ignoreSecrets?: boolean;
+}
+
+/** A configuration whose values have the right form; the readers of the groups check their meaning. */
+export interface Source {
+  readonly raw: RawSettings;
+  readonly draft: Draft;
+  /** Of the file's text, as `digestOf` gives it. */
+  readonly digest: string | undefined;
+  /** The path of the file, whether it exists or not. */
+  readonly wanted: string;
+}
+
+const MAX_FILE_BYTES = 1024 * 1024;
+
+/** At the same distance in src and in dist. */
+const EXAMPLE = fileURLToPath(new URL("../../config/inlet.example.yaml", import.meta.url));
+
+/** Throws `CONFIG_INVALID` where nothing can be read; other problems go to the draft. `required`: top-level keys. */
+export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {
+  const { env, cwd = process.cwd() } = options;
+  const { overrides, problems: environmentProblems } = readOverrides(env);
+  if (options.baseUrl !== undefined) {
+    overrides.push({ name: "--base-url", path: ["service", "baseUrl"], value: options.baseUrl });
+  }
+  const { file, wanted } = await findFile(options, cwd);
+  const isEmpty = file === undefined && overrides.length + environmentProblems.length === 0;
+  if (isEmpty && required.length > 0) throw nothingFound(wanted);
+  const content = file === undefined ? undefined : await readDocument(file);
+
+  const problems = new Problems((path) => findPlace(path, overrides, content?.document, file));
+  for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
+  const values = applyOverrides(content?.document.values ?? {}, overrides);
+  const raw = checkSchema(values, required, problems);
+  const variableOf = (path: KeyPath) => findOverride(overrides, path)?.name;
+  const draft = {
+    env,
+    file,
+    problems,
+    warnings: [],
+    ignoreSecrets: options.ignoreSecrets ?? false,
+    plainSecrets: [],
+    variableOf,
+    resolvePath: (path: KeyPath, text: string) =>
+      resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
+  };
+  return { raw, draft, digest: content?.digest, wanted };
+}
+
+/** Identifies the text of a configuration. A byte order mark makes no difference. */
+export function digestOf(text: string): string {
+  return createHash("sha256")
+    .update(text.replace(/^\ufeff/, ""))
+    .digest("hex");
+}
+
+/** A named file must exist; the default one may be missing. */
+async function findFile(
+  { path, env, defaultPath = DEFAULT_PATH }: SourceOptions,
+  cwd: string,
+): Promise<{ file: string | undefined; wanted: string }> {
+  const named = path ?? (env["INLET_CONFIG"] || undefined);
+  const wanted = named === undefined ? defaultPath : resolve(cwd, named);
+  try {
+    const { size } = await stat(wanted);
+    if (size > MAX_FILE_BYTES) throw unreadable(wanted, "is too large to be a configuration");
+    return { file: wanted, wanted };
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    const isMissing = ["ENOENT", "ENOTDIR"].includes(codeOf(error));
+    if (isMissing && named === undefined) return { file: undefined, wanted };
+    const by = path === undefined ? "INLET_CONFIG" : "--config";
+    throw isMissing
+      ? unreadable(wanted, `does not exist, and ${by} names it`)
+      : unreadable(wanted, `cannot be read (${codeOf(error)})`);
+  }
+}
+
+async function readDocument(file: string): Promise<{ document: ConfigDocument; digest: string }> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw unreadable(file, `cannot be read (${codeOf(error)})`);
+  });
+  if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
+  // The YAML parser is loaded only where there is a file.
+  const { parseConfigDocument } = await import("./document.ts");
+  const document = parseConfigDocument(text);
+  const problems = new Problems(() => undefined);
+  for (const { line, column, message } of document.errors) {
+    problems.add([], message, { name: file, line, column });
+  }
+  problems.throwIfAny();
+  return { document, digest: digestOf(text) };
+}
+
+/** The innermost variable that set this key or a group around it. */
+function findOverride(overrides: readonly Override[], path: KeyPath): Override | undefined {
+  return overrides.findLast((override) => override.path.every((step, at) => step === path[at]));
+}
+
+function findPlace(
+  path: KeyPath,
+  overrides: readonly Override[],
+  document: ConfigDocument | undefined,
+  file: string | undefined,
+): Place {
+  const override = findOverride(overrides, path);
+  if (override !== undefined) return { name: override.name };
+  // A missing key is reported at the group that it belongs to.
+  for (let length = path.length; length > 0; length -= 1) {
+    const position = document?.locate(path.slice(0, length));
+    if (position !== undefined) return { name: file ?? "", ...position };
+  }
+  return { name: file ?? "the environment" };
+}
+
+function unreadable(file: string, why: string): Fault {
+  return new Fault("CONFIG_INVALID", { detail: `${file} ${why}` });
+}
+
+function nothingFound(wanted: string): Fault {
+  const detail = `there is no ${wanted}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Have one made by inlet init, begin with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
+  return new Fault("CONFIG_INVALID", { detail });
+}
