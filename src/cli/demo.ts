@@ -4,13 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { Secret } from "../base/secret.ts";
-import type { Settings } from "../config/settings.ts";
-import { type DaemonWatch, runDaemon } from "../daemon.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { openSimulator } from "../simulator/open.ts";
-import type { Simulator } from "../simulator/simulator.ts";
-import type { Context, Outcome, Run } from "./context.ts";
 import {
   DEMO_MAILBOX,
   demoScenario,
@@ -18,7 +11,14 @@ import {
   SUPPLIER,
   WAITING_ID,
   WAITING_PASSWORD,
-} from "./demo-scenario.ts";
+} from "../../simulator/demo.ts";
+import { openSimulator } from "../../simulator/open.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { Secret } from "../base/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import { type DaemonWatch, runDaemon } from "../daemon.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
+import type { Context, Outcome, Run } from "./context.ts";
 import { printable } from "./printing.ts";
 import { formatProgress } from "./progress.ts";
 import { untilStopped } from "./stopping.ts";

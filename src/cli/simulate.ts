@@ -1,14 +1,14 @@
 /** `simulate`: the simulated service alone, until it is stopped. */
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
+import { ScenarioError } from "../../simulator/errors.ts";
+import { openSimulator } from "../../simulator/open.ts";
+import { parseScenario } from "../../simulator/parse.ts";
+import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
+import { sampleScenario } from "../../simulator/samples.ts";
+import type { Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { Fault } from "../base/faults.ts";
-import { ScenarioError } from "../simulator/errors.ts";
-import { openSimulator } from "../simulator/open.ts";
-import { parseScenario } from "../simulator/parse.ts";
-import { SCENARIO_REFERENCE } from "../simulator/reference.ts";
-import { sampleScenario } from "../simulator/samples.ts";
-import type { Scenario } from "../simulator/scenario.ts";
-import type { Simulator } from "../simulator/simulator.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { wholeNumber } from "./numbers.ts";
 import { say } from "./printing.ts";

@@ -1,8 +1,8 @@
 /** Reads what was written, in the file and in the environment, and holds it against the schema. Never writes. */
 import { stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { PACKAGE_FOLDER } from "../base/version.ts";
 import { DEFAULT_PATH } from "./default-path.ts";
 import type { ConfigDocument } from "./document.ts";
 import { applyOverrides, type Environment, type Override, readOverrides } from "./environment.ts";
@@ -49,8 +49,7 @@ export interface Draft {
 
 const LARGEST_FILE_BYTES = 1024 * 1024;
 
-/** The same distance from here in src and in dist. */
-const EXAMPLE = fileURLToPath(new URL("../../config/inlet.example.yaml", import.meta.url));
+const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 
 /** Throws `CONFIG_INVALID` where there is nothing to go on; other problems are in the draft. `required`: top-level keys. */
 export async function readDraft(options: DraftOptions, required: readonly string[]): Promise<Draft> {

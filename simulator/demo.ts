@@ -1,5 +1,5 @@
 /** What happens in the demo: a handful of transfers, each of which shows something. */
-import type { Scenario, TransferPlan } from "../simulator/scenario.ts";
+import type { Scenario, TransferPlan } from "./scenario.ts";
 
 export const DEMO_MAILBOX = "orders@example.com";
 /** What the configuration of the demo knows for this sender. */

@@ -4,8 +4,8 @@
  * A *token* says that a client id stands for an address; it is good with both, until it expires. A client id that
  * is registered gets one at once, any other has to show a *code* that was mailed to the address.
  */
-import type { Clock } from "../base/clock.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import type { Clock } from "../src/base/clock.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import { deriveText } from "./seeded.ts";
 import type { Settings } from "./settings.ts";
 

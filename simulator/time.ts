@@ -1,5 +1,5 @@
 /** A clock that can be moved forward, so that a fortnight passes in a test at once. */
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../src/base/clock.ts";
 
 export class MovableClock implements Clock {
   readonly #clock: Clock;

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { type Clock, systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../src/base/clock.ts";
 import { Accounts } from "./accounts.ts";
 import type { World } from "./call.ts";
 import { Checksums } from "./checksums.ts";

@@ -1,5 +1,5 @@
 /** A transfer as polling shows it: to its sender in full, to a recipient without what concerns others. */
-import { canonicalAddress } from "../model/transfer.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import type { World } from "./call.ts";
 import { isSelected, project, type Selection } from "./fields.ts";
 import { formatDate } from "./reply.ts";

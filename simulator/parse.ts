@@ -1,6 +1,6 @@
 /** Reads scenarios and their parts from JSON; whatever does not fit is refused by the name of its key. */
 import * as v from "valibot";
-import { canonicalAddress } from "../model/transfer.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import { ScenarioError } from "./errors.ts";
 import { misbehaviour } from "./parse-misbehaviour.ts";
 import { atLeastOne, count, describeIssues, seconds, secondsFromNow, shape, text } from "./parse-shape.ts";

@@ -1,5 +1,5 @@
 /** A simulated service in the hands of whoever runs it: what it holds, how it misbehaves, what was asked of it. */
-import { canonicalAddress } from "../model/transfer.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import type { Accounts, Mail } from "./accounts.ts";
 import { ScenarioError } from "./errors.ts";
 import type { FaultReport, Faults } from "./faults.ts";

@@ -1,5 +1,5 @@
 /** Pages of transfers: who may see them, in which order, which page, and how lists can misbehave. */
-import { canonicalAddress } from "../model/transfer.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import type { Call, Handler, World } from "./call.ts";
 import type { Strike } from "./faults.ts";
 import { DEFAULT_FIELDS, parseFields } from "./fields.ts";

@@ -6,7 +6,7 @@
  * that reaches the limit locks it, even for the right password, and when it is free again the count starts anew.
  * A right password takes nothing off any count.
  */
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../src/base/clock.ts";
 import { ServiceError } from "./errors.ts";
 import type { Settings } from "./settings.ts";
 import type { OpenedTransfer, Transfers } from "./transfers.ts";

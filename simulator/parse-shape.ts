@@ -1,6 +1,6 @@
 /** The building blocks of the schemas: objects that know their keys, and messages that help to mend a file. */
 import * as v from "valibot";
-import { describeUnknownKey } from "../base/nearest.ts";
+import { describeUnknownKey } from "../src/base/nearest.ts";
 
 /** An object of exactly these keys; an unknown one is refused by the nearest known one. */
 export function shape<const Entries extends v.ObjectEntries>(entries: Entries) {

@@ -1,6 +1,6 @@
 /** One request to the simulated service, and what the service has at hand to answer it. */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../src/base/clock.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Checksums } from "./checksums.ts";
 import type { Strike } from "./faults.ts";

@@ -4,8 +4,8 @@
  * A transfer is `Processing` until its time comes, then `Active` (or `Failed`), until the first of its ends:
  * expiration and revocation come by the clock, all other ends are told. No end is ever undone.
  */
-import type { Clock } from "../base/clock.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import type { Clock } from "../src/base/clock.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
 import type { Algorithm } from "./checksums.ts";
 import { type Content, contentOf } from "./content.ts";
 import { ScenarioError } from "./errors.ts";
