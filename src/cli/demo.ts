@@ -18,10 +18,8 @@ import { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { type DaemonWatch, runDaemon } from "../daemon.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
-import type { Context, Outcome, Run } from "./context.ts";
-import { printable } from "./printing.ts";
-import { formatProgress } from "./progress.ts";
-import { untilStopped } from "./stopping.ts";
+import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
+import { formatProgress, printable } from "./printing.ts";
 
 export function define(demo: Command, run: Run): void {
   demo

@@ -5,10 +5,8 @@ import { loadFolders } from "../config/load.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
 import { STATES } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { formatMoment, parseSince, parseUntil } from "./moments.ts";
-import { wholeNumber } from "./numbers.ts";
-import { addConfig } from "./options.ts";
-import { type Column, printRows, say } from "./printing.ts";
+import { addConfig, parseSince, parseUntil, wholeNumber } from "./options.ts";
+import { type Column, formatTime, printRows, say } from "./printing.ts";
 
 interface HistoryOptions extends HistoryQuery {
   readonly config?: string;
@@ -67,10 +65,9 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   return "fine";
 }
 
-/** People read times by their own clock, programs by one for all. */
-function columnsFor({ stdout }: Context): Column<HistoryEntry>[] {
+function columnsFor(context: Context): Column<HistoryEntry>[] {
   return [
-    { title: "WHEN", value: ({ at }) => (stdout.isTTY ? formatMoment(at) : at) },
+    { title: "WHEN", value: ({ at }) => formatTime(context, at) },
     { title: "STATE", value: ({ state }) => state },
     { title: "MAILBOX", value: ({ mailbox }) => mailbox },
     { title: "SENDER", value: ({ sender }) => sender },

@@ -5,8 +5,7 @@ import type { Command } from "commander";
 import { exists } from "../base/durable.ts";
 import { makeClientId } from "../config/client-id.ts";
 import { DEFAULT_PATH } from "../config/default-path.ts";
-import { readSecret } from "./api/session.ts";
-import { askYesNo, canAsk } from "./asking.ts";
+import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
 import {

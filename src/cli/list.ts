@@ -12,10 +12,8 @@ import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import { STATES, type State, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { formatMoment } from "./moments.ts";
-import { wholeNumber } from "./numbers.ts";
-import { addConfig } from "./options.ts";
-import { type Column, printRows, say } from "./printing.ts";
+import { addConfig, wholeNumber } from "./options.ts";
+import { type Column, formatTime, printRows, say } from "./printing.ts";
 
 interface ListOptions {
   readonly config?: string;
@@ -27,7 +25,7 @@ interface ListOptions {
 }
 
 const DEFAULT_LIMIT = 50;
-/** So many transfers are kept in memory, to be sorted. */
+/** Sorting keeps this many transfers in memory. */
 const MOST_SORTED = 100_000;
 const MOST_DAMAGED_SHOWN = 10;
 
@@ -169,11 +167,9 @@ async function printLines(
   }
 }
 
-/** People read local times, programs UTC. */
-function columnsFor({ stdout }: Context): Column<TransferRecord>[] {
-  const format = (at: string) => (stdout.isTTY && at !== "" ? formatMoment(at) : at);
+function columnsFor(context: Context): Column<TransferRecord>[] {
   return [
-    { title: "WHEN", value: (record) => format(timeOf(record)) },
+    { title: "WHEN", value: (record) => formatTime(context, timeOf(record)) },
     { title: "STATE", value: ({ state }) => state },
     { title: "MAILBOX", value: ({ mailbox }) => mailbox },
     { title: "SENDER", value: ({ sender }) => sender },

@@ -9,10 +9,9 @@ import { sampleScenario } from "../../simulator/samples.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { Fault } from "../base/faults.ts";
-import type { Context, Outcome, Run } from "./context.ts";
-import { wholeNumber } from "./numbers.ts";
+import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
+import { wholeNumber } from "./options.ts";
 import { say } from "./printing.ts";
-import { untilStopped } from "./stopping.ts";
 
 interface SimulateOptions {
   readonly port: number;

@@ -2,8 +2,7 @@
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
 import { describeStanding, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
-import { printable } from "./printing.ts";
-import { formatBar } from "./progress.ts";
+import { formatBar, printable } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
 

@@ -9,8 +9,7 @@ import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadHandoff } from "../config/load.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { gather } from "./options.ts";
-import { formatJson, printable, say } from "./printing.ts";
-import { type Progress, startProgress } from "./progress.ts";
+import { formatJson, type Progress, printable, say, startProgress } from "./printing.ts";
 import { type CheckedFolder, checkFolder } from "./verify/folder.ts";
 import { findDelivered } from "./verify/walk.ts";
 

@@ -16,8 +16,7 @@ import type { MailboxSettings, ServiceSettings, Settings } from "../../config/se
 import { Tokens } from "../../mailbox/tokens.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
-import { throwawayClientId } from "../api/session.ts";
-import { openClient } from "../client.ts";
+import { canPoll, formatVersions, openClient, throwawayClientId } from "../client.ts";
 import { Findings } from "./findings.ts";
 
 const AREA = "service";
@@ -144,11 +143,9 @@ function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePor
     );
     return;
   }
-  const spoken = versions.map(({ major, minor }) => `${major}.${minor}`).join(", ");
-  if (versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION)) {
-    findings.ok(AREA, "version", `it speaks ${spoken}, and ${needed} is needed`);
-  } else
-    findings.failWith(AREA, "version", new Fault("API_VERSION", { detail: `it speaks ${spoken || "none"}` }));
+  const spoken = `it speaks ${formatVersions(versions)}`;
+  if (canPoll(versions)) findings.ok(AREA, "version", `${spoken}, and ${needed} is needed`);
+  else findings.failWith(AREA, "version", new Fault("API_VERSION", { detail: spoken }));
 }
 
 /** Where the service does not tell its time, there is nothing to compare. */

@@ -8,7 +8,7 @@ import { SCHEMA } from "../../config/schema.ts";
 import { PATH } from "../../config/schema-nodes.ts";
 import { CLIENT_ID_PATTERN } from "../../config/schema-service.ts";
 import type { ServiceSettings } from "../../config/settings.ts";
-import { readSecret } from "../api/session.ts";
+import { readSecret } from "../asking.ts";
 import type { Context } from "../context.ts";
 
 /** A secret that is to be stored, or one that stands in a file already. */

@@ -2,10 +2,8 @@
 import { Fault } from "../../base/faults.ts";
 import type { Secret } from "../../base/secret.ts";
 import type { ServiceSettings } from "../../config/settings.ts";
-import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
-import { throwawayClientId } from "../api/session.ts";
-import { openClient } from "../client.ts";
+import { canPoll, formatVersions, openClient, throwawayClientId } from "../client.ts";
 import type { Context } from "../context.ts";
 import { say } from "../printing.ts";
 
@@ -27,11 +25,11 @@ export class Trial {
   async service(settings: ServiceSettings): Promise<Fault | undefined> {
     return this.#attempt(settings, throwawayClientId(), async (service) => {
       const versions = await service.apiVersions(this.#context.stop);
-      const spoken = versions?.map(({ major, minor }) => `${major}.${minor}`).join(", ");
-      const fits =
-        versions?.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION) ?? true;
-      if (!fits) throw new Fault("API_VERSION", { detail: `it speaks ${spoken || "none"}` });
-      const version = spoken === undefined ? "but does not tell its version" : `and speaks ${spoken}`;
+      const spoken = versions && formatVersions(versions);
+      if (versions !== undefined && !canPoll(versions)) {
+        throw new Fault("API_VERSION", { detail: `it speaks ${spoken}` });
+      }
+      const version = spoken === undefined ? "but does not show its version" : `and speaks ${spoken}`;
       say(this.#context, `  ${service.origin} answers, ${version}.`);
     });
   }
