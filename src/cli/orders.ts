@@ -1,23 +1,22 @@
-/** `retry`, `release`, `discard` and `redeliver`: what an operator wants done with one transfer. */
+/** `retry`, `release`, `discard` and `redeliver`: an operator's order about one transfer. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/ownership.ts";
 import { loadSettings } from "../config/load.ts";
-import { peekSteps } from "../handoff/peek.ts";
+import { type PeekedStep, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
+import type { HandoffStep } from "../model/handoff.ts";
 import type { Action } from "../model/order.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { findTransfer } from "./finding.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { tellRetried } from "./retrying.ts";
-import { untilTaken } from "./taking.ts";
+import { findTransfer, until, untilTaken } from "./transfers.ts";
 
 interface OrderOptions {
   readonly config?: string;
@@ -87,7 +86,7 @@ async function order(
   const after = await peekLedger(settings.work).find(record);
   if (options.json) printJson(context, after);
   if (taken === "taken" && action === "retry" && isDelivered(record)) {
-    return tellRetried(context, steps, settings.work, nameOf(record));
+    return reportRetried(context, steps, settings.work, nameOf(record));
   }
   if (taken === "taken" && action === "redeliver" && after?.round === round) {
     say(
@@ -124,4 +123,49 @@ async function isMeant(
   }
   say(context, `${trackingId} from ${sender}${message === undefined ? "" : `: ${message}`}`);
   return askYesNo(context, question, false);
+}
+
+/** The command of a hand-off may run longer: then its outcome is left open. */
+const RETRY_WAIT_MS = 60_000;
+
+const NAMES: Readonly<Record<HandoffStep, string>> = { command: "The command", webhook: "The webhook" };
+
+/** `before`: what was left to do when it was ordered. `name`: of the transfer's folders. */
+async function reportRetried(
+  context: Context,
+  before: readonly PeekedStep[],
+  work: string,
+  name: string,
+): Promise<Outcome> {
+  const wanted = before.filter(({ state }) => state !== "done").map(({ step }) => step);
+  const allTried = async () => {
+    const steps = await peekSteps(work, name);
+    return steps.some(isUntried) ? undefined : steps;
+  };
+  const steps = (await until(allTried, context.stop, RETRY_WAIT_MS)) ?? (await peekSteps(work, name));
+  const failed = wanted.map((wanted) => {
+    const found = steps.find(({ step }) => step === wanted);
+    return reportStep(context, wanted, found);
+  });
+  return failed.includes(true) ? "attention" : "fine";
+}
+
+/** Whether it failed. One that is not there any more is over: it was done, and somebody has the folder. */
+function reportStep(context: Context, step: HandoffStep, found: PeekedStep | undefined): boolean {
+  const name = NAMES[step];
+  if (found === undefined || found.state === "done") {
+    say(context, `${name} succeeded.`);
+    return false;
+  }
+  if (isUntried(found)) {
+    say(context, `${name} is still being tried: inlet status says what becomes of it.`);
+    return false;
+  }
+  const next = found.state === "pending" ? " It is tried again by itself." : "";
+  say(context, `${name} failed again: ${found.error ?? "nobody knows why"}.${next}`);
+  return true;
+}
+
+function isUntried({ state, attempts }: PeekedStep): boolean {
+  return state === "pending" && attempts === 0;
 }

@@ -17,11 +17,9 @@ import { isKept } from "../passwords/kept.ts";
 import { isRefused, type Objection, objectionToSupply } from "../passwords/supply.ts";
 import { askHidden, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { withDaemonsState } from "./daemon-state.ts";
-import { findTransfers } from "./finding.ts";
 import { addConfig } from "./options.ts";
 import { say } from "./printing.ts";
-import { until, untilTaken } from "./taking.ts";
+import { findTransfers, until, untilTaken, withDaemonsState } from "./transfers.ts";
 
 interface PasswordOptions {
   readonly config?: string;

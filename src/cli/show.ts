@@ -11,10 +11,10 @@ import { objectionTo } from "../mailbox/orders.ts";
 import { ACTIONS, commandFor } from "../model/order.ts";
 import { isDelivered, STATES, type TransferRecord } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { findTransfer } from "./finding.ts";
 import { formatTransfer, mailboxOf, timeOf } from "./list.ts";
 import { addConfig } from "./options.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
+import { findTransfer } from "./transfers.ts";
 
 interface ShowOptions {
   readonly config?: string;

@@ -1,16 +1,22 @@
-/** `status`: mailboxes and transfers now, from the daemon that runs, or else from what stands on the disk. */
+/** `status`: mailboxes and transfers now, from the running daemon, or else from the work folder. */
+
+import { type IncomingMessage, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
+import * as v from "valibot";
+import { systemClock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
-import type { Status, Trouble } from "../model/status.ts";
+import type { HttpSettings, Settings } from "../config/settings.ts";
+import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
+import { peekHandoffs } from "../handoff/summary.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import { STATES } from "../model/record.ts";
+import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
+import { Board } from "../observe/board.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { askDaemon } from "./daemon-api.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say, widthOf } from "./printing.ts";
-import { peekStatus } from "./status-peek.ts";
-import { parseHealth, parseStatus } from "./status-shape.ts";
 import { formatStatus } from "./status-text.ts";
 
 interface StatusOptions {
@@ -128,4 +134,177 @@ function outcomeOf({ live, troubles, totals }: Status): Outcome {
   if (!troubles.every(isForPeople)) return "unreachable";
   if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";
+}
+
+export async function peekStatus(settings: Settings): Promise<Status> {
+  const { work, mailboxes } = settings;
+  const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
+  const ledger = peekLedger(work);
+  const open = await Array.fromAsync(ledger.open());
+  board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
+  board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
+  board.handoffs.seen(await peekHandoffs(work, settings.handoff, ledger.readEnd));
+  const status = board.read();
+  // This command is no daemon, and nobody is to take its process for one.
+  return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
+}
+
+const TIMEOUT_MS = 5_000;
+/** Many thousands of mailboxes fit into it. */
+const MOST_BYTES = 32 * 1024 ** 2;
+
+interface DaemonAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** `undefined` where nobody answers, or without an end. Anybody may have the address: nothing in an answer is certain. */
+async function askDaemon(
+  http: HttpSettings | undefined,
+  path: string,
+  signal: AbortSignal,
+): Promise<DaemonAnswer | undefined> {
+  if (http === undefined) return undefined;
+  const { listen } = http;
+  const place =
+    "path" in listen ? { socketPath: listen.path } : { host: reachable(listen.host), port: listen.port };
+  const { promise, resolve, reject } = Promise.withResolvers<DaemonAnswer>();
+  const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  // By this name every daemon may be called.
+  const headers = { host: "localhost" };
+  request({ ...place, path, headers, agent: false, signal: within }, (response) => {
+    readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+  })
+    .once("error", reject)
+    .end();
+  return promise.catch(() => undefined);
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length;
+    // Leaving the loop ends the connection.
+    if (bytes > MOST_BYTES) throw new Error("the answer is too long");
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** What listens on every address is reached by the machine's own. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+const Time = v.pipe(v.string(), v.isoTimestamp());
+const Text = v.optional(v.string());
+const State = v.picklist(STATES);
+
+const TroubleShape = v.looseObject({
+  what: v.string(),
+  since: Time,
+  code: v.string(),
+  message: v.string(),
+  advice: v.string(),
+});
+
+const TransferShape = v.looseObject({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  state: State,
+  since: v.optional(Time),
+  reason: Text,
+  message: Text,
+  until: v.optional(Time),
+  expires: v.optional(Time),
+  commands: v.optional(v.array(v.string())),
+  keptIn: Text,
+  progress: v.optional(
+    v.looseObject({
+      doneBytes: v.number(),
+      totalBytes: v.number(),
+      bytesPerSecond: v.number(),
+      secondsLeft: v.optional(v.number()),
+    }),
+  ),
+});
+
+const MailboxShape = v.looseObject({
+  name: v.string(),
+  email: v.string(),
+  paused: v.boolean(),
+  pollSeconds: v.number(),
+  lastPoll: v.optional(Time),
+  lastSuccess: v.optional(Time),
+  nextPoll: v.optional(Time),
+  listed: v.optional(v.number()),
+  tokenValidUntil: v.optional(Time),
+  quietUntil: v.optional(Time),
+  trouble: v.optional(TroubleShape),
+});
+
+/** What is printed is checked; keys of a later version are passed on. */
+const StatusShape = v.looseObject({
+  version: v.literal(STATUS_VERSION),
+  at: Time,
+  live: v.optional(v.literal(true), true),
+  daemon: v.looseObject({
+    program: v.string(),
+    host: v.string(),
+    pid: v.number(),
+    startedAt: Time,
+    queue: v.picklist(["embedded", "redis"]),
+    role: v.picklist(["all", "worker", "scheduler"]),
+    inbox: v.string(),
+    config: Text,
+  }),
+  troubles: v.array(TroubleShape),
+  needsRestart: v.array(v.string()),
+  mailboxes: v.array(MailboxShape),
+  counts: v.record(v.string(), v.number()),
+  totals: v.object({ attention: v.number(), inHand: v.number(), queued: v.number() }),
+  waitingSince: v.optional(Time),
+  attention: v.array(TransferShape),
+  inHand: v.array(TransferShape),
+  queued: v.array(TransferShape),
+  recent: v.array(
+    v.looseObject({
+      mailbox: v.string(),
+      trackingId: v.string(),
+      sender: v.string(),
+      folder: v.string(),
+      at: Time,
+      tookSeconds: v.optional(v.number()),
+    }),
+  ),
+  load: v.array(v.unknown()),
+});
+
+/** `undefined` where it is none. */
+function parseStatus(text: string): Status | undefined {
+  return parse(StatusShape, text) as Status | undefined;
+}
+
+const HealthShape = v.union([
+  v.object({ ready: v.boolean(), reasons: v.array(v.string()) }),
+  v.object({ alive: v.boolean(), stuck: v.optional(v.string()) }),
+]);
+
+function parseHealth(text: string): v.InferOutput<typeof HealthShape> | undefined {
+  return parse(HealthShape, text);
+}
+
+function parse<Schema extends v.GenericSchema>(
+  schema: Schema,
+  text: string,
+): v.InferOutput<Schema> | undefined {
+  try {
+    const result = v.safeParse(schema, JSON.parse(text));
+    return result.success ? result.output : undefined;
+  } catch {
+    return undefined;
+  }
 }

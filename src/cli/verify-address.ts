@@ -14,9 +14,9 @@ import { Tokens } from "../mailbox/tokens.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { withDaemonsState } from "./daemon-state.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
+import { withDaemonsState } from "./transfers.ts";
 
 interface VerifyAddressOptions {
   readonly config?: string;

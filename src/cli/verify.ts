@@ -8,10 +8,9 @@ import { Fault } from "../base/faults.ts";
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadHandoff } from "../config/load.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { type CheckedFolder, checkFolder, findDelivered } from "./delivered-folder.ts";
 import { gather } from "./options.ts";
 import { formatJson, type Progress, printable, say, startProgress } from "./printing.ts";
-import { type CheckedFolder, checkFolder } from "./verify/folder.ts";
-import { findDelivered } from "./verify/walk.ts";
 
 interface VerifyOptions {
   readonly config?: string;

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../simulator/scenario.ts";
-import { peekStatus } from "../../src/cli/status-peek.ts";
+import { peekStatus } from "../../src/cli/status.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../src/ledger/paths.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";

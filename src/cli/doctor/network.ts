@@ -1,4 +1,5 @@
-/** The service: whether it answers, what it speaks, how its clock goes, and whether each mailbox may ask it. */
+/** Checks the queue and the services: whether each can be reached, and whether each mailbox may use its service. */
+
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,20 +8,88 @@ import { asFault, Fault } from "../../base/faults.ts";
 import { makeFolderDurably } from "../../base/folders.ts";
 import { asOwnerOf } from "../../base/ownership.ts";
 import { runInParallel } from "../../base/parallel.ts";
-import { formatSeconds } from "../../base/phrases.ts";
+import { formatCount, formatSeconds } from "../../base/phrases.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
 import { findClientId } from "../../config/client-id.ts";
 import { LOOPBACK } from "../../config/service.ts";
-import type { MailboxSettings, ServiceSettings, Settings } from "../../config/settings.ts";
+import type {
+  MailboxSettings,
+  RedisQueueSettings,
+  ServiceSettings,
+  Settings,
+} from "../../config/settings.ts";
+import { describeHolder } from "../../inbox/lock.ts";
+import { countMembers } from "../../inbox/members.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
+import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";
 import type { ServicePort } from "../../service/port.ts";
 import { canPoll, formatVersions, openClient, throwawayClientId } from "../client.ts";
 import { Findings } from "./findings.ts";
 
-const AREA = "service";
+const QUEUE = "queue";
 const TIMEOUT_MS = 10_000;
+
+export async function checkQueue(
+  findings: Findings,
+  { queue, work }: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  await tellWhoWorks(findings, work);
+  if (queue === "embedded")
+    findings.ok(QUEUE, "engine", "embedded: this machine's daemon does everything itself");
+  else await checkRedis(findings, queue, signal);
+}
+
+/** Whoever works there is no trouble for the doctor, and is not disturbed by it. */
+async function tellWhoWorks(findings: Findings, work: string): Promise<void> {
+  try {
+    const count = await countMembers(work);
+    const [are, holder] = [formatCount(count, "Inlet works", "Inlets work"), await describeHolder(work)];
+    findings.ok(
+      QUEUE,
+      "inbox",
+      count === 0 ? "no Inlet works on it at this moment" : `${are} on it: ${holder}`,
+    );
+  } catch (error) {
+    findings.skip(QUEUE, "inbox", `who works on it cannot be told: ${asFault(error).message}`);
+  }
+}
+
+async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal: AbortSignal): Promise<void> {
+  try {
+    const { inspectQueue } = await import("../../queue/bullmq-inspect.ts");
+    const redis = await readRedisSecrets(queue, signal);
+    const { place, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
+    findings.ok(QUEUE, "Redis", `${place} answers, version ${version}`);
+    if (evictionPolicy === "noeviction")
+      findings.ok(QUEUE, "memory", "it forgets nothing when memory is short");
+    else {
+      findings.warn(
+        QUEUE,
+        "memory",
+        `its maxmemory-policy is ${evictionPolicy || "not known"}: it may forget jobs when memory is short`,
+        `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and write it into Redis's own configuration`,
+      );
+    }
+    findings.ok(QUEUE, "persistence", persistence);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    findings.failWith(QUEUE, "Redis", fault);
+    for (const check of ["memory", "persistence"]) findings.skip(QUEUE, check, "Redis cannot be asked");
+  }
+}
+
+/** Of several servers each has to be told. */
+function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
+  if (cluster.length + sentinels.length > 0) return "On each server: redis-cli";
+  const tls = url.protocol === "rediss:" ? " --tls" : "";
+  return `redis-cli -h ${url.hostname} -p ${url.port || 6379}${tls}`;
+}
+
+const SERVICE = "service";
 const AT_ONCE = 4;
 
 /** More than that and tokens are renewed too late, and times in ledger mislead. */
@@ -50,7 +119,7 @@ async function checkService(
   const isReached = await checkReach(findings, service, described, signal);
   const why = isReached ? "there is no client id to ask with" : "the service cannot be asked";
   if (!isReached || clientId === undefined) {
-    for (const { name } of mailboxes) findings.skip(AREA, name, why);
+    for (const { name } of mailboxes) findings.skip(SERVICE, name, why);
     return;
   }
   await asOwnerOf(settings.state, () => checkMailboxes(findings, settings.state, mailboxes, service, signal));
@@ -66,7 +135,7 @@ async function checkMailboxes(
   await using scope = new Scope();
   const folder = await openTokens(scope, state).catch((error: unknown) => asFault(error));
   if (folder instanceof Fault) {
-    for (const { name } of mailboxes) findings.failWith(AREA, name, folder);
+    for (const { name } of mailboxes) findings.failWith(SERVICE, name, folder);
     return;
   }
   // Told in the order of the configuration, however fast each was.
@@ -88,13 +157,13 @@ async function readClientId(
   if (described.clientId !== undefined) {
     // Why it cannot be read stands with the other secrets.
     const read = await described.clientId.read(signal).catch(() => undefined);
-    if (read === undefined) findings.skip(AREA, "client id", "it cannot be read");
+    if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
     return read;
   }
   const clientId = await findClientId(state);
   if (clientId === undefined) {
     findings.fail(
-      AREA,
+      SERVICE,
       "client id",
       "attention",
       "none is configured, and none was made yet",
@@ -115,19 +184,19 @@ async function checkReach(
     const isPlain = baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname);
     const isTrusted = baseUrl.protocol === "https:";
     findings.ok(
-      AREA,
+      SERVICE,
       "reach",
       `${baseUrl.href} answers${isTrusted ? ", and its certificate is trusted" : ""}`,
     );
     if (isPlain)
-      findings.warn(AREA, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
+      findings.warn(SERVICE, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
     tellVersion(findings, versions);
     await checkClock(findings, service, signal);
     return true;
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
-    findings.failWith(AREA, "reach", fault);
+    findings.failWith(SERVICE, "reach", fault);
     return false;
   }
 }
@@ -136,7 +205,7 @@ function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePor
   const needed = `1.${POLLING_MINOR_VERSION}`;
   if (versions === undefined) {
     findings.warn(
-      AREA,
+      SERVICE,
       "version",
       `it does not tell which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
       `Inlet needs ${needed} or newer; the checks of the mailboxes show whether it is.`,
@@ -144,8 +213,8 @@ function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePor
     return;
   }
   const spoken = `it speaks ${formatVersions(versions)}`;
-  if (canPoll(versions)) findings.ok(AREA, "version", `${spoken}, and ${needed} is needed`);
-  else findings.failWith(AREA, "version", new Fault("API_VERSION", { detail: spoken }));
+  if (canPoll(versions)) findings.ok(SERVICE, "version", `${spoken}, and ${needed} is needed`);
+  else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: spoken }));
 }
 
 /** Where the service does not tell its time, there is nothing to compare. */
@@ -153,20 +222,20 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
   const askedMs = Date.now();
   const time = await service.serverTime(signal).catch(() => undefined);
   const nowMs = (askedMs + Date.now()) / 2;
-  if (time === undefined) return findings.skip(AREA, "clock", "the service does not tell its time");
+  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not tell its time");
   const aheadMs = nowMs - time.getTime();
   const difference = formatSeconds(Math.abs(aheadMs) / 1000);
   // The service tells whole seconds.
-  if (Math.abs(aheadMs) < 2_000) findings.ok(AREA, "clock", "this machine's and the service's go alike");
+  if (Math.abs(aheadMs) < 2_000) findings.ok(SERVICE, "clock", "this machine's and the service's go alike");
   else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
     findings.ok(
-      AREA,
+      SERVICE,
       "clock",
       `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
     );
   } else {
     findings.warn(
-      AREA,
+      SERVICE,
       "clock",
       `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
       "Set the clock, and let it be kept right: timedatectl set-ntp true",
@@ -204,16 +273,17 @@ async function checkMailbox(
     const until = tokens.validUntilMs;
     const who = name === email ? "" : `${email} is `;
     findings.ok(
-      AREA,
+      SERVICE,
       name,
       `${who}verified${until === undefined ? "" : ` until ${new Date(until).toISOString()}`}, and its list can be read`,
     );
-    for (const { fault } of page.rejected.slice(0, 1)) findings.warn(AREA, name, fault.message, fault.advice);
+    for (const { fault } of page.rejected.slice(0, 1))
+      findings.warn(SERVICE, name, fault.message, fault.advice);
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
     const isUnverified = fault.code === "TOKEN_REFUSED" || fault.code === "POLICY_REFUSED";
-    findings.failWith(AREA, name, fault, isUnverified ? adviceFor(mailbox) : undefined);
+    findings.failWith(SERVICE, name, fault, isUnverified ? adviceFor(mailbox) : undefined);
   }
 }
 

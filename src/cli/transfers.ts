@@ -1,6 +1,11 @@
-/** Finds the transfer that a person means by its tracking-id. */
+/** Finds the transfer that a command names, and waits until the daemon has acted on it. */
+
+import { setTimeout as pause } from "node:timers/promises";
+import { exists } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Settings } from "../config/settings.ts";
+import { findDaemonState } from "../inbox/daemon-state.ts";
+import { countMembers } from "../inbox/members.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { TransferRecord } from "../model/record.ts";
 
@@ -38,4 +43,41 @@ export async function findTransfers(
   if (first !== undefined) return [first, ...others];
   const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
   throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
+}
+
+const WAIT_MS = 10_000;
+const LOOK_EVERY_MS = 50;
+
+/**
+ * Whether a daemon removed the file in time. `nobody`: no daemon works on the inbox, and nothing is waited for.
+ */
+export async function untilTaken(
+  path: string,
+  work: string,
+  signal: AbortSignal,
+): Promise<"taken" | "late" | "nobody"> {
+  if ((await countMembers(work)) === 0) return "nobody";
+  const isTaken = await until(async () => ((await exists(path)) ? undefined : true), signal);
+  return isTaken === true ? "taken" : "late";
+}
+
+/** What `look` finds, as soon as it does; `undefined` where it does not in time. */
+export async function until<Found>(
+  look: () => Promise<Found | undefined>,
+  signal: AbortSignal,
+  waitMs = WAIT_MS,
+): Promise<Found | undefined> {
+  for (let waitedMs = 0; waitedMs < waitMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await pause(LOOK_EVERY_MS);
+  }
+  return undefined;
+}
+
+/** The settings as the daemon of this inbox has them, where the configuration itself does not say where state is. */
+export async function withDaemonsState(settings: Settings): Promise<Settings> {
+  if (settings.isStateNamed === true) return settings;
+  const state = await findDaemonState(settings.work);
+  return state === undefined ? settings : { ...settings, state };
 }
