@@ -10,7 +10,7 @@ interface Definition {
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
   ["run", "the daemon: mirror every configured mailbox into its inbox", () => import("./run.ts")],
-  ["once", "poll every mailbox once, collect what can be collected, and end", () => import("./once.ts")],
+  ["once", "poll every mailbox once, collect what can be collected, and end", () => import("./run.ts")],
   ["status", "mailboxes and transfers now", () => import("./status.ts")],
   ["list", "every transfer that is known, with its state", () => import("./list.ts")],
   ["show", "all that is known of one transfer", () => import("./show.ts")],

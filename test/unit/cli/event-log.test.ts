@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { tellLog } from "../../../src/cli/telling.ts";
+import { logEvents } from "../../../src/cli/event-log.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { createLog } from "../../../src/observe/log.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -100,7 +100,7 @@ function listen() {
       done();
     },
   });
-  return { watch: tellLog(createLog(output, "info")), lines, facts };
+  return { watch: logEvents(createLog(output, "info")), lines, facts };
 }
 
 function record(trackingId: string, state: State): TransferRecord {

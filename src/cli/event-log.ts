@@ -1,15 +1,16 @@
-/** What the daemon tells in its log: one line per change of state, one per outage, however long it lasts. */
+/** The daemon's log: one line per change of state, one per outage, however long it lasts. */
 import type { Fault } from "../base/faults.ts";
 import type { DaemonWatch } from "../daemon.ts";
+import type { HandoffWatch } from "../handoff/port.ts";
 import type { HostWatch } from "../host/systemd.ts";
+import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { Log } from "../observe/log.ts";
-import { tellHandoff } from "./telling-handoff.ts";
 
-export function tellLog(log: Log): DaemonWatch {
-  const told = new Told();
+export function logEvents(log: Log): DaemonWatch {
+  const logged = new LoggedReasons();
   return {
-    ...tellHandoff(log),
+    ...logHandoff(log),
     ready: () => log.info("ready"),
     clientIdMade: (origin, file) =>
       log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
@@ -40,12 +41,12 @@ export function tellLog(log: Log): DaemonWatch {
       log.warn({ address, reason }, "the status page cannot be opened, and is tried again"),
     polled: (mailbox, listed, discovered) => log.debug({ mailbox, listed, discovered }, "polled"),
     pollFailed(mailbox, fault, first) {
-      const level = first && !isToldForAll(fault) ? "warn" : "debug";
+      const level = first && !isLoggedForAll(fault) ? "warn" : "debug";
       log[level]({ mailbox, fault }, "the mailbox cannot be polled");
     },
     recovered(mailbox, failedForMs, fault) {
       const facts = { mailbox, failedForSeconds: Math.round(failedForMs / 1000) };
-      log[isToldForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
+      log[isLoggedForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
     },
     discovered: (record) => log.info(factsOf(record), "discovered"),
     rejected: (mailbox, entries, [fault, other]) =>
@@ -64,7 +65,7 @@ export function tellLog(log: Log): DaemonWatch {
       log.warn({ ...factsOf(record), expires: record.expires }, "expires soon and is not delivered"),
     progressed() {},
     stuck(record, fault) {
-      const level = told.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
+      const level = logged.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
       log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and tried again");
     },
     messageRefused: (record, fault) =>
@@ -72,12 +73,12 @@ export function tellLog(log: Log): DaemonWatch {
     passwordRefused: (record) => log.debug(factsOf(record), "a password was refused"),
     acknowledged: (record) => log.info(factsOf(record), "gone, and acknowledged"),
     lost: (record) => log.info(factsOf(record), "another attempt or an operator has ended it"),
-    stateChanged: (record, fault) => tellState(log, told, record, fault),
+    stateChanged: (record, fault) => logState(log, logged, record, fault),
   };
 }
 
-/** Of who supervises the process. */
-export function tellHost(log: Log): HostWatch {
+/** Logs trouble with the service manager. */
+export function logHost(log: Log): HostWatch {
   return {
     hostDeaf: (reason) => log.error({ reason }, "systemd cannot be told how the service is"),
     workStuck: (work) =>
@@ -85,12 +86,12 @@ export function tellHost(log: Log): HostWatch {
   };
 }
 
-function tellState(log: Log, told: Told, record: TransferRecord, fault: Fault | undefined): void {
+function logState(log: Log, logged: LoggedReasons, record: TransferRecord, fault: Fault | undefined): void {
   const { state, reason, message, until, folder } = record;
   const facts = { ...factsOf(record), reason, until, message };
-  if (hasEnded(record)) told.forget(record);
+  if (hasEnded(record)) logged.forget(record);
   if (state === "waiting") {
-    const quiet = fault !== undefined && (isToldForAll(fault) || !told.isNew(record, fault.code));
+    const quiet = fault !== undefined && (isLoggedForAll(fault) || !logged.isNew(record, fault.code));
     log[quiet ? "debug" : "warn"](facts, "waiting");
   } else if (state === "quarantined") log.error(facts, "quarantined");
   else if (state === "gone") log.warn(facts, "gone");
@@ -98,26 +99,26 @@ function tellState(log: Log, told: Told, record: TransferRecord, fault: Fault | 
   else log.debug(factsOf(record), state);
 }
 
-/** A full disk meets every transfer and mailbox: one line says it for all of them. */
-function isToldForAll(fault: Fault): boolean {
+/** A full disk concerns every transfer and mailbox: one line covers all of them. */
+function isLoggedForAll(fault: Fault): boolean {
   return fault.code === "DISK_FULL";
 }
 
-/** Another process may finish a transfer, and nobody hears of it here: more than so many are not remembered. */
-const MOST_TOLD = 10_000;
+/** Another process may end a transfer unnoticed, so the memory has a limit. */
+const MOST_LOGGED = 10_000;
 
-/** What was told of transfers that are not settled: the same is not told again with every try. */
-class Told {
+/** Reasons already logged for transfers that are not settled, so that a retry does not log them again. */
+class LoggedReasons {
   readonly #reasons = new Map<string, Set<string>>();
 
   isNew(record: TransferRecord, reason: string): boolean {
     const key = keyOf(record);
     const known = this.#reasons.get(key) ?? new Set();
-    // The one that was told of longest ago comes first.
+    // The map keeps the order of the last use: the oldest entry comes first.
     this.#reasons.delete(key);
     this.#reasons.set(key, known);
     const [oldest] = this.#reasons.keys();
-    if (this.#reasons.size > MOST_TOLD && oldest !== undefined) this.#reasons.delete(oldest);
+    if (this.#reasons.size > MOST_LOGGED && oldest !== undefined) this.#reasons.delete(oldest);
     if (known.has(reason)) return false;
     known.add(reason);
     return true;
@@ -138,4 +139,49 @@ function factsOf({ mailbox, trackingId, sender }: TransferRecord) {
 
 function pausedFor(ms: number) {
   return { pausedForSeconds: Math.round(ms / 1000) };
+}
+
+function logHandoff(log: Log): Omit<HandoffWatch, "recordDamaged"> {
+  /** Steps that have failed since they last succeeded. */
+  const failing = new Set<HandoffStep>();
+  return {
+    handedOver(delivered, step) {
+      failing.delete(step);
+      log.info({ ...deliveryFacts(delivered), step }, "handed over");
+    },
+    handoffFailed(delivered, step, fault, { attempts, willRetry, output }) {
+      const facts = {
+        ...deliveryFacts(delivered),
+        step,
+        fault,
+        attempts,
+        ...(output === "" ? {} : { output }),
+      };
+      if (!willRetry) log.error(facts, "the hand-off failed, and was given up: inlet retry tries it again");
+      else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is tried again");
+      failing.add(step);
+    },
+    pickedUp: (delivered, how) => log.info({ ...deliveryFacts(delivered), how }, "picked up"),
+    overdue: (delivered, sinceMs) =>
+      log.warn(
+        { ...deliveryFacts(delivered), forSeconds: Math.round(sinceMs / 1000) },
+        "not picked up in time",
+      ),
+    removed: (delivered, after) =>
+      log[after === "picked-up" ? "info" : "warn"](
+        { ...deliveryFacts(delivered), after },
+        "its folder was removed from the inbox",
+      ),
+    leftInPlace: (delivered) =>
+      log.warn(deliveryFacts(delivered), "its folder is not as it was delivered, and is not removed"),
+    handoffsSeen: () => {},
+    handoffsStuck: (fault) =>
+      log.error({ fault }, "hand-offs cannot be read or written, and are tried again"),
+    handoffsGoOn: (stuckForMs) =>
+      log.info({ stuckForSeconds: Math.round(stuckForMs / 1000) }, "hand-offs go on again"),
+  };
+}
+
+function deliveryFacts({ mailbox, trackingId, sender, folder }: Delivered) {
+  return { mailbox, trackingId, sender, folder };
 }
