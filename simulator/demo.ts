@@ -1,13 +1,13 @@
-/** What happens in the demo: a handful of transfers, each of which shows something. */
+/** The demo's transfers: each shows one thing that can happen. */
 import type { Scenario, TransferPlan } from "./scenario.ts";
 
 export const DEMO_MAILBOX = "orders@example.com";
-/** What the configuration of the demo knows for this sender. */
+/** The password rule in the demo's configuration. */
 export const SUPPLIER = { sender: "*@supplier.example", password: "Sunny+Harbour%42" };
-/** The one that waits until its password is dropped. */
+/** Waits until its password is supplied. */
 export const WAITING_ID = "20260301-080400-waits4pw";
 export const WAITING_PASSWORD = "Quiet-Meadow:77";
-/** The one that its sender takes back. */
+/** Its sender revokes it. */
 export const REVOKED_ID = "20260301-080600-takenbck";
 
 const MEBIBYTE = 1024 * 1024;
@@ -59,7 +59,7 @@ export const demoScenario: Scenario = {
     },
   ],
   faults: [
-    // As on a line of some speed, and with an interruption that nobody has to notice.
+    // The speed of a usual line, with one interruption.
     {
       on: "file",
       file: "drawings.tar",

@@ -1,4 +1,4 @@
-/** `api`: every operation of the service's interface by hand. Here are those that concern the service itself. */
+/** `api`: every operation of the service's interface by hand. This file has those about the service itself. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";

@@ -9,7 +9,7 @@ const FORMATS: Readonly<Record<string, (table: Table) => string>> = {
 };
 
 const HELP = `
-It completes commands, options, their choices, and files and folders. Make it anew after an update.
+It completes commands, options, their choices, and files and folders. Generate it again after an update.
 
   inlet completion bash > /etc/bash_completion.d/inlet
   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
@@ -28,7 +28,7 @@ export function define(command: Command, run: Run, whole: () => Promise<Command>
     );
 }
 
-/** What stands after an option, or as an argument. */
+/** The value of an option or argument. */
 type Value =
   | { readonly kind: "choices"; readonly choices: readonly string[] }
   | { readonly kind: "file" | "folder" | "other" };
@@ -40,15 +40,15 @@ interface Word {
 
 type Rows<Content> = readonly (readonly [key: string, content: Content])[];
 
-/** A command is known by its path: `api received`, and nothing for the program itself. */
+/** The words that may follow each command. The key is the command's path, such as `api received`; empty for the program. */
 interface Table {
-  /** By command, those below it. */
+  /** By command: its subcommands. */
   readonly commands: Rows<readonly Word[]>;
-  /** By command, every spelling of every option, its own and those of the commands above it. */
+  /** By command: every spelling of its options, and of those of its parents. */
   readonly options: Rows<readonly Word[]>;
-  /** By command and option, what follows it, where something does. */
+  /** By command and option: the option's value, where it takes one. */
   readonly values: Rows<Value>;
-  /** By command, what its arguments are, where it takes some. */
+  /** By command: its first argument, where it takes one. */
   readonly arguments: Rows<Value>;
 }
 
@@ -105,7 +105,7 @@ function spellingsOf({ short, long, description }: Option): Word[] {
     .map((name) => ({ name, summary: oneLine(description) }));
 }
 
-/** `--config <file>` says what its value is; `undefined` where nothing follows. */
+/** Reads the kind from `--config <file>`; `undefined` for an option without a value. */
 function valueOfOption({ argChoices, flags, required, optional }: Option): Value | undefined {
   if (!required && !optional) return undefined;
   if (argChoices !== undefined) return { kind: "choices", choices: argChoices };
@@ -114,7 +114,7 @@ function valueOfOption({ argChoices, flags, required, optional }: Option): Value
   return { kind: name === "folder" ? "folder" : "other" };
 }
 
-/** Files of a transfer are not files here: only folders are what they seem. */
+/** An argument named `file` is a file of a transfer, not of this machine. Folders are local. */
 function valueOfArgument(argument: Argument): Value {
   if (argument.argChoices !== undefined) return { kind: "choices", choices: argument.argChoices };
   return { kind: argument.name() === "folder" ? "folder" : "other" };
@@ -124,11 +124,11 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** How this shell writes down what a function answers. */
+/** How a shell writes the result of a function. */
 interface Dialect {
   formatWords(words: readonly Word[]): string;
   formatValue(value: Value): string;
-  /** The statement that answers with it. */
+  /** The statement that returns it. */
   answer(content: string): string;
 }
 
@@ -149,7 +149,7 @@ _inlet_options() {
 ${formatCase("$1", table.options, formatWords)}
 }
 
-# What follows an option: choices and which, file, folder, or other. Nothing where it takes no value.
+# The value of an option: choices and which, file, folder, or other. Empty for an option without a value.
 _inlet_value() {
 ${formatCase("$1 $2", table.values, formatValue)}
 }
@@ -183,7 +183,7 @@ _inlet() {
   for ((at = 1; at < COMP_CWORD; at++)); do
     word=\${COMP_WORDS[at]}
     if [[ -n $expected ]]; then
-      # Bash takes --option=value apart, and the sign stands alone.
+      # Bash splits --option=value into three words.
       [[ $word == '=' ]] || expected=''
     elif [[ $word == -* ]]; then
       expected=$(_inlet_value "$path" "$word")
@@ -220,7 +220,7 @@ complete -F _inlet inlet
 }
 
 const ZSH: Dialect = {
-  /** A colon parts a word from its description, so one in the word is escaped. */
+  /** A colon separates a word from its description, so a colon in the word is escaped. */
   formatWords: (words) =>
     words.map(({ name, summary }) => quote(`${name.replaceAll(":", "\\:")}:${summary}`)).join(" "),
   formatValue: (value) =>
@@ -303,7 +303,7 @@ function __inlet_options
 ${formatSwitch('"$argv[1]"', options, formatFishWords)}
 end
 
-# What follows an option: choices and which, file, folder, or other. Nothing where it takes no value.
+# The value of an option: choices and which, file, folder, or other. Empty for an option without a value.
 function __inlet_value
 ${formatSwitch('"$argv[1] $argv[2]"', values, formatFishValue)}
 end

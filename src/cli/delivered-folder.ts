@@ -11,14 +11,14 @@ import { type Checksum, nodeAlgorithm, startVerification } from "../model/checks
 interface CheckedFile {
   readonly name: string;
   readonly status: "ok" | "changed" | "missing" | "extra" | "unreadable";
-  /** In what it differs. */
+  /** How the file differs. */
   readonly detail?: string;
 }
 
 export interface CheckedFolder {
   readonly folder: string;
   readonly status: "ok" | "differs" | "damaged";
-  /** Why nothing in it could be held against anything. */
+  /** Why the folder cannot be compared. */
   readonly problem?: string;
   readonly bytes: number;
   readonly files: readonly CheckedFile[];
@@ -26,7 +26,7 @@ export interface CheckedFolder {
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** `allowed`: names beside those of the manifest that belong there, such as a marker's. */
+/** `allowed`: names that may be there beside the manifest's, such as a marker's. */
 export async function checkFolder(
   folder: string,
   allowed: ReadonlySet<string>,
@@ -107,20 +107,20 @@ async function describeExtra(path: string): Promise<string> {
     : "is not in the manifest";
 }
 
-/** What a file of the folder has to be. */
+/** The facts that a file of the folder must match. */
 interface Expected {
   readonly name: string;
   /** Missing for a file that only the sums name. */
   readonly size: number | undefined;
   /** In hexadecimal digits. */
   readonly sha256: string;
-  /** What the sender's own checksum was, where there is one that can be computed here. */
+  /** The sender's own checksum, where its algorithm is known here. */
   readonly checksums: readonly Checksum[];
-  /** What the two say differently of it: then it cannot be right. */
+  /** Manifest and sums disagree on the file, so it cannot be right. */
   readonly conflict: string | undefined;
 }
 
-/** More than the manifest of the largest transfer, and less than does harm. */
+/** Larger than the manifest of the largest transfer, and small enough for memory. */
 const MOST_BYTES = 512 * 1024 * 1024;
 
 const Manifest = v.object({
@@ -137,12 +137,12 @@ const Manifest = v.object({
   ),
 });
 
-/** Why a folder cannot be held against anything: a sentence's end, without the folder. */
+/** A folder that cannot be compared. The message is the end of a sentence about the folder. */
 class DamagedFolder extends Error {
   override name = "DamagedFolder";
 }
 
-/** Throws `DamagedFolder` where one of the two cannot be understood, or names something that is not in the folder. */
+/** Throws `DamagedFolder` where manifest or sums cannot be parsed, or name something outside the folder. */
 async function readExpected(folder: string): Promise<Expected[]> {
   const manifest = parseManifest(await readText(folder, MANIFEST));
   const sums = parseSums(await readText(folder, SUMS));
@@ -174,7 +174,7 @@ function expectedByItsSum(name: string, sha256: string): Expected {
   return { name, size: undefined, sha256, checksums: [], conflict: `${MANIFEST} lacks it` };
 }
 
-/** Only what is a file of its own there, never what a link leads to; nor does a pipe hold it up. */
+/** Opens plain files: follows no link, and does not wait for the writer of a pipe. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 async function readText(folder: string, name: string): Promise<string> {
@@ -221,7 +221,7 @@ function parseSums(text: string): Map<string, string> {
   return sums;
 }
 
-/** Every file stands in the folder itself: a name that leads elsewhere is not followed. */
+/** Every file is in the folder itself: a name with a path is refused. */
 function checkName(name: string, where: string): string {
   const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name);
   if (!isPlain)
@@ -230,8 +230,8 @@ function checkName(name: string, where: string): string {
 }
 
 /**
- * The folder itself, and those below it, that hold a manifest. Links are not followed, and what begins with a dot is passed
- * over: nothing is ever delivered there. A folder that cannot be read goes to `onUnreadable`.
+ * The folder itself and every folder below it that hold a manifest. Follows no link, and skips names that begin with a dot:
+ * no delivery has one. `onUnreadable` gets folders that cannot be read.
  */
 export async function* findDelivered(
   folder: string,

@@ -30,8 +30,8 @@ list. It may run beside the daemon, and as the daemon's own user it sees what th
 
   sudo -u inlet inlet doctor
 
-Warnings do not count. Otherwise the exit code says what to do first: 2 mend the configuration or the set-up, 4 make
-the service or the queue reachable, 3 somebody has to act (a client id to register, space to free).
+Warnings do not count. Otherwise the exit code says what to do first: 2 correct the configuration or the set-up, 4 make
+the service or the queue reachable, 3 a person has to act (register a client id, free space).
 
 No mail is sent, no transfer is opened, nothing is delivered. A verification token that it obtains is kept for the daemon.`;
 
@@ -61,7 +61,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
     return;
   }
   const settings = await withDaemonsState(configured);
-  if (settings.state !== configured.state) tellOtherState(findings, settings.state, configured.state);
+  if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
   const places = await checkFolders(findings, settings);
   if (places === undefined) findings.skip("file system", "all", "a folder cannot be used");
   else await checkFileSystem(findings, settings, places, context.stop);
@@ -69,8 +69,8 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   await checkServices(findings, settings, context.stop);
 }
 
-/** A service manager may have named it to the daemon, and to nobody else. */
-function tellOtherState(findings: Findings, daemons: string, own: string): void {
+/** A service manager may set the state folder for the daemon alone. */
+function warnOfOtherState(findings: Findings, daemons: string, own: string): void {
   findings.warn(
     "folders",
     "state",
@@ -81,7 +81,7 @@ function tellOtherState(findings: Findings, daemons: string, own: string): void 
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
 
-/** For people below a title per area, with the advice on a line of its own; for programs one line, cells by tabs. */
+/** A terminal gets a title per area and the advice on its own line. A pipe gets one line per finding, cells separated by tabs. */
 function printerFor({ stdout }: Context): (finding: Finding) => void {
   let last: Area | undefined;
   return ({ area, check, status, detail, advice }) => {
@@ -108,7 +108,7 @@ function summaryOf(findings: Findings): string {
 const CONFIGURATION = "configuration";
 const DAY_MS = 24 * 60 * 60_000;
 
-/** `undefined` where there are no settings to go on with. */
+/** `undefined` where the configuration is not valid. */
 async function checkConfiguration(
   findings: Findings,
   context: Context,
@@ -124,7 +124,7 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    // Several problems stand on lines of their own, below one that counts them.
+    // With several problems, the first line counts them, and each has a line below.
     const [first = "", ...rest] = error.message.split("\n");
     const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
     for (const problem of rest.length > 0 ? rest : [alone])
@@ -147,7 +147,7 @@ function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {
   return `records are kept ${records}, history ${history}`;
 }
 
-/** Commands are run too, which loading does not do: here somebody is there to see that one asks for something. */
+/** Runs commands too, which loading does not do: at a terminal a prompt of theirs is seen. */
 async function checkSecrets(findings: Findings, settings: Settings, signal: AbortSignal): Promise<void> {
   const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
   let readable = 0;
@@ -165,7 +165,7 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
   }
 }
 
-/** The first delivery would find out too late. */
+/** Otherwise the first delivery would find a wrong command. */
 async function checkCommand(findings: Findings, { handoff }: Settings): Promise<void> {
   if (handoff.command === undefined) return;
   const { argv, env } = handoff.command;

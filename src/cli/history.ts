@@ -15,7 +15,7 @@ interface HistoryOptions extends HistoryQuery {
   readonly until?: number;
 }
 
-/** All of them are held until they are printed. */
+/** All entries are in memory until they are printed. */
 const MOST_ENTRIES = 100_000;
 
 const HELP = `
@@ -30,12 +30,12 @@ It reads the journal in the work folder, beside a running daemon or without one,
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .option("--since <when>", "from then on: so long ago (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
+    .option("--since <when>", "since then: an age (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
     .option("--until <when>", "up to then; a date counts to its end", parseUntil)
-    .option("--sender <pattern>", "only from these senders; * stands for anything")
-    .option("--mailbox <pattern>", "only for these mailboxes; * stands for anything")
-    .addOption(new Option("--state <state>", "only what came to be this").choices(STATES))
-    .option("--search <text>", "only where this stands in the tracking-id, the sender or the folder")
+    .option("--sender <pattern>", "only from these senders; * matches any text")
+    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
+    .addOption(new Option("--state <state>", "only transfers that entered this state").choices(STATES))
+    .option("--search <text>", "only where the tracking-id, the sender or the folder contains this")
     .option("--changes", "every change of state, not only the last of each transfer")
     .option("--limit <number>", "how many at most, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
@@ -47,7 +47,7 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   const { config: path, since: sinceMs, until: untilMs, limit } = options;
   const { work } = await loadFolders({ env: context.env, path });
   const damaged: string[] = [];
-  // One more than asked for tells whether there are more.
+  // One more than asked for shows whether there are more.
   const query = { ...options, sinceMs, untilMs, limit: limit + 1 };
   const found = await Array.fromAsync(
     readHistory(

@@ -17,7 +17,7 @@ import { Findings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
 import { say } from "./printing.ts";
 
-/** A secret that is to be stored, or one that stands in a file already. */
+/** A secret to store, or one that a file holds already. */
 export interface GivenSecret {
   readonly secret: Secret;
   readonly file?: string;
@@ -39,7 +39,7 @@ export interface Answers {
   readonly inFiles: boolean;
 }
 
-/** What was given beforehand; the rest is asked for, or missing. */
+/** Answers from options and environment. Questions fill in the rest. */
 export type Given = Partial<Answers>;
 
 export interface InitOptions {
@@ -98,12 +98,12 @@ export async function describeService(
   });
 }
 
-/** The environment without what would set keys: the file has to stand for itself. */
+/** The environment without Inlet's variables: the file must be complete without them. */
 export function withoutOurs(env: Context["env"]): Context["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^INLET_/i.test(name)));
 }
 
-/** What is wrong with it, `undefined` for nothing. */
+/** `undefined` for a right one. */
 function describeWrongEmail(email: string): string | undefined {
   return EMAIL.test(email) ? undefined : `${showValue(email)} is not an email address`;
 }
@@ -150,7 +150,7 @@ export function invalid(detail: string): Fault {
 }
 
 export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
-  say(context, "A few questions; what stands in brackets counts where you just press Enter.");
+  say(context, "A few questions. Press Enter to accept the answer in brackets.");
   say(context, "");
   const { baseUrl, service } = await askService(context, given, trial);
   const clientId = given.clientId ?? (await askClientId(context));
@@ -170,7 +170,7 @@ async function askService(
   trial: Trial,
 ): Promise<{ baseUrl: string; service: ServiceSettings }> {
   for (let baseUrl = first; ; baseUrl = undefined) {
-    baseUrl ??= await ask(context, "Address of the service (what stands before /api)");
+    baseUrl ??= await ask(context, "Address of the service (the part before /api)");
     try {
       const service = await describeService(context, { baseUrl, ca });
       const fault = await trial.service(service);
@@ -178,7 +178,7 @@ async function askService(
       say(context, `  ${describeFault(fault)}`);
       if (await askYesNo(context, "Use it all the same?", false)) return { baseUrl, service };
     } catch (error) {
-      tellInvalid(context, error);
+      sayWrongUrl(context, error);
     }
   }
 }
@@ -212,7 +212,7 @@ async function askMailboxes(
     const isFirst = mailboxes.length === 0;
     const email = await ask(
       context,
-      isFirst ? "Mailbox: the address whose transfers are collected" : "Another mailbox (Enter: no more)",
+      isFirst ? "Mailbox: the address whose transfers are downloaded" : "Another mailbox (Enter: no more)",
     );
     if (email === "" && !isFirst) return mailboxes;
     const wrong = mailboxes.includes(email) ? "You have named it already" : describeWrongEmail(email);
@@ -267,8 +267,8 @@ async function askPlace(context: Context): Promise<boolean> {
   return askYesNo(context, "Keep secrets in files of their own, rather than in the configuration?", true);
 }
 
-/** What is wrong with the address is told in its own words; anything else was given beforehand, and ends it. */
-function tellInvalid(context: Context, error: unknown): void {
+/** A wrong address gets another try. Any other fault comes from an option, and ends the command. */
+function sayWrongUrl(context: Context, error: unknown): void {
   const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
   if (wrong === undefined) throw error;
   say(context, `  ${wrong}.`);
@@ -279,16 +279,16 @@ const TRIAL_TIMEOUT_MS = 10_000;
 export class Trial {
   readonly #context: Context;
   readonly #isOn: boolean;
-  /** Addresses for which somebody has yet to register the client id. */
+  /** Addresses for which the client id is not registered yet. */
   readonly unregistered: string[] = [];
 
-  /** Where it is not on, everything is fine. */
+  /** `isOn: false` skips every request. */
   constructor(context: Context, isOn: boolean) {
     this.#context = context;
     this.#isOn = isOn;
   }
 
-  /** What is in the way of using the service; `undefined` for nothing. Throws `STOPPED`. */
+  /** The fault that keeps the service from being used, if any. Throws `STOPPED`. */
   async service(settings: ServiceSettings): Promise<Fault | undefined> {
     return this.#attempt(settings, throwawayClientId(), async (service) => {
       const versions = await service.apiVersions(this.#context.stop);
@@ -301,7 +301,7 @@ export class Trial {
     });
   }
 
-  /** What keeps the client id from standing for the address. No mail is sent, and no token is kept. */
+  /** The fault that keeps the client id from verifying the address, if any. Sends no mail, keeps no token. */
   async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
     const fault = await this.#attempt(settings, clientId, async (service) => {
       await service.obtainToken(email, undefined, this.#context.stop);

@@ -43,19 +43,18 @@ Without a terminal, or with --yes, the options have to say everything:
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
 Without --client-id-file or INLET_SERVICE__CLIENTID a client id is made. INLET_SERVICE__BASEURL and INLET_INBOX
-count where --base-url and --inbox are not given. The exit code is 3 where somebody still has to register the client
-id, and 4 where the service cannot be reached: then nothing is written.`;
+count where --base-url and --inbox are not given. The exit code is 3 where the client id still has to be registered, and 4 where the service cannot be reached: then nothing is written.`;
 
 export function define(command: Command, run: Run): void {
   command
     .option("--config <file>", "where to write it (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
-    .option("--base-url <url>", "the service's address: what stands before /api")
+    .option("--base-url <url>", "the service's address: the part before /api")
     .option(
       "--ca <file>",
       "a PEM file with the authority of the service's certificate, where it is a private one",
     )
     .option("--client-id-file <file>", "a file that holds the client id, or standard input for -")
-    .option("--mailbox <address>", "whose transfers are collected; repeat it for more", gather)
+    .option("--mailbox <address>", "whose transfers are downloaded; repeat it for more", gather)
     .option("--inbox <folder>", "the folder in which finished transfers appear")
     .option(
       "--state <folder>",
@@ -68,7 +67,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--plain-secrets", "write secrets into the configuration itself")
     .option("--no-test", "do not ask the service whether the answers are right")
-    .option("--force", "replace a file that is there, and keep the old one beside it")
+    .option("--force", "replace an existing file, and keep the old one beside it")
     .option("--yes", "ask nothing")
     .option("--json", "print what was written as JSON")
     .addHelpText("after", HELP)
@@ -96,17 +95,17 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const { backup, secrets } = written;
   const { unregistered } = trial;
   if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
-  else tellNext(context, target, draft, written, unregistered);
+  else sayNext(context, target, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
-/** Before the questions, so that nobody answers them in vain. */
+/** Checked before the questions, so that no answer is wasted. */
 async function demandPlace(target: string, isForced: boolean): Promise<void> {
   const facts = await stat(target).catch(() => undefined);
   if (facts !== undefined && !facts.isFile()) throw invalid(`${target} is not a file`);
   if (facts !== undefined && !isForced) {
     throw invalid(
-      `${target} is there already. Name another place with --config, or replace it with --force, which keeps the old one`,
+      `${target} exists. Name another place with --config, or replace it with --force, which keeps the old one`,
     );
   }
   const folder = await nearestExisting(dirname(target));
@@ -115,7 +114,7 @@ async function demandPlace(target: string, isForced: boolean): Promise<void> {
   });
 }
 
-/** The one that an earlier call has put beside the file may be registered by now. */
+/** An earlier call may have put a client id beside the file, and it may be registered by now. */
 async function withKeptClientId(context: Context, given: Given, target: string): Promise<Given> {
   const file = join(dirname(target), CLIENT_ID);
   if (given.clientId !== undefined || !(await exists(file))) return given;
@@ -153,7 +152,7 @@ function completed(given: Given): Answers {
   };
 }
 
-/** With nobody to ask, what is in the way ends it. */
+/** Without a terminal, the first fault ends the command. */
 async function tryOut(
   context: Context,
   trial: Trial,
@@ -167,7 +166,7 @@ async function tryOut(
   for (const fault of faults) if (fault !== undefined) throw fault;
 }
 
-function tellNext(
+function sayNext(
   context: Context,
   target: string,
   { clientIdFile }: Draft,
@@ -185,10 +184,10 @@ function tellNext(
   }
   for (const warning of settings.warnings) say(context, `Mind: ${warning}`);
   if (unregistered.length > 0) {
-    const where = clientIdFile === undefined ? "" : `, which stands in ${clientIdFile},`;
+    const where = clientIdFile === undefined ? "" : `, in ${clientIdFile},`;
     say(
       context,
-      `Somebody has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
+      `A person has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
     );
     say(context, `Or prove the address by a mailed code: inlet verify-address ${unregistered[0]}${option}`);
   }
@@ -197,27 +196,27 @@ function tellNext(
 
 interface Written {
   readonly settings: Settings;
-  /** The files with secrets that were made. */
+  /** New files that hold secrets. */
   readonly secrets: readonly string[];
-  /** Where the file that was there before is kept. */
+  /** The copy of the earlier configuration. */
   readonly backup: string | undefined;
 }
 
-/** What is to be written: the text for the file, the same as it may be shown, and the secrets that go beside it. */
+/** A configuration before it is written: its text, its text without secrets, and the secrets for files of their own. */
 interface Draft {
   readonly text: string;
   readonly shown: string;
   readonly secrets: ReadonlyMap<string, Secret>;
-  /** Where the client id will stand; missing where it stands in the file itself. */
+  /** The client id's file; `undefined` where the configuration itself holds the client id. */
   readonly clientIdFile: string | undefined;
 }
 
-/** Its file beside the configuration. */
+/** The name of the client id's file beside the configuration. */
 const CLIENT_ID = "client-id";
 
 const HEADER = "# Written by `inlet init`. Every other key, and what it means: config/inlet.example.yaml.\n";
 
-/** Looks for free names; writes nothing. */
+/** Finds free names for the secrets' files; writes nothing. */
 async function draftConfiguration(answers: Answers, target: string): Promise<Draft> {
   const secrets = new Map<string, Secret>();
   const place = async ({ secret, file }: GivenSecret, name: string): Promise<Secret | { file: string }> => {
@@ -258,7 +257,7 @@ async function draftConfiguration(answers: Answers, target: string): Promise<Dra
   };
 }
 
-/** All of it or nothing. Throws `CONFIG_INVALID` where the loader would not accept it. */
+/** Writes all files or none. Throws `CONFIG_INVALID` where the loader does not accept the text. */
 async function writeConfiguration(
   { env }: Context,
   { text, secrets }: Draft,
@@ -282,7 +281,7 @@ async function writeConfiguration(
   }
 }
 
-/** Has the loader read it, under a name beside its own, so that relative paths mean the same. */
+/** Has the loader read the text from a file in the same folder, so that relative paths mean the same. */
 async function prove(text: string, target: string, env: Context["env"]): Promise<Settings> {
   const draft = join(dirname(target), `.inlet-init-${randomBytes(6).toString("hex")}.yaml`);
   try {
@@ -297,7 +296,7 @@ async function prove(text: string, target: string, env: Context["env"]): Promise
   }
 }
 
-/** A copy: the file itself is never away. */
+/** A copy, so that the file is there at every moment. */
 async function backUp(target: string): Promise<string> {
   const before = await readFile(target);
   const backup = await freeName(`${target}.bak`, new Map());

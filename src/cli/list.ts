@@ -45,8 +45,8 @@ It reads the work folder, beside a running daemon or without one, and changes no
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
-    .option("--mailbox <pattern>", "only for these mailboxes; * stands for any text")
-    .option("--sender <pattern>", "only from these senders; * stands for any text")
+    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
+    .option("--sender <pattern>", "only from these senders; * matches any text")
     .option(
       "--limit <number>",
       "the newest so many (default: 50, and all with --json)",
@@ -78,7 +78,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   return "fine";
 }
 
-/** What programs get of a transfer: every key is always there. */
+/** A transfer as JSON: every key is always there. */
 export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
   return {
     mailbox: record.mailbox,
@@ -125,7 +125,7 @@ async function* selectRecords(
   }
 }
 
-/** Keeps little more than the limit, however many there are. */
+/** Keeps little more than the limit in memory, however many records there are. */
 async function takeNewest(records: AsyncIterable<TransferRecord>, limit: number) {
   let [newest, total]: [TransferRecord[], number] = [[], 0];
   const cut = () => newest.toSorted((a, b) => compare(timeOf(b), timeOf(a))).slice(0, limit);

@@ -1,4 +1,4 @@
-/** `simulate`: the simulated service alone, until it is stopped. */
+/** `simulate`: the simulated service alone, until a signal stops it. */
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { ScenarioError } from "../../simulator/errors.ts";

@@ -27,7 +27,7 @@ interface StatusOptions {
 }
 
 const REDRAW_MS = 1_000;
-const NOBODY = "No daemon answers at http.listen.";
+const NO_DAEMON = "No daemon answers at http.listen.";
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -36,14 +36,14 @@ export function define(command: Command, run: Run): void {
     .addOption(
       new Option(
         "--health [what]",
-        "only say, by exit code 0 or 1, whether a daemon is able to work (ready), or at least gets on (alive)",
+        "only say, by exit code 0 or 1, whether the daemon can work (ready), or at least is not stuck (alive)",
       )
         .choices(["ready", "alive"])
         .preset("ready"),
     )
     .addHelpText(
       "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it tells what stands on the disk; then live is false in JSON.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it shows the state in the work folder; then live is false in JSON.",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -60,7 +60,7 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   return outcomeOf(status);
 }
 
-/** For the health checks of containers: what it prints is shown beside them, and it is 0 or 1 whatever happens. */
+/** For the health checks of containers, which show the printed line. The exit code is 0 or 1 in every case. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
   const http = await loadHttp(load).catch((error: unknown) => {
     say(context, asFault(error).message);
@@ -68,20 +68,23 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   });
   if (http === "wrong") return "failed";
   if (http === undefined) {
-    say(context, "http.listen is false: a daemon that has no address cannot be asked how it is.");
+    say(context, "http.listen is false: without an address the daemon's health cannot be checked.");
     return "failed";
   }
-  const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
+  const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
   const health = answer === undefined ? undefined : parseHealth(answer.body);
   if (health === undefined) {
-    say(context, answer === undefined ? NOBODY : "What answers at http.listen is no Inlet daemon.");
+    say(
+      context,
+      answer === undefined ? NO_DAEMON : "The program that answers at http.listen is no Inlet daemon.",
+    );
     return "failed";
   }
   say(context, JSON.stringify(health));
   return answer?.status === 200 ? "fine" : "failed";
 }
 
-/** Until Ctrl-C, which is how it is meant to end. */
+/** Runs until Ctrl-C, its normal end. */
 async function watch(context: Context, settings: Settings): Promise<Outcome> {
   const { stdout, stop } = context;
   while (!stop.aborted) {
@@ -94,7 +97,7 @@ async function watch(context: Context, settings: Settings): Promise<Outcome> {
   return "fine";
 }
 
-/** As many lines as there is room for: a long one takes several rows. */
+/** As many lines as fit on the screen: a long one takes several rows. */
 function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]): readonly string[] {
   let left = (rows || 25) - 1;
   const end = lines.findIndex((line) => {
@@ -106,13 +109,13 @@ function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]
 
 interface Reading {
   readonly status: Status;
-  /** Where no daemon said it: who answers instead, if anybody. A sentence. */
+  /** A sentence: why the status is not the daemon's. */
   readonly instead: string | undefined;
 }
 
 async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
   const { http, inbox } = settings;
-  const answer = await askDaemon(http, "/api/status", signal);
+  const answer = await requestDaemon(http, "/api/status", signal);
   const status = answer?.status === 200 ? parseStatus(answer.body) : undefined;
   if (status?.daemon.inbox === inbox) return { status, instead: undefined };
   return { status: await peekStatus(settings), instead: describeOther(http !== undefined, answer, status) };
@@ -120,7 +123,7 @@ async function readStatus(settings: Settings, signal: AbortSignal): Promise<Read
 
 function describeOther(isAsked: boolean, answer: unknown, status: Status | undefined): string {
   if (!isAsked) return "No daemon can be asked, because http.listen is false.";
-  if (answer === undefined) return NOBODY;
+  if (answer === undefined) return NO_DAEMON;
   return status === undefined
     ? "No daemon answers: something else listens at http.listen."
     : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
@@ -136,6 +139,7 @@ function outcomeOf({ live, troubles, totals }: Status): Outcome {
   return live ? "fine" : "unreachable";
 }
 
+/** The status without a daemon, from the work folder. */
 export async function peekStatus(settings: Settings): Promise<Status> {
   const { work, mailboxes } = settings;
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
@@ -145,12 +149,12 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
   board.handoffs.seen(await peekHandoffs(work, settings.handoff, ledger.readEnd));
   const status = board.read();
-  // This command is no daemon, and nobody is to take its process for one.
+  // The board describes this process, which is no daemon.
   return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
 }
 
 const TIMEOUT_MS = 5_000;
-/** Many thousands of mailboxes fit into it. */
+/** Enough for many thousands of mailboxes. */
 const MOST_BYTES = 32 * 1024 ** 2;
 
 interface DaemonAnswer {
@@ -158,8 +162,8 @@ interface DaemonAnswer {
   readonly body: string;
 }
 
-/** `undefined` where nobody answers, or without an end. Anybody may have the address: nothing in an answer is certain. */
-async function askDaemon(
+/** `undefined` without a complete answer in time. Any program may listen there, so the answer is not trusted. */
+async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
   signal: AbortSignal,
@@ -170,7 +174,7 @@ async function askDaemon(
     "path" in listen ? { socketPath: listen.path } : { host: reachable(listen.host), port: listen.port };
   const { promise, resolve, reject } = Promise.withResolvers<DaemonAnswer>();
   const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  // By this name every daemon may be called.
+  // Every daemon accepts this name.
   const headers = { host: "localhost" };
   request({ ...place, path, headers, agent: false, signal: within }, (response) => {
     readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
@@ -192,7 +196,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** What listens on every address is reached by the machine's own. */
+/** A daemon that listens on every address is reached on the loopback one. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
@@ -246,7 +250,7 @@ const MailboxShape = v.looseObject({
   trouble: v.optional(TroubleShape),
 });
 
-/** What is printed is checked; keys of a later version are passed on. */
+/** Checks the keys that are printed; keys of a later version pass. */
 const StatusShape = v.looseObject({
   version: v.literal(STATUS_VERSION),
   at: Time,
@@ -283,7 +287,7 @@ const StatusShape = v.looseObject({
   load: v.array(v.unknown()),
 });
 
-/** `undefined` where it is none. */
+/** `undefined` for any other text. */
 function parseStatus(text: string): Status | undefined {
   return parse(StatusShape, text) as Status | undefined;
 }

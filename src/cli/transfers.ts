@@ -1,5 +1,4 @@
 /** Finds the transfer that a command names, and waits until the daemon has acted on it. */
-
 import { setTimeout as pause } from "node:timers/promises";
 import { exists } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
@@ -9,10 +8,7 @@ import { countMembers } from "../inbox/members.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { TransferRecord } from "../model/record.ts";
 
-/**
- * The record of the transfer, by the mailbox that is named or the only one that received it. Throws
- * `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named.
- */
+/** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named. */
 export async function findTransfer(
   settings: Settings,
   trackingId: string,
@@ -22,11 +18,11 @@ export async function findTransfer(
   if (others.length === 0) return first;
   const several = [first, ...others].map((record) => record.mailbox).join(", ");
   throw new Fault("ORDER_IMPOSSIBLE", {
-    detail: `${several} received it: say which one is meant with --mailbox`,
+    detail: `${several} received it: name one with --mailbox`,
   });
 }
 
-/** The ledger of the transfer, of the mailbox that is named or of all that received it. Throws `NO_SUCH_TRANSFER`. */
+/** The transfer's records, of the named mailbox or of all that received it. Throws `NO_SUCH_TRANSFER`. */
 export async function findTransfers(
   { work, mailboxes }: Settings,
   trackingId: string,
@@ -45,27 +41,26 @@ export async function findTransfers(
   throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
 }
 
-const WAIT_MS = 10_000;
+/** The daemon takes up an order or a password within this time. */
+export const DAEMON_WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
-/**
- * Whether a daemon removed the file in time. `nobody`: no daemon works on the inbox, and nothing is waited for.
- */
+/** Whether the daemon removed the file in time. `no-daemon`: none runs, so there is no wait. */
 export async function untilTaken(
   path: string,
   work: string,
   signal: AbortSignal,
-): Promise<"taken" | "late" | "nobody"> {
-  if ((await countMembers(work)) === 0) return "nobody";
-  const isTaken = await until(async () => ((await exists(path)) ? undefined : true), signal);
+): Promise<"taken" | "late" | "no-daemon"> {
+  if ((await countMembers(work)) === 0) return "no-daemon";
+  const isTaken = await until(DAEMON_WAIT_MS, async () => ((await exists(path)) ? undefined : true), signal);
   return isTaken === true ? "taken" : "late";
 }
 
-/** What `look` finds, as soon as it does; `undefined` where it does not in time. */
+/** The first thing that `look` finds; `undefined` where it finds nothing in time. */
 export async function until<Found>(
+  waitMs: number,
   look: () => Promise<Found | undefined>,
   signal: AbortSignal,
-  waitMs = WAIT_MS,
 ): Promise<Found | undefined> {
   for (let waitedMs = 0; waitedMs < waitMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
     const found = await look();
@@ -75,7 +70,7 @@ export async function until<Found>(
   return undefined;
 }
 
-/** The settings as the daemon of this inbox has them, where the configuration itself does not say where state is. */
+/** The settings with the state folder of this inbox's daemon, unless the configuration names one. */
 export async function withDaemonsState(settings: Settings): Promise<Settings> {
   if (settings.isStateNamed === true) return settings;
   const state = await findDaemonState(settings.work);

@@ -28,7 +28,7 @@ interface VerifyAddressOptions {
 const TRIES = 3;
 
 const HELP = `
-For mailboxes whose client id nobody has registered with the service. The service mails a code to the address; type it
+For mailboxes whose client id is not registered with the service. The service mails a code to the address; type it
 here, or write it to standard input. The token that it is exchanged for is kept in the state folder, where the daemon
 finds it by itself, also while it runs. It is valid for as long as the service says: then do it again.
 
@@ -98,7 +98,7 @@ async function clientIdOf(
   return (await asOwnerOf(state, () => keepClientId(state))).clientId;
 }
 
-/** A person may mistype; a program is not asked twice. */
+/** A person may mistype and gets another try; a program does not. */
 async function redeem(
   context: Context,
   { name, email }: MailboxSettings,
@@ -110,7 +110,7 @@ async function redeem(
     const given = isTyped
       ? await askHidden(context, `Code mailed to ${email}: `)
       : await readSecret(context, codeFile ?? "-");
-    // Whoever copies it out of a mail may catch a space.
+    // A code copied out of a mail may carry a space.
     const code = new Secret(given?.reveal().trim() ?? "");
     if (code.reveal() === "") {
       throw invalid(`no code was given. When it has come: inlet verify-address ${name} --code-file FILE`);

@@ -1,4 +1,4 @@
-/** `verify`: re-hashes what was delivered, and holds it against its manifest and its sums. */
+/** `verify`: hashes delivered folders again, and compares them with their manifests and sums. */
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,8 +23,8 @@ Each FOLDER is a delivered one, or a tree in which every folder with a transfer.
 again: its SHA-256 must be the one in transfer.json and in SHA256SUMS, and the sender's own checksum must match.
 
   ok          as it was delivered
-  changed     other content, another size, or no plain file any more
-  missing     not there any more
+  changed     other content, another size, or no longer a plain file
+  missing     no longer there
   extra       there, but not delivered by Inlet; --allow names what may be there
   unreadable  this user may not read it, or the disk fails
 
@@ -111,7 +111,7 @@ async function demandFolder(folder: string): Promise<void> {
   if (!facts.isDirectory()) throw new Fault("CONFIG_INVALID", { detail: `${folder} is not a folder` });
 }
 
-/** Who only verifies need not be able to read the configuration, unless it was named. */
+/** The configuration is optional, unless `--config` names it. */
 async function markerOf({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
   try {
     const { marker, acknowledgement } = await loadHandoff({ env, path });
@@ -127,7 +127,7 @@ interface Printer {
   end(): void;
 }
 
-/** One document, but written as it grows: a tree may hold more than fits into memory. */
+/** One document, written folder by folder: a tree may hold more than fits into memory. */
 function printerAsJson({ stdout }: Context): Printer {
   let isFirst = true;
   return {
@@ -139,7 +139,7 @@ function printerAsJson({ stdout }: Context): Printer {
   };
 }
 
-/** People see the folders and what is wrong in them; programs get a line per file. */
+/** A terminal gets the folders and their differences. A pipe gets a line per file. */
 function printerAsLines({ stdout }: Context): Printer {
   return {
     async folder({ folder, status, problem, bytes, files }) {

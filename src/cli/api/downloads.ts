@@ -179,7 +179,7 @@ async function getEml(
   return "fine";
 }
 
-/** Every file once, with its size and checksums; and, where it was asked for, the service's own list of checksums. */
+/** Demands every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
 function verify(
   zip: FileHandle,
   files: readonly TransferFile[],

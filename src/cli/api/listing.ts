@@ -38,12 +38,12 @@ interface Rejected {
 }
 const MOST_REASONS = 10;
 
-/** In place of an expression: the service chooses. */
+/** The service chooses the fields. */
 const SERVICE_DEFAULT = "default";
 
 const LAST_PAGE = 1_000_000;
 
-/** What the table shows, and nothing else. */
+/** The fields that the table shows. */
 const SHOWN_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true, state: true },
@@ -131,7 +131,7 @@ async function listLegacy(call: Call<ListOptions>, email: string): Promise<Outco
   return reportRejected(context, rejected);
 }
 
-/** One page where one was asked for, else all of them. */
+/** The page that was asked for, else all pages. */
 async function readPages<Entry extends { readonly trackingId: string }>(
   { options, verified }: Call<PageQuery>,
   email: string,
@@ -177,7 +177,7 @@ const RECIPIENTS: Column<LegacyTransfer | ListedTransfer> = {
 };
 const HREF: Column<LegacyTransfer> = { title: "HREF", value: (row) => row.href ?? "" };
 
-/** For a receiver its own transfer-id and the sender; for a sender the recipients. */
+/** A receiver sees its own transfer-id and the sender; a sender sees the recipients. */
 function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
   const who: Column<ListedTransfer>[] =
     receiver === undefined
@@ -248,7 +248,7 @@ async function showChecksums(
   return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
 }
 
-/** Byte for byte for programs; on a terminal with control characters spelled out. */
+/** A pipe gets the bytes; a terminal gets control characters spelled out. */
 async function printRaw({ stdout }: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
   const decoder = new TextDecoder();
   for await (const chunk of body) {

@@ -17,14 +17,14 @@ import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
 
-/** For each folder the one to look at in its place: itself, or the nearest above it that is there. */
+/** For each folder the one to check: itself, or the nearest existing folder above it. */
 export interface Places {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
 }
 
-/** `undefined` where a folder cannot be used, so that there is nothing to try out. */
+/** `undefined` where a folder cannot be used. */
 export async function checkFolders(findings: Findings, settings: Settings): Promise<Places | undefined> {
   await checkOwner(findings, settings);
   const inbox = await checkFolder(findings, "inbox", settings.inbox);
@@ -39,7 +39,7 @@ export async function checkFolders(findings: Findings, settings: Settings): Prom
   return { inbox, work, state };
 }
 
-/** Whether the daemon would start on it; where it is exposed, that is a warning. */
+/** Whether the daemon would start with this work folder. Exposure is a warning. */
 async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
   const { work } = settings;
   try {
@@ -49,7 +49,7 @@ async function checkWork(findings: Findings, settings: Settings): Promise<boolea
         FOLDERS,
         "work",
         `others may write ${folder}: they can put something else in the place of the work folder, or of what is in it`,
-        `Put work elsewhere on the same file system, or let everybody rename only what is their own: chmod +t ${folder}`,
+        `Put work elsewhere on the same file system, or let each user rename only their own entries: chmod +t ${folder}`,
       );
     }
     return true;
@@ -59,7 +59,7 @@ async function checkWork(findings: Findings, settings: Settings): Promise<boolea
   }
 }
 
-/** Root may write everywhere: that says little about a daemon that is somebody else. */
+/** Root may write everywhere, which says little about a daemon that runs as another user. */
 async function checkOwner(findings: Findings, { state, work }: Settings): Promise<void> {
   const uid = process.getuid?.();
   const owner = (
@@ -76,7 +76,7 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
   );
 }
 
-/** The folder to look at in its place; `undefined` where it cannot be used. */
+/** Returns the folder to check in its place; `undefined` where it cannot be used. */
 export async function checkFolder(
   findings: Findings,
   check: string,
@@ -96,7 +96,7 @@ export async function checkFolder(
       return undefined;
     }
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK);
-    // Consumers watch the inbox: nothing is tried out in it.
+    // Consumers watch the inbox, so the doctor makes nothing in it.
     if (!isThere || check !== "inbox") await asOwnerOf(place, () => tryMaking(place));
     findings.ok(
       FOLDERS,
@@ -124,7 +124,7 @@ export async function checkFolder(
   }
 }
 
-/** The folder itself, or the nearest one above it that is there. */
+/** The folder itself, or the nearest existing one above it. */
 export async function nearestExisting(folder: string): Promise<string> {
   for (let place = folder; ; place = dirname(place)) {
     const code = await stat(place).then(() => undefined, systemCode);
@@ -134,7 +134,7 @@ export async function nearestExisting(folder: string): Promise<string> {
 
 const FILE_SYSTEM = "file system";
 
-/** Fewer are soon used up by a transfer of many files. */
+/** One transfer of many files can use up fewer. */
 const FEW_FILES = 10_000;
 
 const ANOTHER =
@@ -159,12 +159,12 @@ export async function checkFileSystem(
     return;
   }
   try {
-    // As the daemon will: root would see too little of it, and could be led astray by what others have put there.
+    // As the daemon's user: root passes checks that the daemon fails, and must not follow what others have put there.
     const facts = await asOwnerOf(places.work, () =>
       probeFolder(places.work, places.inbox, Date.now(), signal),
     );
-    tellWhatItDoes(findings, facts);
-    tellNames(findings, facts);
+    reportBehaviour(findings, facts);
+    reportNames(findings, facts);
   } catch (error) {
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
@@ -189,7 +189,7 @@ async function checkRoom(findings: Findings, place: string, minFreeBytes: number
       FILE_SYSTEM,
       "space",
       "attention",
-      `only ${formatBytes(free)} are free, and ${stays}: nothing is collected`,
+      `only ${formatBytes(free)} are free, and ${stays}: nothing is downloaded`,
       "Free some space, or lower limits.minFreeSpace.",
     );
   } else findings.ok(FILE_SYSTEM, "space", `${formatBytes(free)} are free, and ${stays}`);
@@ -205,7 +205,7 @@ async function checkRoom(findings: Findings, place: string, minFreeBytes: number
   } else findings.ok(FILE_SYSTEM, "inodes", `${ffree} more files fit`);
 }
 
-function tellWhatItDoes(findings: Findings, facts: ProbeFacts): void {
+function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
   if (facts.reachesInbox)
     findings.ok(FILE_SYSTEM, "one for both", "a finished folder can be moved into the inbox");
   else {
@@ -248,8 +248,8 @@ function reportTrial(findings: Findings, check: string, trial: Trial, fine: stri
     findings.fail(FILE_SYSTEM, check, "usage", `it does not do what a delivery rests on: ${trial}`, ANOTHER);
 }
 
-/** Names are made for every file system: these facts are for whoever consumes them. */
-function tellNames(findings: Findings, { caseSensitive, unicode, longestName }: ProbeFacts): void {
+/** Inlet's names suit every file system: these facts are for consumers. */
+function reportNames(findings: Findings, { caseSensitive, unicode, longestName }: ProbeFacts): void {
   const cases = caseSensitive ? "A and a are two names" : "A and a are one name";
   const spellings = {
     distinct: "two spellings of é are two names",

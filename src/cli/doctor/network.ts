@@ -36,14 +36,14 @@ export async function checkQueue(
   { queue, work }: Settings,
   signal: AbortSignal,
 ): Promise<void> {
-  await tellWhoWorks(findings, work);
+  await reportMembers(findings, work);
   if (queue === "embedded")
     findings.ok(QUEUE, "engine", "embedded: this machine's daemon does everything itself");
   else await checkRedis(findings, queue, signal);
 }
 
-/** Whoever works there is no trouble for the doctor, and is not disturbed by it. */
-async function tellWhoWorks(findings: Findings, work: string): Promise<void> {
+/** A daemon may be running: the doctor does not disturb it. */
+async function reportMembers(findings: Findings, work: string): Promise<void> {
   try {
     const count = await countMembers(work);
     const [are, holder] = [formatCount(count, "Inlet works", "Inlets work"), await describeHolder(work)];
@@ -53,7 +53,7 @@ async function tellWhoWorks(findings: Findings, work: string): Promise<void> {
       count === 0 ? "no Inlet works on it at this moment" : `${are} on it: ${holder}`,
     );
   } catch (error) {
-    findings.skip(QUEUE, "inbox", `who works on it cannot be told: ${asFault(error).message}`);
+    findings.skip(QUEUE, "inbox", `which processes work on it is not known: ${asFault(error).message}`);
   }
 }
 
@@ -82,7 +82,7 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
   }
 }
 
-/** Of several servers each has to be told. */
+/** With several servers, each needs the setting. */
 function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
   if (cluster.length + sentinels.length > 0) return "On each server: redis-cli";
   const tls = url.protocol === "rediss:" ? " --tls" : "";
@@ -92,7 +92,7 @@ function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
 const SERVICE = "service";
 const AT_ONCE = 4;
 
-/** More than that and tokens are renewed too late, and times in ledger mislead. */
+/** With a larger difference tokens are renewed too late, and times in the ledger mislead. */
 const MOST_CLOCK_DIFFERENCE_MS = 60_000;
 
 export async function checkServices(
@@ -138,7 +138,7 @@ async function checkMailboxes(
     for (const { name } of mailboxes) findings.failWith(SERVICE, name, folder);
     return;
   }
-  // Told in the order of the configuration, however fast each was.
+  // Reported in the order of the configuration, whatever the order of the answers.
   const found = mailboxes.map(() => new Findings(() => {}));
   await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
     const tokens = new Tokens(mailbox, service, mailbox.service.token, folder, systemClock);
@@ -147,7 +147,7 @@ async function checkMailboxes(
   for (const each of found) findings.take(each);
 }
 
-/** None is made here: that is for the first start, or for `init`, which tell where it is. */
+/** Makes none: the first start does, and `init`, and both report its file. */
 async function readClientId(
   findings: Findings,
   described: ServiceSettings,
@@ -155,7 +155,7 @@ async function readClientId(
   signal: AbortSignal,
 ): Promise<Secret | undefined> {
   if (described.clientId !== undefined) {
-    // Why it cannot be read stands with the other secrets.
+    // The check of the secrets has reported the reason.
     const read = await described.clientId.read(signal).catch(() => undefined);
     if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
     return read;
@@ -190,7 +190,7 @@ async function checkReach(
     );
     if (isPlain)
       findings.warn(SERVICE, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
-    tellVersion(findings, versions);
+    reportVersion(findings, versions);
     await checkClock(findings, service, signal);
     return true;
   } catch (error) {
@@ -201,13 +201,13 @@ async function checkReach(
   }
 }
 
-function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
+function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
   const needed = `1.${POLLING_MINOR_VERSION}`;
   if (versions === undefined) {
     findings.warn(
       SERVICE,
       "version",
-      `it does not tell which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
+      `it does not show which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
       `Inlet needs ${needed} or newer; the checks of the mailboxes show whether it is.`,
     );
     return;
@@ -217,15 +217,15 @@ function tellVersion(findings: Findings, versions: Awaited<ReturnType<ServicePor
   else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: spoken }));
 }
 
-/** Where the service does not tell its time, there is nothing to compare. */
+/** Skipped where the service does not show its time. */
 async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
   const askedMs = Date.now();
   const time = await service.serverTime(signal).catch(() => undefined);
   const nowMs = (askedMs + Date.now()) / 2;
-  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not tell its time");
+  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not show its time");
   const aheadMs = nowMs - time.getTime();
   const difference = formatSeconds(Math.abs(aheadMs) / 1000);
-  // The service tells whole seconds.
+  // The service's time has whole seconds.
   if (Math.abs(aheadMs) < 2_000) findings.ok(SERVICE, "clock", "this machine's and the service's go alike");
   else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
     findings.ok(
@@ -243,7 +243,7 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
   }
 }
 
-/** Where the daemon keeps them; where it has never run, nothing is made for it, and they are thrown away. */
+/** The daemon's folder of tokens; before its first start a temporary folder. */
 async function openTokens(scope: Scope, state: string): Promise<string> {
   const isThere = await stat(state).then(
     (facts) => facts.isDirectory(),
