@@ -11,7 +11,7 @@ import { ownName, saveDownload } from "./api/saving.ts";
 import { askHidden, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
 import type { Outcome, Run } from "./context.ts";
-import { wholeNumber } from "./options.ts";
+import { invalid, wholeNumber } from "./options.ts";
 import { type Column, printJson, printRows, say } from "./printing.ts";
 
 const ENVIRONMENT = `
@@ -65,7 +65,7 @@ async function checkPassword({ context, options, service }: Call<PasswordOptions
   const password =
     (await readSecret(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
   if (password === undefined) {
-    throw new Fault("CONFIG_INVALID", { detail: "no password: give --password-file (- for standard input)" });
+    throw invalid("no password: give --password-file (- for standard input)");
   }
   const check = await service.checkPassword(password, context.stop);
   printRows(context, options, RULE_COLUMNS, check.broken, check);
@@ -204,7 +204,7 @@ async function obtainToken(
     (await readSecret(context, options.codeFile)) ??
     (options.code ? await askHidden(context, `Code mailed to ${email}: `) : undefined);
   if (options.code && code === undefined) {
-    throw new Fault("CONFIG_INVALID", { detail: "no code, and no terminal to ask at: give --code-file" });
+    throw invalid("no code, and no terminal to ask at: give --code-file");
   }
   const { token, validUntil } = await service.obtainToken(email, code, context.stop);
   printSecret(call, "token", token, { validUntil });

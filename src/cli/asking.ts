@@ -6,6 +6,7 @@ import { buffer } from "node:stream/consumers";
 import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Context } from "./context.ts";
+import { invalid } from "./options.ts";
 import { printable } from "./printing.ts";
 
 /** Whether standard input and standard error are a terminal. */
@@ -50,7 +51,7 @@ export async function readSecret(context: Context, path: string | undefined): Pr
     return parseSecret(content, path === "-" ? "standard input" : path);
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
-    throw new Fault("CONFIG_INVALID", { detail: `${path} cannot be read`, cause });
+    throw invalid(`${path} cannot be read`, cause);
   }
 }
 

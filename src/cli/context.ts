@@ -1,5 +1,4 @@
 /** A command's process: its streams, its environment, and the signal to stop. */
-
 import { once } from "node:events";
 import type { Environment } from "../config/environment.ts";
 

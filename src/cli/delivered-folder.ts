@@ -1,5 +1,4 @@
 /** Delivered folders: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
-
 import { constants } from "node:fs";
 import { lstat, open, opendir } from "node:fs/promises";
 import { join } from "node:path";

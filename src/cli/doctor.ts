@@ -1,5 +1,4 @@
 /** `doctor`: checks everything that the daemon depends on, and says what is wrong and what to do about it. */
-
 import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { styleText } from "node:util";

@@ -6,7 +6,8 @@ import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/his
 import { STATES } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig, parseSince, parseUntil, wholeNumber } from "./options.ts";
-import { type Column, formatTime, printRows, say } from "./printing.ts";
+import { printRows, say } from "./printing.ts";
+import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends HistoryQuery {
   readonly config?: string;
@@ -58,21 +59,14 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
     ),
   );
   const entries = found.slice(0, limit);
-  printRows(context, options, columnsFor(context), entries);
+  printRows(
+    context,
+    options,
+    transferColumns(context, ({ at }: HistoryEntry) => at),
+    entries,
+  );
   for (const lines of damaged) say(context, `Passed over, because they are damaged: ${lines}.`);
   if (entries.length === 0) say(context, "No transfer fits.");
   if (found.length > limit) say(context, `There are more: --limit says how many are shown (now ${limit}).`);
   return "fine";
-}
-
-function columnsFor(context: Context): Column<HistoryEntry>[] {
-  return [
-    { title: "WHEN", value: ({ at }) => formatTime(context, at) },
-    { title: "STATE", value: ({ state }) => state },
-    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
-    { title: "SENDER", value: ({ sender }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
-    { title: "REASON", value: ({ reason = "" }) => reason },
-    { title: "FOLDER", value: ({ folder = "" }) => folder },
-  ];
 }

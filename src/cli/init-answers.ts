@@ -15,6 +15,7 @@ import { canPoll, formatVersions, openClient, throwawayClientId } from "./client
 import type { Context } from "./context.ts";
 import { Findings } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
+import { invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
 /** A secret to store, or one that a file holds already. */
@@ -40,7 +41,7 @@ export interface Answers {
 }
 
 /** Answers from options and environment. Questions fill in the rest. */
-export type Given = Partial<Answers>;
+export type Given = { readonly [Key in keyof Answers]?: Answers[Key] | undefined };
 
 export interface InitOptions {
   readonly config?: string;
@@ -74,14 +75,14 @@ export async function readGiven(context: Context, options: InitOptions): Promise
     (options.passwordFile ?? []).map((rule) => readPassword(context, rule)),
   );
   return {
-    ...(baseUrl ? { baseUrl } : {}),
-    ...(ca === undefined ? {} : { ca: resolve(ca) }),
-    ...(clientId === undefined ? {} : { clientId }),
-    ...(mailboxes === undefined ? {} : { mailboxes }),
-    ...(inbox ? { inbox: resolve(inbox) } : {}),
-    ...(state === undefined ? {} : { state: resolve(state) }),
-    ...(passwords.length === 0 ? {} : { passwords }),
-    ...(options.plainSecrets ? { inFiles: false } : {}),
+    baseUrl: baseUrl || undefined,
+    ca: ca && resolve(ca),
+    clientId,
+    mailboxes,
+    inbox: inbox ? resolve(inbox) : undefined,
+    state: state && resolve(state),
+    passwords: passwords.length === 0 ? undefined : passwords,
+    inFiles: options.plainSecrets ? false : undefined,
   };
 }
 
@@ -143,10 +144,6 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
 
 function demand(wrong: string | undefined): void {
   if (wrong !== undefined) throw invalid(wrong.replace(/\.$/, ""));
-}
-
-export function invalid(detail: string): Fault {
-  return new Fault("CONFIG_INVALID", { detail });
 }
 
 export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
@@ -276,6 +273,7 @@ function sayWrongUrl(context: Context, error: unknown): void {
 
 const TRIAL_TIMEOUT_MS = 10_000;
 
+/** Tries answers out on the service before anything is written. */
 export class Trial {
   readonly #context: Context;
   readonly #isOn: boolean;

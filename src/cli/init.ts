@@ -1,5 +1,4 @@
 /** `init`: asks a few questions, tries the answers out, and writes a configuration. */
-
 import { randomBytes } from "node:crypto";
 import { access, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -25,12 +24,11 @@ import {
   type Given,
   type GivenSecret,
   type InitOptions,
-  invalid,
   readGiven,
   Trial,
   withoutOurs,
 } from "./init-answers.ts";
-import { gather } from "./options.ts";
+import { gather, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP = `
@@ -136,20 +134,10 @@ function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): 
   throw invalid(`${why}, so give ${missing.join(", ")} too`);
 }
 
-function completed(given: Given): Answers {
-  return {
-    ...{
-      baseUrl: "",
-      mailboxes: [],
-      inbox: "",
-      passwords: [],
-      inFiles: true,
-      ca: undefined,
-      state: undefined,
-    },
-    clientId: { secret: makeClientId() },
-    ...given,
-  };
+function completed({ ca, state, ...given }: Given): Answers {
+  const { baseUrl = "", mailboxes = [], inbox = "", passwords = [], inFiles = true } = given;
+  const { clientId = { secret: makeClientId() } } = given;
+  return { baseUrl, ca, clientId, mailboxes, inbox, state, passwords, inFiles };
 }
 
 /** Without a terminal, the first fault ends the command. */

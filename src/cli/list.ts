@@ -1,5 +1,4 @@
 /** `list`: every transfer that is known, with its state. */
-import { once } from "node:events";
 import { type Command, Option } from "commander";
 import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
@@ -13,7 +12,8 @@ import { STATES, type State, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig, wholeNumber } from "./options.ts";
-import { type Column, formatTime, printRows, say } from "./printing.ts";
+import { printRows, say, writeOut } from "./printing.ts";
+import { transferColumns } from "./transfers.ts";
 
 interface ListOptions {
   readonly config?: string;
@@ -68,7 +68,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   } else {
     const { newest, total } = await takeNewest(records, limit);
     if (json) await printLines(context, newest, await makeFormatter(settings, peek));
-    else printRows(context, {}, columnsFor(context), newest);
+    else printRows(context, {}, transferColumns(context, timeOf), newest);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `Shown are the newest ${limit} of ${total} transfers. Use --limit to show more.`);
@@ -153,30 +153,12 @@ async function makeFormatter(
   };
 }
 
-/** Waits for the reader, so that lines do not pile up in memory. */
 async function printLines(
-  { stdout, stop }: Context,
+  context: Context,
   records: AsyncIterable<TransferRecord> | Iterable<TransferRecord>,
   format: (record: TransferRecord) => string,
 ): Promise<void> {
-  for await (const record of records) {
-    if (stdout.write(`${format(record)}\n`)) continue;
-    await once(stdout, "drain", { signal: stop }).catch((error: unknown) => {
-      throw stop.aborted ? new Fault("STOPPED", { cause: error }) : error;
-    });
-  }
-}
-
-function columnsFor(context: Context): Column<TransferRecord>[] {
-  return [
-    { title: "WHEN", value: (record) => formatTime(context, timeOf(record)) },
-    { title: "STATE", value: ({ state }) => state },
-    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
-    { title: "SENDER", value: ({ sender }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
-    { title: "REASON", value: ({ reason = "" }) => reason },
-    { title: "FOLDER", value: ({ folder = "" }) => folder },
-  ];
+  for await (const record of records) await writeOut(context, `${format(record)}\n`);
 }
 
 function sayDamaged(context: Context, paths: ReadonlySet<string>): void {

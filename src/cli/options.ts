@@ -1,5 +1,6 @@
 /** Options that several commands have, and parsers for the values of options. */
 import { type Command, InvalidArgumentError } from "commander";
+import { Fault } from "../base/faults.ts";
 import { parseMoment } from "../base/moments.ts";
 
 export function addConfig(command: Command): Command {
@@ -33,6 +34,11 @@ export function megabytes(text: string): number {
   throw new InvalidArgumentError(
     `It must be a number of megabytes above 0 and up to ${MOST_MEGABYTES}, such as 5 or 0.5.`,
   );
+}
+
+/** The fault of wrong arguments or a wrong configuration. */
+export function invalid(detail: string, cause?: unknown): Fault {
+  return new Fault("CONFIG_INVALID", { detail, cause });
 }
 
 /** `7d` (seven days ago), `2026-03-01` (the beginning of that day here), `2026-03-01T14:30`. */

@@ -140,9 +140,9 @@ async function reportRetried(
     return steps.some(isUntried) ? undefined : steps;
   };
   const steps = (await until(RETRY_WAIT_MS, allTried, context.stop)) ?? (await peekSteps(work, name));
-  const failed = wanted.map((wanted) => {
-    const found = steps.find(({ step }) => step === wanted);
-    return reportStep(context, wanted, found);
+  const failed = wanted.map((step) => {
+    const found = steps.find((it) => it.step === step);
+    return reportStep(context, step, found);
   });
   return failed.includes(true) ? "attention" : "fine";
 }
@@ -155,11 +155,11 @@ function reportStep(context: Context, step: HandoffStep, found: PeekedStep | und
     return false;
   }
   if (isUntried(found)) {
-    say(context, `${name} is still being tried: inlet status says what becomes of it.`);
+    say(context, `${name} is still being tried: see inlet status for the outcome.`);
     return false;
   }
   const next = found.state === "pending" ? " It is tried again by itself." : "";
-  say(context, `${name} failed again: ${found.error ?? "for an unknown reason"}.${next}`);
+  say(context, `${name} failed again: ${found.error ?? "the reason is unknown"}.${next}`);
   return true;
 }
 

@@ -1,6 +1,8 @@
 /** Output: data as a table, as tab-separated lines or as JSON; sentences for people; a progress line. */
+import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { escapeJson } from "../base/escaping.ts";
+import { Fault } from "../base/faults.ts";
 import { formatBytes, formatSeconds } from "../base/phrases.ts";
 import type { Context } from "./context.ts";
 
@@ -47,6 +49,14 @@ function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], r
 
 export function printJson({ stdout }: Context, value: unknown): void {
   stdout.write(`${formatJson(value)}\n`);
+}
+
+/** Waits for a slow reader, so that output does not pile up in memory. Throws `STOPPED`. */
+export async function writeOut({ stdout, stop }: Context, chunk: string | Uint8Array): Promise<void> {
+  if (stdout.write(chunk)) return;
+  await once(stdout, "drain", { signal: stop }).catch((error: unknown) => {
+    throw stop.aborted ? new Fault("STOPPED", { cause: error }) : error;
+  });
 }
 
 /** Without any character that could move a cursor, hide or reorder text. */

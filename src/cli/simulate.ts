@@ -8,9 +8,8 @@ import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { sampleScenario } from "../../simulator/samples.ts";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { Fault } from "../base/faults.ts";
 import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
-import { wholeNumber } from "./options.ts";
+import { invalid, wholeNumber } from "./options.ts";
 import { say } from "./printing.ts";
 
 interface SimulateOptions {
@@ -119,8 +118,4 @@ function describe(simulator: Simulator) {
       recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
     );
   return { url: simulator.url, clientId: simulator.clientId, pid: process.pid, transfers };
-}
-
-function invalid(detail: string, cause?: unknown): Fault {
-  return new Fault("CONFIG_INVALID", { detail, cause });
 }

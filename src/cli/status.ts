@@ -1,5 +1,4 @@
 /** `status`: mailboxes and transfers now, from the running daemon, or else from the work folder. */
-
 import { type IncomingMessage, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";

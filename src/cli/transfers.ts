@@ -7,6 +7,8 @@ import { findDaemonState } from "../inbox/daemon-state.ts";
 import { countMembers } from "../inbox/members.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { TransferRecord } from "../model/record.ts";
+import type { Context } from "./context.ts";
+import { type Column, formatTime } from "./printing.ts";
 
 /** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named. */
 export async function findTransfer(
@@ -68,6 +70,31 @@ export async function until<Found>(
     await pause(LOOK_EVERY_MS);
   }
   return undefined;
+}
+
+interface ListedTransfer {
+  readonly state: string;
+  readonly mailbox: string;
+  readonly sender: string;
+  readonly trackingId: string;
+  readonly reason?: string | undefined;
+  readonly folder?: string | undefined;
+}
+
+/** Columns of a list of transfers. `timeOf`: the time in the first one. */
+export function transferColumns<Row extends ListedTransfer>(
+  context: Context,
+  timeOf: (row: Row) => string,
+): Column<Row>[] {
+  return [
+    { title: "WHEN", value: (row) => formatTime(context, timeOf(row)) },
+    { title: "STATE", value: ({ state }) => state },
+    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
+    { title: "SENDER", value: ({ sender }) => sender },
+    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
+    { title: "REASON", value: ({ reason = "" }) => reason },
+    { title: "FOLDER", value: ({ folder = "" }) => folder },
+  ];
 }
 
 /** The settings with the state folder of this inbox's daemon, unless the configuration names one. */

@@ -14,7 +14,7 @@ import { Tokens } from "../mailbox/tokens.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
 
@@ -123,8 +123,4 @@ async function redeem(
       say(context, "The service does not accept this code. Look at the newest mail, and type it again.");
     }
   }
-}
-
-function invalid(detail: string): Fault {
-  return new Fault("CONFIG_INVALID", { detail });
 }

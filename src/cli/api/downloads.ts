@@ -10,7 +10,7 @@ import type { TransferFile } from "../../model/transfer.ts";
 import type { ChecksumReport } from "../../service/checksums.ts";
 import type { IdListForm, TransferAccess } from "../../service/port.ts";
 import type { Outcome, Run } from "../context.ts";
-import { megabytes } from "../options.ts";
+import { invalid, megabytes } from "../options.ts";
 import { say } from "../printing.ts";
 import { addTransferOperation, type Call } from "./operation.ts";
 import { algorithmsOf, type Expectation, ownName, reportSaved, type Saved, saveDownload } from "./saving.ts";
@@ -117,7 +117,7 @@ function choose(files: readonly TransferFile[], wanted: string | undefined): rea
   if (found.length === 1) return found;
   const detail =
     found.length === 0 ? "no file has this id or name" : "several files have this name: give an id";
-  throw new Fault("CONFIG_INVALID", { detail: `${JSON.stringify(wanted)}: ${detail}` });
+  throw invalid(`${JSON.stringify(wanted)}: ${detail}`);
 }
 
 async function chooseTargets(
@@ -129,7 +129,7 @@ async function chooseTargets(
   if (isFolder) return (file) => join(output, ownName(file.name));
   if (count > 1) {
     const detail = `there are ${count} files, so --output must be a folder that exists, and ${output} is none`;
-    throw new Fault("CONFIG_INVALID", { detail });
+    throw invalid(detail);
   }
   return () => output;
 }

@@ -1,5 +1,4 @@
 /** `api received`, `sent`, `sent-legacy`, `info`, `files`, `checksums`: which transfers there are, and what they hold. */
-import { once } from "node:events";
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { formatBytes } from "../../base/phrases.ts";
@@ -22,7 +21,7 @@ import type {
 } from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
 import { wholeNumber } from "../options.ts";
-import { type Column, printable, printRows, say } from "../printing.ts";
+import { type Column, printable, printRows, say, writeOut } from "../printing.ts";
 import { type ApiOptions, addOperation, addTransferOperation, type Call } from "./operation.ts";
 
 interface ListOptions extends PageQuery {
@@ -249,12 +248,11 @@ async function showChecksums(
 }
 
 /** A pipe gets the bytes; a terminal gets control characters spelled out. */
-async function printRaw({ stdout }: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
+async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
   const decoder = new TextDecoder();
   for await (const chunk of body) {
     const lines = () => decoder.decode(chunk, { stream: true }).split(/\r\n|[\r\n]/);
-    const part = stdout.isTTY ? lines().map(printable).join("\n") : chunk;
-    if (!stdout.write(part)) await once(stdout, "drain");
+    await writeOut(context, context.stdout.isTTY ? lines().map(printable).join("\n") : chunk);
   }
 }
 

@@ -1,12 +1,12 @@
 /** The frame of every `api` command: it opens the client, runs one operation and closes the client. */
 import { type Command, Option } from "commander";
-import { Fault } from "../../base/faults.ts";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
 import { askHidden, readSecret } from "../asking.ts";
 import { openClient, throwawayClientId } from "../client.ts";
 import type { Context, Outcome, Run } from "../context.ts";
+import { invalid } from "../options.ts";
 
 const NO_CLIENT_ID =
   "a verified address needs the client id that is registered for it: give service.clientId or set INLET_SERVICE__CLIENTID";
@@ -82,7 +82,7 @@ async function withService<Options>(
   const service = openClient(settings, clientId ?? throwawayClientId());
   const verified = async (email: string): Promise<VerifiedAddress> => {
     if (token !== undefined) return { email, token };
-    if (clientId === undefined) throw new Fault("CONFIG_INVALID", { detail: NO_CLIENT_ID });
+    if (clientId === undefined) throw invalid(NO_CLIENT_ID);
     return { email, token: (await service.obtainToken(email, undefined, context.stop)).token };
   };
   try {
@@ -104,6 +104,6 @@ async function accessTo(
     (await readSecret(context, options.passwordFile)) ??
     (variable ? new Secret(variable) : undefined) ??
     (await askHidden(context, `Password of transfer ${transferId}: `));
-  if (password === undefined) throw new Fault("CONFIG_INVALID", { detail: NO_PASSWORD });
+  if (password === undefined) throw invalid(NO_PASSWORD);
   return { transferId, password };
 }

@@ -1,5 +1,4 @@
 /** Checks the queue and the services: whether each can be reached, and whether each mailbox may use its service. */
-
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
