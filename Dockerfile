@@ -11,6 +11,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY src ./src
+COPY simulator ./simulator
 COPY bin ./bin
 RUN npm run build && npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts && mkdir empty
 

@@ -20,6 +20,6 @@ if (Number(process.versions.node.split(".")[0]) < oldest) {
   v8.setFlagsFromString("--semi-space-growth-factor=1");
   v8.setFlagsFromString("--heap-growing-percent=150");
   var source = path.join(__dirname, "..", "src", "main.ts");
-  var compiled = path.join(__dirname, "..", "dist", "main.js");
+  var compiled = path.join(__dirname, "..", "dist", "src", "main.js");
   import(require("url").pathToFileURL(fs.existsSync(source) ? source : compiled).href);
 }

@@ -1,9 +1,11 @@
 /** Holds the layout of the house: who may import whom, who may read the environment, and how long a file may be. */
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
-const SOURCE = resolve(import.meta.dirname, "../src");
+const ROOT = resolve(import.meta.dirname, "..");
+/** `src` is the product. The simulator is a program of its own, and a room like the others. */
+const SOURCES = ["src", "simulator"];
 /** A protocol stays in one file. */
 const LONGEST_FILE = 400;
 
@@ -48,20 +50,31 @@ const HELD_BY: Readonly<Record<string, string>> = {
 };
 
 interface SourceFile {
+  /** `base/clock.ts` for `src/base/clock.ts`; `simulator/open.ts`. */
   readonly path: string;
   readonly text: string;
-  readonly imports: readonly string[];
+  /** Paths in the same form. */
+  readonly localImports: readonly string[];
+  readonly packages: readonly string[];
 }
 
-const files: readonly SourceFile[] = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
+const files: readonly SourceFile[] = SOURCES.flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
+)
   .filter((path) => path.endsWith(".ts"))
   .toSorted()
   .map((path) => {
-    const text = readFileSync(join(SOURCE, path), "utf8");
+    const text = readFileSync(join(ROOT, path), "utf8");
     const imports = [...text.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(
       ([, name]) => name ?? "",
     );
-    return { path, text, imports };
+    const isLocal = (name: string) => name.startsWith(".");
+    return {
+      path: withoutSource(path),
+      text,
+      localImports: imports.filter(isLocal).map((name) => withoutSource(join(dirname(path), name))),
+      packages: imports.filter((name) => !isLocal(name)),
+    };
   });
 
 describe("the layout of the house", () => {
@@ -72,7 +85,7 @@ describe("the layout of the house", () => {
 
   test("lets imports point one way only", () => {
     const wrong = files.flatMap((file) =>
-      localImports(file).flatMap((target) => {
+      file.localImports.flatMap((target) => {
         const allowed = [roomOf(file.path), ...(MAY_IMPORT[roomOf(file.path)] ?? [])];
         return allowed.includes(roomOf(target)) || allowed.includes(target)
           ? []
@@ -83,7 +96,7 @@ describe("the layout of the house", () => {
   });
 
   test("has no circle of imports", () => {
-    const targets = new Map(files.map((file) => [file.path, localImports(file)]));
+    const targets = new Map(files.map((file) => [file.path, file.localImports]));
     expect(
       files.map((file) => findCircle(file.path, targets, [])).filter((circle) => circle !== undefined),
     ).toEqual([]);
@@ -91,7 +104,7 @@ describe("the layout of the house", () => {
 
   test("keeps each foreign package in its room", () => {
     const wrong = files.flatMap((file) =>
-      file.imports.flatMap((name) => {
+      file.packages.flatMap((name) => {
         const room = HELD_BY[name.split("/")[0] ?? ""];
         return room === undefined || new RegExp(`^${room}`).test(file.path)
           ? []
@@ -124,10 +137,8 @@ function roomOf(path: string): string {
   return path.split("/")[0] ?? path;
 }
 
-function localImports(file: SourceFile): string[] {
-  return file.imports
-    .filter((name) => name.startsWith("."))
-    .map((name) => relative(SOURCE, resolve(SOURCE, dirname(file.path), name)));
+function withoutSource(path: string): string {
+  return path.replace(/^src\//, "");
 }
 
 const acyclic = new Set<string>();

@@ -89,8 +89,8 @@ const LOADING = /^node:internal\/(modules|bootstrap)\//;
 
 /** The first that fits. */
 const ERRANDS: readonly (readonly [RegExp, Group])[] = [
-  [/\/dist\/base\/(descriptor|durable|folders|write-behind)\.js$|^node:(internal\/)?fs/, "files"],
-  [/^node:internal\/crypto\/hash$|\/dist\/model\/checksum\.js$/, "hashing"],
+  [/\/dist\/(?:src\/)?base\/(descriptor|durable|folders|write-behind)\.js$|^node:(internal\/)?fs/, "files"],
+  [/^node:internal\/crypto\/hash$|\/dist\/(?:src\/)?model\/checksum\.js$/, "hashing"],
   [/\/node_modules\/undici\//, "requests"],
   [/\/node_modules\//, "packages"],
   [/\/dist\//, "own"],

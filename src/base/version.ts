@@ -1,8 +1,13 @@
-/** Which version of the program this is. */
+/** The package that the program belongs to: its folder and its version. */
 import { readFileSync } from "node:fs";
+import { findPackageJSON } from "node:module";
+import { dirname } from "node:path";
 
-/** The same distance from here in src and in dist. */
+/** The nearest `package.json` above this file, in a checkout as in an installed package. */
+const MANIFEST = findPackageJSON(import.meta.url) ?? "package.json";
+
+export const PACKAGE_FOLDER = dirname(MANIFEST);
+
 export function readVersion(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+  return (JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }).version;
 }

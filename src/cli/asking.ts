@@ -1,17 +1,20 @@
-/** Questions to the person at the terminal. */
+/** Questions at the terminal, and secrets from files and standard input. */
+import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Context } from "./context.ts";
+import { invalid } from "./options.ts";
 import { printable } from "./printing.ts";
 
-/** Whether there is somebody who could answer. */
+/** Whether standard input and standard error are a terminal. */
 export function canAsk({ stdin, stderr }: Context): boolean {
   return stdin.isTTY === true && stderr.isTTY === true;
 }
 
-/** Reads a line without showing it; `undefined` where nobody can be asked, or nothing was typed. */
+/** Reads a line without showing it; `undefined` without a terminal, and for an empty line. */
 export async function askHidden(context: Context, question: string): Promise<Secret | undefined> {
   if (!canAsk(context)) return undefined;
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -23,7 +26,7 @@ export async function askHidden(context: Context, question: string): Promise<Sec
   }
 }
 
-/** Reads a line; nothing typed is `usual`. Throws `STOPPED` where the person ends it with Ctrl-D. */
+/** Reads a line; an empty one means `usual`. Throws `STOPPED` at Ctrl-D. */
 export async function ask(context: Context, question: string, usual = ""): Promise<string> {
   const shown = usual === "" ? question : `${question} [${printable(usual)}]`;
   const typed = await readLine(context, `${shown}: `, context.stderr);
@@ -31,7 +34,7 @@ export async function ask(context: Context, question: string, usual = ""): Promi
   return typed.trim() || usual;
 }
 
-/** Asks until the answer is one of the two. */
+/** Repeats the question until the answer is yes or no. */
 export async function askYesNo(context: Context, question: string, usual: boolean): Promise<boolean> {
   for (;;) {
     const answer = (await ask(context, `${question} (${usual ? "Y/n" : "y/N"})`)).toLowerCase();
@@ -40,7 +43,33 @@ export async function askYesNo(context: Context, question: string, usual: boolea
   }
 }
 
-/** `undefined` where it was ended by Ctrl-D. */
+/** The text of a file, or of standard input for `-`, without the line end that editors add. */
+export async function readSecret(context: Context, path: string | undefined): Promise<Secret | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    const content = path === "-" ? await buffer(context.stdin) : await readFile(path);
+    return parseSecret(content, path === "-" ? "standard input" : path);
+  } catch (cause) {
+    if (cause instanceof Fault) throw cause;
+    throw invalid(`${path} cannot be read`, cause);
+  }
+}
+
+/** One line of UTF-8. Anything else is a mistake that would cost a password attempt. */
+function parseSecret(content: Uint8Array, where: string): Secret {
+  let line: string;
+  try {
+    line = new TextDecoder("utf-8", { fatal: true }).decode(content).replace(/\r?\n$/, "");
+  } catch (cause) {
+    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} is not UTF-8 text; nothing was sent`, cause });
+  }
+  if (/\p{Cc}/u.test(line)) {
+    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} holds more than one line; nothing was sent` });
+  }
+  return new Secret(line);
+}
+
+/** `undefined` at Ctrl-D. */
 async function readLine(
   { stdin, stderr, stop }: Context,
   question: string,
@@ -50,7 +79,7 @@ async function readLine(
   // In this mode Ctrl-C reaches readline as a key, not the process as a signal.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   try {
-    // What is typed elsewhere must not move the question away, so readline knows it where it shows what is typed.
+    // Readline redraws its line while a person types, so it has to know the question where it echoes the input.
     if (output !== stderr) stderr.write(question);
     return await lines.question(output === stderr ? question : "", { signal: stop });
   } catch (cause) {

@@ -1,8 +1,10 @@
-/** Opens the client of a service for the time of one command. */
-import type { Secret } from "../base/secret.ts";
+/** The client of a service, open for the time of one command. */
+import { randomBytes } from "node:crypto";
+import { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
+import { POLLING_MINOR_VERSION } from "../service/http.ts";
 import { openService } from "../service/open.ts";
-import type { ServicePort } from "../service/port.ts";
+import type { ApiVersion, ServicePort } from "../service/port.ts";
 
 /** Enough for one person at a terminal. */
 const CONNECTIONS = 4;
@@ -25,4 +27,19 @@ export function openClient(
     connections: CONNECTIONS,
     clientId,
   });
+}
+
+/** Anonymous operations, too, demand a client id of the right form. */
+export function throwawayClientId(): Secret {
+  return new Secret(randomBytes(32).toString("hex"));
+}
+
+/** Whether one of the versions can list received transfers. */
+export function canPoll(versions: readonly ApiVersion[]): boolean {
+  return versions.some(({ major, minor }) => major === 1 && minor >= POLLING_MINOR_VERSION);
+}
+
+/** `1.12, 1.13`. */
+export function formatVersions(versions: readonly ApiVersion[]): string {
+  return versions.map(({ major, minor }) => `${major}.${minor}`).join(", ") || "none";
 }

@@ -1,4 +1,5 @@
-/** What a command gets from the process that runs it: streams, environment, and the signal to stop. */
+/** A command's process: its streams, its environment, and the signal to stop. */
+import { once } from "node:events";
 import type { Environment } from "../config/draft.ts";
 
 export interface Context {
@@ -8,12 +9,23 @@ export interface Context {
   readonly stderr: NodeJS.WriteStream;
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
-  /** From now on SIGHUP asks for this, and does not stop the program. */
+  /** From now on SIGHUP calls the listener, and does not stop the program. */
   onReload(listener: () => void): void;
 }
 
-/** How a command ended that did not throw. `usage`: what it was given, or the configuration, has to change. */
+/** How a command ended that did not throw. `usage`: the arguments or the configuration have to change. */
 export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage";
 
-/** How a command's action hands over its work: its outcome becomes the program's. */
+/** Runs the work of a command. Its outcome becomes the program's exit code. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;
+
+/** A signal alone does not keep the process alive: a timer does. */
+export async function untilStopped(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  const alive = setInterval(() => {}, 2 ** 31 - 1);
+  try {
+    await once(stop, "abort");
+  } finally {
+    clearInterval(alive);
+  }
+}

@@ -1,16 +1,9 @@
-/** `demo`: a simulated service, a daemon and sample transfers in a temporary folder, told in plain words. */
+/** `demo`: a simulated service, a daemon and sample transfers in a temporary folder, with a commentary. */
 import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { Secret } from "../base/secret.ts";
-import type { Settings } from "../config/settings.ts";
-import { type DaemonWatch, runDaemon } from "../daemon.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
-import { openSimulator } from "../simulator/open.ts";
-import type { Simulator } from "../simulator/simulator.ts";
-import type { Context, Outcome, Run } from "./context.ts";
 import {
   DEMO_MAILBOX,
   demoScenario,
@@ -18,10 +11,15 @@ import {
   SUPPLIER,
   WAITING_ID,
   WAITING_PASSWORD,
-} from "./demo-scenario.ts";
-import { printable } from "./printing.ts";
-import { formatProgress } from "./progress.ts";
-import { untilStopped } from "./stopping.ts";
+} from "../../simulator/demo.ts";
+import { openSimulator } from "../../simulator/open.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { Secret } from "../base/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import { type DaemonWatch, runDaemon } from "../daemon.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
+import { formatProgress, printable } from "./printing.ts";
 
 export function define(demo: Command, run: Run): void {
   demo
@@ -45,8 +43,8 @@ async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
     if (settled.size === simulator.transfers().length) allSettled.resolve();
   });
   try {
-    tell(context, `A simulated transfer service listens on ${simulator.url}.`);
-    tell(context, `The daemon mirrors what ${DEMO_MAILBOX} has received into ${settings.inbox}.\n`);
+    print(context, `A simulated transfer service listens on ${simulator.url}.`);
+    print(context, `The daemon mirrors what ${DEMO_MAILBOX} has received into ${settings.inbox}.\n`);
     const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, watch });
     await Promise.race([allSettled.promise, daemon]);
     if (!context.stop.aborted) await showEnd(context, settings, exits);
@@ -102,13 +100,13 @@ function demoSettings(folder: string, simulator: Simulator): Settings {
     },
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
     keep: { ledgerMs: undefined, historyMs: undefined },
-    // Any free port: the demo runs beside whatever there is.
+    // Any free port: a daemon may run on this machine.
     http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, token: undefined, hosts: [] },
     warnings: [],
   };
 }
 
-/** Tells what happens, and does what people do in the story: one drops a password, one takes a transfer back. */
+/** Prints what happens, and plays the people: one supplies a password, one revokes a transfer. */
 function narrate(
   context: Context,
   settings: Settings,
@@ -123,11 +121,11 @@ function narrate(
     clientIdMade: quiet,
     recordDamaged: quiet,
     polled: quiet,
-    pollFailed: (_mailbox, fault) => tell(context, `✗ ${fault.message}`),
+    pollFailed: (_mailbox, fault) => print(context, `✗ ${fault.message}`),
     recovered: quiet,
     rejected: quiet,
     expiresSoon: quiet,
-    diskFull: (fault) => tell(context, `✗ ${fault.message}`),
+    diskFull: (fault) => print(context, `✗ ${fault.message}`),
     diskHasRoom: quiet,
     queueLost: quiet,
     queueBack: quiet,
@@ -150,13 +148,13 @@ function narrate(
     reloaded: quiet,
     reloadRefused: quiet,
     unwatchable: quiet,
-    orderFailed: (_order, fault) => tell(context, `✗ ${fault.message}`),
+    orderFailed: (_order, fault) => print(context, `✗ ${fault.message}`),
     arrived: quiet,
-    pageOpened: (address) => tell(context, `The status page is ${address}\n`),
-    pageFailed: (address, reason) => tell(context, `✗ No status page on ${address}: ${reason}`),
+    pageOpened: (address) => print(context, `The status page is ${address}\n`),
+    pageFailed: (address, reason) => print(context, `✗ No status page on ${address}: ${reason}`),
     lost: quiet,
-    stuck: (_record, fault) => tell(context, `✗ ${fault.message}`),
-    discovered: ({ trackingId, sender }) => tell(context, `• ${trackingId} from ${sender}: discovered`),
+    stuck: (_record, fault) => print(context, `✗ ${fault.message}`),
+    discovered: ({ trackingId, sender }) => print(context, `• ${trackingId} from ${sender}: discovered`),
     progressed(record, bytes, total) {
       const nowMs = performance.now();
       if (total < 1024 ** 2 || nowMs - drawnMs < 100) return;
@@ -169,13 +167,13 @@ function narrate(
       const { trackingId, state, message, folder } = record;
       if (hasEnded(record)) onSettled(record);
       if (state === "delivered")
-        tell(context, `${mark(context, "green", "✓")} ${trackingId}: delivered to ${folder}`);
+        print(context, `${mark(context, "green", "✓")} ${trackingId}: delivered to ${folder}`);
       else if (state === "quarantined")
-        tell(context, `${mark(context, "red", "✗")} ${trackingId}: quarantined. ${message}`);
+        print(context, `${mark(context, "red", "✗")} ${trackingId}: quarantined. ${message}`);
       else if (state === "gone")
-        tell(context, `${mark(context, "yellow", "–")} ${trackingId}: gone. ${message}`);
+        print(context, `${mark(context, "yellow", "–")} ${trackingId}: gone. ${message}`);
       else if (state === "waiting") {
-        tell(context, `${mark(context, "yellow", "…")} ${trackingId}: waiting. ${message}`);
+        print(context, `${mark(context, "yellow", "…")} ${trackingId}: waiting. ${message}`);
         void playPeople(context, settings, simulator, trackingId);
       }
     },
@@ -189,39 +187,45 @@ async function playPeople(
   trackingId: string,
 ): Promise<void> {
   if (trackingId === WAITING_ID) {
-    tell(context, `  (somebody writes its password into ${join(settings.state, "passwords", trackingId)})`);
+    print(
+      context,
+      `  (an operator writes its password into ${join(settings.state, "passwords", trackingId)})`,
+    );
     await writeFile(join(settings.state, "passwords", trackingId), `${WAITING_PASSWORD}\n`);
   }
   if (trackingId === REVOKED_ID) {
-    tell(context, `  (its sender takes ${trackingId} back)`);
+    print(context, `  (its sender takes ${trackingId} back)`);
     simulator.revoke(trackingId);
   }
 }
 
 async function showEnd(context: Context, settings: Settings, exits: boolean): Promise<void> {
-  tell(context, `\nAll is settled. This is what a consumer finds in ${settings.inbox}:`);
+  print(context, `\nAll is settled. This is what a consumer finds in ${settings.inbox}:`);
   await showTree(context, settings.inbox, "  ");
-  tell(context, `\nWhat was not delivered stands, with its reason, in ${join(settings.work, "quarantine")}.`);
-  if (!exits) tell(context, "The service and the daemon go on: stop them with Ctrl-C.");
-  tell(context, `Delete the folder when you have seen it: rm -r ${join(settings.inbox, "..")}`);
+  print(
+    context,
+    `\nQuarantined transfers are kept, with their reasons, in ${join(settings.work, "quarantine")}.`,
+  );
+  if (!exits) print(context, "The service and the daemon go on: stop them with Ctrl-C.");
+  print(context, `Delete the folder when you have seen it: rm -r ${join(settings.inbox, "..")}`);
 }
 
 async function showTree(context: Context, folder: string, indent: string): Promise<void> {
   const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.name !== ".inlet");
   const shown = entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, 6);
   for (const entry of shown) {
-    tell(context, `${indent}${entry.name}${entry.isDirectory() ? "/" : ""}`);
+    print(context, `${indent}${entry.name}${entry.isDirectory() ? "/" : ""}`);
     if (entry.isDirectory()) await showTree(context, join(folder, entry.name), `${indent}  `);
   }
-  if (entries.length > shown.length) tell(context, `${indent}… and ${entries.length - shown.length} more`);
+  if (entries.length > shown.length) print(context, `${indent}… and ${entries.length - shown.length} more`);
 }
 
 function mark({ stdout }: Context, colour: "green" | "red" | "yellow", sign: string): string {
   return styleText(colour, sign, { stream: stdout });
 }
 
-/** Other people's text is in the lines, but every line is ours. */
-function tell({ stdout, stderr }: Context, text: string): void {
+/** Foreign text cannot begin a line of its own. */
+function print({ stdout, stderr }: Context, text: string): void {
   if (stderr.isTTY) stderr.write("\r\u001b[K");
   const safe = text.split("\n").map((line) => (line.includes("\u001b") ? line : printable(line)));
   stdout.write(`${safe.join("\n")}\n`);

@@ -1,18 +1,21 @@
-/** `doctor`: checks everything that a daemon rests on, says what is wrong, and what to do about it. */
+/** `doctor`: checks everything that the daemon depends on, and says what is wrong and what to do about it. */
+import { access, constants, stat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
+import type { SecretSource } from "../base/secret.ts";
+import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { withDaemonsState } from "./daemon-state.ts";
-import { checkConfiguration } from "./doctor/configuration.ts";
-import { checkFileSystem } from "./doctor/file-system.ts";
 import { type Area, type Finding, Findings } from "./doctor/findings.ts";
-import { checkFolders } from "./doctor/folders.ts";
-import { checkQueue } from "./doctor/queue.ts";
-import { checkServices } from "./doctor/service.ts";
+import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
+import { checkQueue, checkServices } from "./doctor/network.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
+import { withDaemonsState } from "./transfers.ts";
 
 interface DoctorOptions {
   readonly config?: string;
@@ -26,8 +29,8 @@ list. It may run beside the daemon, and as the daemon's own user it sees what th
 
   sudo -u inlet inlet doctor
 
-Warnings do not count. Otherwise the exit code says what to do first: 2 mend the configuration or the set-up, 4 make
-the service or the queue reachable, 3 somebody has to act (a client id to register, space to free).
+Warnings do not count. Otherwise the exit code says what to do first: 2 correct the configuration or the set-up, 4 make
+the service or the queue reachable, 3 a person has to act (register a client id, free space).
 
 No mail is sent, no transfer is opened, nothing is delivered. A verification token that it obtains is kept for the daemon.`;
 
@@ -57,7 +60,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
     return;
   }
   const settings = await withDaemonsState(configured);
-  if (settings.state !== configured.state) tellOtherState(findings, settings.state, configured.state);
+  if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
   const places = await checkFolders(findings, settings);
   if (places === undefined) findings.skip("file system", "all", "a folder cannot be used");
   else await checkFileSystem(findings, settings, places, context.stop);
@@ -65,8 +68,8 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   await checkServices(findings, settings, context.stop);
 }
 
-/** A service manager may have named it to the daemon, and to nobody else. */
-function tellOtherState(findings: Findings, daemons: string, own: string): void {
+/** A service manager may set the state folder for the daemon alone. */
+function warnOfOtherState(findings: Findings, daemons: string, own: string): void {
   findings.warn(
     "folders",
     "state",
@@ -77,7 +80,7 @@ function tellOtherState(findings: Findings, daemons: string, own: string): void 
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
 
-/** For people below a title per area, with the advice on a line of its own; for programs one line, cells by tabs. */
+/** A terminal gets a title per area and the advice on its own line. A pipe gets one line per finding, cells separated by tabs. */
 function printerFor({ stdout }: Context): (finding: Finding) => void {
   let last: Area | undefined;
   return ({ area, check, status, detail, advice }) => {
@@ -99,4 +102,96 @@ function summaryOf(findings: Findings): string {
   const warned = warnings === 0 ? "" : `, ${formatCount(warnings, "warning", "warnings")}`;
   if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${warned}.`;
   return warnings === 0 ? "All is well." : `All is well${warned}.`;
+}
+
+const CONFIGURATION = "configuration";
+const DAY_MS = 24 * 60 * 60_000;
+
+/** `undefined` where the configuration is not valid. */
+async function checkConfiguration(
+  findings: Findings,
+  context: Context,
+  path: string | undefined,
+): Promise<Settings | undefined> {
+  try {
+    const settings = await loadSettings({ env: context.env, path });
+    findings.ok(CONFIGURATION, "file", describeSettings(settings));
+    for (const warning of settings.warnings) findings.warn(CONFIGURATION, "file", warning);
+    await checkSecrets(findings, settings, context.stop);
+    await checkCommand(findings, settings);
+    findings.ok(CONFIGURATION, "keep", describeKeep(settings));
+    return settings;
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+    // With several problems, the first line counts them, and each has a line below.
+    const [first = "", ...rest] = error.message.split("\n");
+    const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
+    for (const problem of rest.length > 0 ? rest : [alone])
+      findings.fail(CONFIGURATION, "file", "usage", problem);
+    return undefined;
+  }
+}
+
+function describeSettings({ source, mailboxes, queue }: Settings): string {
+  const paused = mailboxes.filter((mailbox) => mailbox.paused).length;
+  const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
+  const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
+  return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
+}
+
+function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {
+  const days = (ms: number) => formatCount(Math.round(ms / DAY_MS), "day", "days");
+  const records = ledgerMs === undefined ? "for ever" : `for ${days(ledgerMs)} after a transfer expired`;
+  const history = historyMs === undefined ? "for ever" : `for ${days(historyMs)}`;
+  return `records are kept ${records}, history ${history}`;
+}
+
+/** Runs commands too, which loading does not do: at a terminal a prompt of theirs is seen. */
+async function checkSecrets(findings: Findings, settings: Settings, signal: AbortSignal): Promise<void> {
+  const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
+  let readable = 0;
+  for (const source of secrets.values()) {
+    try {
+      await source.read(signal);
+      readable++;
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+      findings.failWith(CONFIGURATION, "secrets", error);
+    }
+  }
+  if (readable === secrets.size) {
+    findings.ok(CONFIGURATION, "secrets", readable === 0 ? "none are needed" : `${readable} can be read`);
+  }
+}
+
+/** Otherwise the first delivery would find a wrong command. */
+async function checkCommand(findings: Findings, { handoff }: Settings): Promise<void> {
+  if (handoff.command === undefined) return;
+  const { argv, env } = handoff.command;
+  const [program] = argv;
+  const folders = program.includes("/") ? [""] : (env["PATH"] ?? "").split(delimiter);
+  for (const folder of folders) {
+    const path = join(folder, program);
+    const isProgram = await access(path, constants.X_OK).then(
+      async () => (await stat(path)).isFile(),
+      () => false,
+    );
+    if (isProgram) return findings.ok(CONFIGURATION, "handoff.command", `${path} can be run`);
+  }
+  const where = program.includes("/") ? "is no program that can be run" : "is in no folder of PATH";
+  findings.fail(CONFIGURATION, "handoff.command", "usage", `${program} ${where}`);
+}
+
+function secretsOf({ mailboxes, queue, handoff, http }: Settings): SecretSource[] {
+  const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
+  return [
+    ...mailboxes.flatMap(({ service, passwords }) => [
+      service.clientId,
+      service.token,
+      ...passwords.map((rule) => rule.password),
+    ]),
+    ...redis,
+    handoff.webhook?.secret,
+    http?.token,
+  ].filter((source) => source !== undefined);
 }

@@ -5,10 +5,9 @@ import { loadFolders } from "../config/load.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
 import { STATES } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { formatMoment, parseSince, parseUntil } from "./moments.ts";
-import { wholeNumber } from "./numbers.ts";
-import { addConfig } from "./options.ts";
-import { type Column, printRows, say } from "./printing.ts";
+import { addConfig, parseSince, parseUntil, wholeNumber } from "./options.ts";
+import { printRows, say } from "./printing.ts";
+import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends HistoryQuery {
   readonly config?: string;
@@ -17,7 +16,7 @@ interface HistoryOptions extends HistoryQuery {
   readonly until?: number;
 }
 
-/** All of them are held until they are printed. */
+/** All entries are in memory until they are printed. */
 const MOST_ENTRIES = 100_000;
 
 const HELP = `
@@ -32,12 +31,12 @@ It reads the journal in the work folder, beside a running daemon or without one,
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .option("--since <when>", "from then on: so long ago (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
+    .option("--since <when>", "since then: an age (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
     .option("--until <when>", "up to then; a date counts to its end", parseUntil)
-    .option("--sender <pattern>", "only from these senders; * stands for anything")
-    .option("--mailbox <pattern>", "only for these mailboxes; * stands for anything")
-    .addOption(new Option("--state <state>", "only what came to be this").choices(STATES))
-    .option("--search <text>", "only where this stands in the tracking-id, the sender or the folder")
+    .option("--sender <pattern>", "only from these senders; * matches any text")
+    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
+    .addOption(new Option("--state <state>", "only transfers that entered this state").choices(STATES))
+    .option("--search <text>", "only where the tracking-id, the sender or the folder contains this")
     .option("--changes", "every change of state, not only the last of each transfer")
     .option("--limit <number>", "how many at most, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
@@ -49,7 +48,7 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   const { config: path, since: sinceMs, until: untilMs, limit } = options;
   const { work } = await loadFolders({ env: context.env, path });
   const damaged: string[] = [];
-  // One more than asked for tells whether there are more.
+  // One more than asked for shows whether there are more.
   const query = { ...options, sinceMs, untilMs, limit: limit + 1 };
   const found = await Array.fromAsync(
     readHistory(
@@ -60,22 +59,14 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
     ),
   );
   const entries = found.slice(0, limit);
-  printRows(context, options, columnsFor(context), entries);
+  printRows(
+    context,
+    options,
+    transferColumns(context, ({ at }: HistoryEntry) => at),
+    entries,
+  );
   for (const lines of damaged) say(context, `Passed over, because they are damaged: ${lines}.`);
   if (entries.length === 0) say(context, "No transfer fits.");
   if (found.length > limit) say(context, `There are more: --limit says how many are shown (now ${limit}).`);
   return "fine";
-}
-
-/** People read times by their own clock, programs by one for all. */
-function columnsFor({ stdout }: Context): Column<HistoryEntry>[] {
-  return [
-    { title: "WHEN", value: ({ at }) => (stdout.isTTY ? formatMoment(at) : at) },
-    { title: "STATE", value: ({ state }) => state },
-    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
-    { title: "SENDER", value: ({ sender }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
-    { title: "REASON", value: ({ reason = "" }) => reason },
-    { title: "FOLDER", value: ({ folder = "" }) => folder },
-  ];
 }

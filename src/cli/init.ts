@@ -1,33 +1,33 @@
 /** `init`: asks a few questions, tries the answers out, and writes a configuration. */
-import { access, constants, stat } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { access, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { exists } from "../base/durable.ts";
+import { stringify } from "yaml";
+import { createTextDurably, exists, faultOfDisk, replaceDurably } from "../base/durable.ts";
+import { FAULT_CODES } from "../base/fault-codes.ts";
+import { Fault } from "../base/faults.ts";
+import { makeFolderDurably } from "../base/folders.ts";
+import type { Secret } from "../base/secret.ts";
+import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
-import { DEFAULT_PATH } from "../config/settings.ts";
-import { readSecret } from "./api/session.ts";
-import { askYesNo, canAsk } from "./asking.ts";
+import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
+import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
 import {
   type Answers,
+  askForAnswers,
   describeService,
   describeWrongClientId,
   type Given,
+  type GivenSecret,
   type InitOptions,
-  invalid,
   readGiven,
-} from "./init/answers.ts";
-import { askForAnswers } from "./init/questions.ts";
-import { Trial } from "./init/trial.ts";
-import {
-  CLIENT_ID,
-  type Draft,
-  draftConfiguration,
-  type Written,
-  writeConfiguration,
-} from "./init/writing.ts";
-import { gather } from "./options.ts";
+  Trial,
+  withoutOurs,
+} from "./init-answers.ts";
+import { gather, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP = `
@@ -40,19 +40,18 @@ Without a terminal, or with --yes, the options have to say everything:
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
 Without --client-id-file or INLET_SERVICE__CLIENTID a client id is made. INLET_SERVICE__BASEURL and INLET_INBOX
-count where --base-url and --inbox are not given. The exit code is 3 where somebody still has to register the client
-id, and 4 where the service cannot be reached: then nothing is written.`;
+count where --base-url and --inbox are not given. The exit code is 3 where the client id still has to be registered, and 4 where the service cannot be reached: then nothing is written.`;
 
 export function define(command: Command, run: Run): void {
   command
     .option("--config <file>", "where to write it (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
-    .option("--base-url <url>", "the service's address: what stands before /api")
+    .option("--base-url <url>", "the service's address: the part before /api")
     .option(
       "--ca <file>",
       "a PEM file with the authority of the service's certificate, where it is a private one",
     )
     .option("--client-id-file <file>", "a file that holds the client id, or standard input for -")
-    .option("--mailbox <address>", "whose transfers are collected; repeat it for more", gather)
+    .option("--mailbox <address>", "whose transfers are downloaded; repeat it for more", gather)
     .option("--inbox <folder>", "the folder in which finished transfers appear")
     .option(
       "--state <folder>",
@@ -65,7 +64,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--plain-secrets", "write secrets into the configuration itself")
     .option("--no-test", "do not ask the service whether the answers are right")
-    .option("--force", "replace a file that is there, and keep the old one beside it")
+    .option("--force", "replace an existing file, and keep the old one beside it")
     .option("--yes", "ask nothing")
     .option("--json", "print what was written as JSON")
     .addHelpText("after", HELP)
@@ -93,17 +92,17 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const { backup, secrets } = written;
   const { unregistered } = trial;
   if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
-  else tellNext(context, target, draft, written, unregistered);
+  else sayNext(context, target, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
-/** Before the questions, so that nobody answers them in vain. */
+/** Checked before the questions, so that no answer is wasted. */
 async function demandPlace(target: string, isForced: boolean): Promise<void> {
   const facts = await stat(target).catch(() => undefined);
   if (facts !== undefined && !facts.isFile()) throw invalid(`${target} is not a file`);
   if (facts !== undefined && !isForced) {
     throw invalid(
-      `${target} is there already. Name another place with --config, or replace it with --force, which keeps the old one`,
+      `${target} exists. Name another place with --config, or replace it with --force, which keeps the old one`,
     );
   }
   const folder = await nearestExisting(dirname(target));
@@ -112,7 +111,7 @@ async function demandPlace(target: string, isForced: boolean): Promise<void> {
   });
 }
 
-/** The one that an earlier call has put beside the file may be registered by now. */
+/** An earlier call may have put a client id beside the file, and it may be registered by now. */
 async function withKeptClientId(context: Context, given: Given, target: string): Promise<Given> {
   const file = join(dirname(target), CLIENT_ID);
   if (given.clientId !== undefined || !(await exists(file))) return given;
@@ -134,23 +133,13 @@ function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): 
   throw invalid(`${why}, so give ${missing.join(", ")} too`);
 }
 
-function completed(given: Given): Answers {
-  return {
-    ...{
-      baseUrl: "",
-      mailboxes: [],
-      inbox: "",
-      passwords: [],
-      inFiles: true,
-      ca: undefined,
-      state: undefined,
-    },
-    clientId: { secret: makeClientId() },
-    ...given,
-  };
+function completed({ ca, state, ...given }: Given): Answers {
+  const { baseUrl = "", mailboxes = [], inbox = "", passwords = [], inFiles = true } = given;
+  const { clientId = { secret: makeClientId() } } = given;
+  return { baseUrl, ca, clientId, mailboxes, inbox, state, passwords, inFiles };
 }
 
-/** With nobody to ask, what is in the way ends it. */
+/** Without a terminal, the first fault ends the command. */
 async function tryOut(
   context: Context,
   trial: Trial,
@@ -164,7 +153,7 @@ async function tryOut(
   for (const fault of faults) if (fault !== undefined) throw fault;
 }
 
-function tellNext(
+function sayNext(
   context: Context,
   target: string,
   { clientIdFile }: Draft,
@@ -182,12 +171,135 @@ function tellNext(
   }
   for (const warning of settings.warnings) say(context, `Mind: ${warning}`);
   if (unregistered.length > 0) {
-    const where = clientIdFile === undefined ? "" : `, which stands in ${clientIdFile},`;
+    const where = clientIdFile === undefined ? "" : `, in ${clientIdFile},`;
     say(
       context,
-      `Somebody has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
+      `A person has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
     );
     say(context, `Or prove the address by a mailed code: inlet verify-address ${unregistered[0]}${option}`);
   }
   say(context, `Next: inlet doctor${option}, which checks everything; then inlet run${option}, the daemon.`);
+}
+
+interface Written {
+  readonly settings: Settings;
+  /** New files that hold secrets. */
+  readonly secrets: readonly string[];
+  /** The copy of the earlier configuration. */
+  readonly backup: string | undefined;
+}
+
+/** A configuration before it is written: its text, its text without secrets, and the secrets for files of their own. */
+interface Draft {
+  readonly text: string;
+  readonly shown: string;
+  readonly secrets: ReadonlyMap<string, Secret>;
+  /** The client id's file; `undefined` where the configuration itself holds the client id. */
+  readonly clientIdFile: string | undefined;
+}
+
+/** The name of the client id's file beside the configuration. */
+const CLIENT_ID = "client-id";
+
+const HEADER = "# Written by `inlet init`. Every other key, and what it means: config/inlet.example.yaml.\n";
+
+/** Finds free names for the secrets' files; writes nothing. */
+async function draftConfiguration(answers: Answers, target: string): Promise<Draft> {
+  const secrets = new Map<string, Secret>();
+  const place = async ({ secret, file }: GivenSecret, name: string): Promise<Secret | { file: string }> => {
+    if (file !== undefined) return { file };
+    if (!answers.inFiles) return secret;
+    const path = await freeName(join(dirname(target), name), secrets);
+    secrets.set(path, secret);
+    return { file: path };
+  };
+  const clientId = await place(answers.clientId, CLIENT_ID);
+  const rules: { sender: string; password: Secret | { file: string } }[] = [];
+  for (const { sender, password } of answers.passwords) {
+    rules.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
+  }
+  const format = (show: (secret: Secret) => string): string => {
+    const value = (it: Secret | { file: string }) => ("file" in it ? it : show(it));
+    const passwords = rules.map(({ sender, password }) => ({ sender, password: value(password) }));
+    const document = {
+      service: {
+        baseUrl: answers.baseUrl,
+        clientId: value(clientId),
+        ...(answers.ca === undefined ? {} : { ca: answers.ca }),
+      },
+      inbox: answers.inbox,
+      ...(answers.state === undefined ? {} : { state: answers.state }),
+      mailboxes: answers.mailboxes.map((email) => ({
+        email,
+        ...(passwords.length === 0 ? {} : { passwords }),
+      })),
+    };
+    return HEADER + stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+  };
+  return {
+    text: format((secret) => secret.reveal()),
+    shown: format(String),
+    secrets,
+    clientIdFile: "file" in clientId ? clientId.file : undefined,
+  };
+}
+
+/** Writes all files or none. Throws `CONFIG_INVALID` where the loader does not accept the text. */
+async function writeConfiguration(
+  { env }: Context,
+  { text, secrets }: Draft,
+  target: string,
+): Promise<Written> {
+  await makeFolderDurably(dirname(target), 0o755);
+  const made: string[] = [];
+  try {
+    for (const [path, secret] of secrets) {
+      await createTextDurably(path, `${secret.reveal()}\n`);
+      made.push(path);
+    }
+    const settings = await prove(text, target, withoutOurs(env));
+    const backup = (await exists(target)) ? await backUp(target) : undefined;
+    if (backup === undefined) await createTextDurably(target, text);
+    else await replaceDurably(target, text, 0o600);
+    return { settings, secrets: made, backup };
+  } catch (error) {
+    for (const path of made) await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** Has the loader read the text from a file in the same folder, so that relative paths mean the same. */
+async function prove(text: string, target: string, env: Context["env"]): Promise<Settings> {
+  const draft = join(dirname(target), `.inlet-init-${randomBytes(6).toString("hex")}.yaml`);
+  try {
+    await writeFile(draft, text, { flag: "wx", mode: 0o600 });
+    return await loadSettings({ path: draft, env });
+  } catch (error) {
+    if (!(error instanceof Fault)) throw faultOfDisk(error, target);
+    const detail = error.message.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
+    throw error.code === "CONFIG_INVALID" ? invalid(detail.replaceAll(draft, target)) : error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/** A copy, so that the file is there at every moment. */
+async function backUp(target: string): Promise<string> {
+  const before = await readFile(target);
+  const backup = await freeName(`${target}.bak`, new Map());
+  await createTextDurably(backup, before);
+  return backup;
+}
+
+async function freeName(path: string, taken: ReadonlyMap<string, unknown>): Promise<string> {
+  for (let number = 1; ; number++) {
+    const candidate = number === 1 ? path : `${path}-${number}`;
+    if (!taken.has(candidate) && !(await exists(candidate))) return candidate;
+  }
+}
+
+/** `*@supplier.example` → `supplier.example`. */
+function slugOf(sender: string): string {
+  const plain = sender.replace(/[^A-Za-z0-9.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "");
+  return plain.slice(0, 60) || "all";
 }

@@ -1,5 +1,4 @@
 /** `list`: every transfer that is known, with its state. */
-import { once } from "node:events";
 import { type Command, Option } from "commander";
 import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
@@ -12,10 +11,9 @@ import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import { STATES, type State, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { formatMoment } from "./moments.ts";
-import { wholeNumber } from "./numbers.ts";
-import { addConfig } from "./options.ts";
-import { type Column, printRows, say } from "./printing.ts";
+import { addConfig, wholeNumber } from "./options.ts";
+import { printRows, say, writeOut } from "./printing.ts";
+import { transferColumns } from "./transfers.ts";
 
 interface ListOptions {
   readonly config?: string;
@@ -27,7 +25,7 @@ interface ListOptions {
 }
 
 const DEFAULT_LIMIT = 50;
-/** So many transfers are kept in memory, to be sorted. */
+/** Sorting keeps this many transfers in memory. */
 const MOST_SORTED = 100_000;
 const MOST_DAMAGED_SHOWN = 10;
 
@@ -47,8 +45,8 @@ It reads the work folder, beside a running daemon or without one, and changes no
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
-    .option("--mailbox <pattern>", "only for these mailboxes; * stands for any text")
-    .option("--sender <pattern>", "only from these senders; * stands for any text")
+    .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
+    .option("--sender <pattern>", "only from these senders; * matches any text")
     .option(
       "--limit <number>",
       "the newest so many (default: 50, and all with --json)",
@@ -70,7 +68,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   } else {
     const { newest, total } = await takeNewest(records, limit);
     if (json) await printLines(context, newest, await makeFormatter(settings, peek));
-    else printRows(context, {}, columnsFor(context), newest);
+    else printRows(context, {}, transferColumns(context, timeOf), newest);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `Shown are the newest ${limit} of ${total} transfers. Use --limit to show more.`);
@@ -80,7 +78,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   return "fine";
 }
 
-/** What programs get of a transfer: every key is always there. */
+/** A transfer as JSON: every key is always there. */
 export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
   return {
     mailbox: record.mailbox,
@@ -127,7 +125,7 @@ async function* selectRecords(
   }
 }
 
-/** Keeps little more than the limit, however many there are. */
+/** Keeps little more than the limit in memory, however many records there are. */
 async function takeNewest(records: AsyncIterable<TransferRecord>, limit: number) {
   let [newest, total]: [TransferRecord[], number] = [[], 0];
   const cut = () => newest.toSorted((a, b) => compare(timeOf(b), timeOf(a))).slice(0, limit);
@@ -155,32 +153,12 @@ async function makeFormatter(
   };
 }
 
-/** Waits for the reader, so that lines do not pile up in memory. */
 async function printLines(
-  { stdout, stop }: Context,
+  context: Context,
   records: AsyncIterable<TransferRecord> | Iterable<TransferRecord>,
   format: (record: TransferRecord) => string,
 ): Promise<void> {
-  for await (const record of records) {
-    if (stdout.write(`${format(record)}\n`)) continue;
-    await once(stdout, "drain", { signal: stop }).catch((error: unknown) => {
-      throw stop.aborted ? new Fault("STOPPED", { cause: error }) : error;
-    });
-  }
-}
-
-/** People read local times, programs UTC. */
-function columnsFor({ stdout }: Context): Column<TransferRecord>[] {
-  const format = (at: string) => (stdout.isTTY && at !== "" ? formatMoment(at) : at);
-  return [
-    { title: "WHEN", value: (record) => format(timeOf(record)) },
-    { title: "STATE", value: ({ state }) => state },
-    { title: "MAILBOX", value: ({ mailbox }) => mailbox },
-    { title: "SENDER", value: ({ sender }) => sender },
-    { title: "TRACKING ID", value: ({ trackingId }) => trackingId },
-    { title: "REASON", value: ({ reason = "" }) => reason },
-    { title: "FOLDER", value: ({ folder = "" }) => folder },
-  ];
+  for await (const record of records) await writeOut(context, `${format(record)}\n`);
 }
 
 function sayDamaged(context: Context, paths: ReadonlySet<string>): void {

@@ -1,5 +1,7 @@
-/** Options that several commands have. */
-import type { Command } from "commander";
+/** Options that several commands have, and parsers for the values of options. */
+import { type Command, InvalidArgumentError } from "commander";
+import { Fault } from "../base/faults.ts";
+import { parseMoment } from "../base/moments.ts";
 
 export function addConfig(command: Command): Command {
   return command.option(
@@ -8,7 +10,51 @@ export function addConfig(command: Command): Command {
   );
 }
 
-/** For an option that may be given more than once. */
+/** Parser of an option that may be repeated. */
 export function gather(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
+}
+
+/** A parser of decimal digits within a range; it refuses everything else that JavaScript reads as a number. */
+export function wholeNumber(from: number, to: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= from && number <= to) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${from} to ${to}.`);
+  };
+}
+
+/** One byte: smaller numbers are not written as decimals. */
+const LEAST_MEGABYTES = 0.000_001;
+const MOST_MEGABYTES = 1_000_000;
+
+export function megabytes(text: string): number {
+  const number = /^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= LEAST_MEGABYTES && number <= MOST_MEGABYTES) return number;
+  throw new InvalidArgumentError(
+    `It must be a number of megabytes above 0 and up to ${MOST_MEGABYTES}, such as 5 or 0.5.`,
+  );
+}
+
+/** The fault of wrong arguments or a wrong configuration. */
+export function invalid(detail: string, cause?: unknown): Fault {
+  return new Fault("CONFIG_INVALID", { detail, cause });
+}
+
+/** `7d` (seven days ago), `2026-03-01` (the beginning of that day here), `2026-03-01T14:30`. */
+export function parseSince(text: string): number {
+  return demandMoment(text, 0);
+}
+
+/** Like `parseSince`, but a date means the end of that day. */
+export function parseUntil(text: string): number {
+  return demandMoment(text, 1);
+}
+
+function demandMoment(text: string, daysAfter: number): number {
+  const ms = parseMoment(text, Date.now(), daysAfter);
+  if (ms === undefined) {
+    throw new InvalidArgumentError("It must be an age (30m, 12h, 7d, 4w) or a date (2026-03-01).");
+  }
+  return ms;
 }

@@ -15,14 +15,11 @@ import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { dropPassword, takeAway } from "../passwords/dropped.ts";
 import { isKept } from "../passwords/kept.ts";
 import { isRefused, type Objection, objectionToSupply } from "../passwords/supply.ts";
-import { readSecret } from "./api/session.ts";
-import { askHidden } from "./asking.ts";
+import { askHidden, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { withDaemonsState } from "./daemon-state.ts";
-import { findTransfers } from "./finding.ts";
 import { addConfig } from "./options.ts";
 import { say } from "./printing.ts";
-import { until, untilTaken } from "./taking.ts";
+import { DAEMON_WAIT_MS, findTransfers, until, untilTaken, withDaemonsState } from "./transfers.ts";
 
 interface PasswordOptions {
   readonly config?: string;
@@ -32,7 +29,7 @@ interface PasswordOptions {
   readonly all?: boolean;
 }
 
-/** Stands for a password that nobody has given yet. */
+/** In place of a password that is not known yet. */
 const ANY = new Secret("\0");
 
 export function define(command: Command, run: Run): void {
@@ -63,7 +60,7 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
   );
   const records = await findTransfers(settings, trackingId, mailbox);
   demandOneService(settings, records);
-  // Nobody is asked for what would not be sent.
+  // No question for a password that would not be sent.
   await demandUse(settings, records, ANY);
   const password =
     passwordFile === undefined && context.stdin.isTTY
@@ -78,22 +75,22 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     dropPassword(settings.state, { trackingId, mailbox }, password),
   );
   const taken = dropped === undefined ? "late" : await untilTaken(dropped, settings.work, context.stop);
-  if (taken === "nobody") {
-    say(context, "No daemon runs now: it is tried as soon as one runs.");
+  if (taken === "no-daemon") {
+    say(context, "No daemon runs: the next one tries it.");
     return "fine";
   }
   if (taken === "late") {
     if (dropped !== undefined) await asOwnerOf(settings.state, () => takeAway(dropped, password));
     say(
       context,
-      `A daemon runs, but did not take it up in time, and it was taken back. See how ${trackingId} is with inlet status, and supply it again.`,
+      `The daemon did not take it up in time, and it was withdrawn. See the state of ${trackingId} with inlet status, and supply it again.`,
     );
     return "failed";
   }
-  return tellOutcome(context, settings, records, password);
+  return reportOutcome(context, settings, records, password);
 }
 
-/** Whether it would be tried for one of them; false where it was refused before. Throws `ORDER_IMPOSSIBLE`. */
+/** Whether the password would be tried for one of the records; false after a refusal. Throws `ORDER_IMPOSSIBLE`. */
 async function demandUse(
   settings: Settings,
   records: readonly TransferRecord[],
@@ -108,14 +105,14 @@ async function demandUse(
     objections.push(objection);
   }
   if (objections.some(({ kind }) => kind === "known")) return false;
-  // That it is over for one mailbox says little where another one still waits.
+  // An ended record says little where another mailbox still waits.
   const detail =
     objections.find((_, at) => !hasEnded(records[at] as TransferRecord))?.detail ?? objections[0]?.detail;
   throw new Fault("ORDER_IMPOSSIBLE", { detail: detail ?? "" });
 }
 
-/** What the ledger says of it: a refusal is there before the password is taken away, and so is what was accepted. */
-async function tellOutcome(
+/** Reads the outcome from the ledger: the daemon records it before it removes the password. */
+async function reportOutcome(
   context: Context,
   settings: Settings,
   records: readonly TransferRecord[],
@@ -123,27 +120,31 @@ async function tellOutcome(
 ): Promise<Outcome> {
   const { work, state } = settings;
   const peek = peekLedger(work);
-  const told = await until(async () => {
-    for (const before of records) {
-      const after = await peek.find(before);
-      if (after === undefined || hasEnded(before)) continue;
-      const { mailbox, trackingId, message = "" } = after;
-      if (after.state === "waiting" && after.reason === "password") {
-        const isOver = await isRefused(after, await spentOn(settings, after), password);
-        return {
-          outcome: "attention" as const,
-          said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
-        };
+  const report = await until(
+    DAEMON_WAIT_MS,
+    async () => {
+      for (const before of records) {
+        const after = await peek.find(before);
+        if (after === undefined || hasEnded(before)) continue;
+        const { mailbox, trackingId, message = "" } = after;
+        if (after.state === "waiting" && after.reason === "password") {
+          const isOver = await isRefused(after, await spentOn(settings, after), password);
+          return {
+            outcome: "attention" as const,
+            said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
+          };
+        }
+        const { origin } = serviceOf(settings, mailbox);
+        if (after.state !== "downloading" || (await isKept(state, { origin, trackingId }))) {
+          return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
+        }
       }
-      const { origin } = serviceOf(settings, mailbox);
-      if (after.state !== "downloading" || (await isKept(state, { origin, trackingId }))) {
-        return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
-      }
-    }
-    return undefined;
-  }, context.stop);
-  say(context, told?.said ?? "It was taken up, and what came of it is not known yet: see inlet status.");
-  return told?.outcome ?? "fine";
+      return undefined;
+    },
+    context.stop,
+  );
+  say(context, report?.said ?? "The daemon has taken it up; its outcome is not known yet. See inlet status.");
+  return report?.outcome ?? "fine";
 }
 
 /** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
@@ -182,7 +183,7 @@ async function allowOnceMore(
   return "fine";
 }
 
-/** The transfers that wait because no attempt is left, one for each service. `isLost`: only after lost answers. */
+/** Transfers without an attempt left, one for each service. `isLost`: only after lost answers. */
 async function exhausted(
   settings: Settings,
   records: readonly TransferRecord[],

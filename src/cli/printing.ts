@@ -1,6 +1,9 @@
-/** Data on standard output: a table for people, tab-separated lines for pipes, JSON where asked for. */
+/** Output: data as a table, as tab-separated lines or as JSON; sentences for people; a progress line. */
+import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { escapeJson } from "../base/escaping.ts";
+import { Fault } from "../base/faults.ts";
+import { formatBytes, formatSeconds } from "../base/phrases.ts";
 import type { Context } from "./context.ts";
 
 export interface Column<Row> {
@@ -9,7 +12,7 @@ export interface Column<Row> {
   value(row: Row): string;
 }
 
-/** A table of the rows, or, where JSON is asked for, the document that says the same (the rows, if not given). */
+/** Prints a table of the rows, or with `--json` the document. */
 export function printRows<Row>(
   context: Context,
   { json }: { readonly json?: boolean },
@@ -21,7 +24,7 @@ export function printRows<Row>(
   else printTable(context, columns, rows);
 }
 
-/** On a terminal with titles and aligned; on a pipe one line per row, cells separated by a tab, without titles. */
+/** A terminal gets titles and aligned columns. A pipe gets one line per row, cells separated by tabs. */
 function printTable<Row>({ stdout }: Context, columns: readonly Column<Row>[], rows: readonly Row[]): void {
   const cells = rows.map((row) => columns.map((column) => printable(column.value(row))));
   if (!stdout.isTTY) {
@@ -48,24 +51,32 @@ export function printJson({ stdout }: Context, value: unknown): void {
   stdout.write(`${formatJson(value)}\n`);
 }
 
+/** Waits for a slow reader, so that output does not pile up in memory. Throws `STOPPED`. */
+export async function writeOut({ stdout, stop }: Context, chunk: string | Uint8Array): Promise<void> {
+  if (stdout.write(chunk)) return;
+  await once(stdout, "drain", { signal: stop }).catch((error: unknown) => {
+    throw stop.aborted ? new Fault("STOPPED", { cause: error }) : error;
+  });
+}
+
 /** Without any character that could move a cursor, hide or reorder text. */
 export function formatJson(value: unknown): string {
   return escapeJson(JSON.stringify(value, null, 2));
 }
 
-/** Sentences for the person at the terminal; never data. */
+/** A sentence on standard error; never data. */
 export function say({ stderr }: Context, sentence: string): void {
   stderr.write(`${printable(sentence)}\n`);
 }
 
-/** Other people's text with every character that could move a cursor, hide or reorder text spelled out. */
+/** Foreign text. Every character that could move a cursor, hide or reorder text is spelled out. */
 export function printable(text: string): string {
   return text
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
-/** Combining marks take no room, wide characters take two. */
+/** Columns on a terminal: combining marks take none, wide characters two. */
 export function widthOf(text: string): number {
   let columns = 0;
   for (const character of stripVTControlCharacters(text)) {
@@ -78,4 +89,69 @@ export function widthOf(text: string): number {
         : 1;
   }
   return columns;
+}
+
+/** A terminal shows local times, a pipe UTC. */
+export function formatTime({ stdout }: Context, iso: string): string {
+  return stdout.isTTY && iso !== "" ? formatMoment(iso) : iso;
+}
+
+/** `2026-03-01 14:30:07`, local time. */
+export function formatMoment(iso: string): string {
+  const at = new Date(iso);
+  const pad = (number: number) => String(number).padStart(2, "0");
+  const day = [at.getFullYear(), pad(at.getMonth() + 1), pad(at.getDate())].join("-");
+  return `${day} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(pad).join(":")}`;
+}
+
+const REDRAW_MS = 100;
+const BAR_WIDTH = 24;
+
+export interface Progress {
+  advance(bytes: number): void;
+  /** Erases the line. */
+  end(): void;
+}
+
+export function startProgress({ stderr }: Context, label: string, totalBytes: number | undefined): Progress {
+  if (!stderr.isTTY) return { advance() {}, end() {} };
+  const startedMs = performance.now();
+  let bytes = 0;
+  let drawnMs = Number.NEGATIVE_INFINITY;
+  return {
+    advance(more) {
+      bytes += more;
+      const nowMs = performance.now();
+      if (nowMs - drawnMs < REDRAW_MS) return;
+      drawnMs = nowMs;
+      const line = formatProgress(label, bytes, totalBytes, (nowMs - startedMs) / 1000);
+      stderr.write(`\r\u001b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
+    },
+    end() {
+      stderr.write("\r\u001b[K");
+    },
+  };
+}
+
+/** `share` from 0 to 1. */
+export function formatBar(share: number): string {
+  const done = Math.min(share, 1);
+  const filled = Math.floor(done * BAR_WIDTH);
+  const percent = `${Math.floor(done * 100)}%`.padStart(4);
+  return `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)} ${percent}`;
+}
+
+export function formatProgress(
+  label: string,
+  bytes: number,
+  totalBytes: number | undefined,
+  seconds: number,
+): string {
+  const rate = seconds > 0 ? bytes / seconds : 0;
+  const speed = `${formatBytes(Math.round(rate))}/s`;
+  if (totalBytes === undefined || totalBytes === 0)
+    return `${printable(label)}  ${formatBytes(bytes)}  ${speed}`;
+  const bar = formatBar(bytes / totalBytes);
+  const left = rate > 0 ? `${formatSeconds((totalBytes - bytes) / rate)} left` : "";
+  return `${bar}  ${formatBytes(bytes)} of ${formatBytes(totalBytes)}  ${speed}  ${left}  ${printable(label)}`;
 }

@@ -3,25 +3,25 @@ import { Command } from "commander";
 import { readVersion } from "../base/version.ts";
 import type { Run } from "./context.ts";
 
-/** What each command's file offers: its options and what it does. `whole`: the program with all of them defined. */
+/** A command's file: its options and its action. `whole`: the program with all commands defined. */
 interface Definition {
   define(command: Command, run: Run, whole: () => Promise<Command>): void;
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
   ["run", "the daemon: mirror every configured mailbox into its inbox", () => import("./run.ts")],
-  ["once", "poll every mailbox once, collect what can be collected, and end", () => import("./once.ts")],
+  ["once", "poll every mailbox once, download and deliver its transfers, and end", () => import("./run.ts")],
   ["status", "mailboxes and transfers now", () => import("./status.ts")],
   ["list", "every transfer that is known, with its state", () => import("./list.ts")],
   ["show", "all that is known of one transfer", () => import("./show.ts")],
   ["password", "supply the password of a transfer that waits for one", () => import("./password.ts")],
-  ["retry", "try a transfer now that waits or is in quarantine", () => import("./orders.ts")],
+  ["retry", "try a waiting or quarantined transfer now", () => import("./orders.ts")],
   ["release", "deliver a transfer from quarantine, on your word", () => import("./orders.ts")],
   ["discard", "give up a transfer for good", () => import("./orders.ts")],
   ["redeliver", "deliver once more what was delivered", () => import("./orders.ts")],
   ["demo", "see it work, with a simulated service and a temporary folder", () => import("./demo.ts")],
   ["init", "ask a few questions, and write a configuration", () => import("./init.ts")],
-  ["doctor", "check everything a daemon rests on, and say what to mend", () => import("./doctor.ts")],
+  ["doctor", "check everything the daemon depends on, and say what to correct", () => import("./doctor.ts")],
   ["verify", "re-hash delivered folders against their manifest", () => import("./verify.ts")],
   ["verify-address", "prove a mailbox's address by a mailed code", () => import("./verify-address.ts")],
   ["history", "past transfers: when, from whom, and what became of them", () => import("./history.ts")],

@@ -1,46 +1,132 @@
-/** `run`: the daemon, until it is told to stop. */
-import type { Command } from "commander";
+/** `run`: the daemon, until a signal stops it. `once`: one poll of every mailbox and its downloads, for cron and timers. */
+import { type Command, Option } from "commander";
+import { Fault } from "../base/faults.ts";
+import { type LoadOptions, loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import { followSettings } from "../config/watch.ts";
 import { type DaemonOptions, type DaemonWatch, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { createLog, type Log } from "../observe/log.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import {
-  addDaemonOptions,
-  type DaemonCommandOptions,
-  GRACE_MS,
-  type Prepared,
-  prepareDaemon,
-} from "./starting.ts";
-import { tellHost, tellLog } from "./telling.ts";
+import { logEvents, logHost } from "./event-log.ts";
+import { addConfig } from "./options.ts";
+import { printJson, say } from "./printing.ts";
 
-const USUAL_LEVEL = "info";
-
-export function define(command: Command, run: Run): void {
-  addDaemonOptions(command, USUAL_LEVEL)
-    .addHelpText(
-      "after",
-      "\nSIGTERM stops it; SIGHUP, or a change of the file, has it read the configuration again.",
-    )
-    .action((options: DaemonCommandOptions) => run((context) => serve(context, options)));
+interface RunOptions {
+  readonly config?: string;
+  readonly logLevel?: string;
+  readonly json?: boolean;
 }
 
-async function serve(context: Context, options: DaemonCommandOptions): Promise<Outcome> {
-  // From the start: one that comes before there is anything to reload must not stop it.
+/** The log level where neither the command line nor the configuration sets one. */
+const USUAL_LEVEL = { run: "info", once: "warn" } as const;
+
+/** Running work has this long to end after a first signal; a second signal ends it at once. */
+const GRACE_MS = 20_000;
+
+export function define(command: Command, run: Run): void {
+  const name = command.name() as keyof typeof USUAL_LEVEL;
+  addConfig(command).addOption(
+    new Option(
+      "--log-level <level>",
+      `what to log (default: log.level of the configuration, else ${USUAL_LEVEL[name]})`,
+    ).choices(["debug", "info", "warn", "error"]),
+  );
+  if (name === "once") {
+    command
+      .option("--json", "print what became of each transfer as JSON")
+      .action((options: RunOptions) => run((context) => runOnce(context, options)));
+  } else {
+    command
+      .addHelpText(
+        "after",
+        "\nSIGTERM stops it; SIGHUP, or a change of the file, has it read the configuration again.",
+      )
+      .action((options: RunOptions) => run((context) => serve(context, options)));
+  }
+}
+
+async function serve(context: Context, options: RunOptions): Promise<Outcome> {
+  // From the start: a SIGHUP before the settings can be reloaded must not stop the daemon.
   const early = { isWanted: false };
   context.onReload(() => {
     early.isWanted = true;
   });
-  const prepared = await prepareDaemon(context, options, context.stdout, USUAL_LEVEL);
+  const prepared = await prepare(context, options, context.stdout, USUAL_LEVEL.run);
   const { settings, log } = prepared;
   const { source: config, inbox, mailboxes } = settings;
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
-  const watch = tellLog(log);
-  const host = openHost(context.env, tellHost(log));
+  const watch = logEvents(log);
+  const host = openHost(context.env, logHost(log));
   const follow = followWith(context, prepared, host, early, watch);
   await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
   log.info("stopped");
   return "fine";
+}
+
+async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
+  const { settings, log } = await prepare(context, options, context.stderr, USUAL_LEVEL.once);
+  const last = new Map<string, TransferRecord>();
+  const { failedPolls, unsettled } = await runDaemon(settings, {
+    mode: "once",
+    stop: context.stop,
+    graceMs: GRACE_MS,
+    watch: remembering(logEvents(log), last),
+  });
+  const ended = [...last.values()];
+  const count = (state: string) => ended.filter((record) => record.state === state).length;
+  if (options.json) {
+    printJson(
+      context,
+      ended.map(({ mailbox, trackingId, sender, state, reason, folder, until }) => ({
+        mailbox,
+        trackingId,
+        sender,
+        state,
+        reason,
+        folder,
+        until,
+      })),
+    );
+  } else {
+    say(
+      context,
+      `${count("delivered")} delivered, ${count("waiting")} waiting, ${count("quarantined")} quarantined, ${count("gone")} gone.`,
+    );
+  }
+  if (context.stop.aborted) throw new Fault("STOPPED");
+  const before = unsettled - count("waiting") - count("quarantined");
+  if (before > 0 && !options.json) {
+    say(context, `${before} more not settled, of earlier runs or after their delivery: see inlet status.`);
+  }
+  if (failedPolls > 0) return "unreachable";
+  return unsettled + count("gone") > 0 ? "attention" : "fine";
+}
+
+interface Prepared {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** How the settings were read, to read them again in the same way. */
+  readonly load: LoadOptions;
+  /** The log level under these settings. */
+  levelOf(settings: Settings): string;
+}
+
+/** Reads the settings, opens the log, and logs the warnings about the settings. */
+async function prepare(
+  context: Context,
+  { config: path, logLevel }: RunOptions,
+  output: NodeJS.WriteStream,
+  usualLevel: string,
+): Promise<Prepared> {
+  const load = { env: context.env, ...(path === undefined ? {} : { path }) };
+  const settings = await loadSettings(load);
+  const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? usualLevel;
+  const log = createLog(output, levelOf(settings));
+  for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be mended");
+  return { settings, log, load, levelOf };
 }
 
 function followWith(
@@ -65,5 +151,16 @@ function followWith(
     if (early.isWanted) reload();
     early.isWanted = false;
     return followed;
+  };
+}
+
+/** Keeps the last state of every transfer. */
+function remembering(watch: DaemonWatch, last: Map<string, TransferRecord>): DaemonWatch {
+  return {
+    ...watch,
+    stateChanged(record, fault) {
+      last.set(`${record.mailbox}\0${record.trackingId}`, record);
+      watch.stateChanged(record, fault);
+    },
   };
 }

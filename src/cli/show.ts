@@ -11,11 +11,10 @@ import { objectionTo } from "../mailbox/orders.ts";
 import { ACTIONS, commandFor } from "../model/order.ts";
 import { isDelivered, STATES, type TransferRecord } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { findTransfer } from "./finding.ts";
 import { formatTransfer, mailboxOf, timeOf } from "./list.ts";
-import { formatMoment } from "./moments.ts";
 import { addConfig } from "./options.ts";
-import { printable, printJson } from "./printing.ts";
+import { formatTime, printable, printJson } from "./printing.ts";
+import { findTransfer } from "./transfers.ts";
 
 interface ShowOptions {
   readonly config?: string;
@@ -92,7 +91,7 @@ function formatText(
 ): string {
   const { stdout } = context;
   const { record, rounds } = description;
-  const time = (at: string) => (stdout.isTTY && at !== "" ? formatMoment(at) : at);
+  const time = (at: string) => formatTime(context, at);
   const title = styleText("bold", printable(record.trackingId), { stream: stdout });
   const times = STATES.flatMap((state) => {
     const at = record.at[state];

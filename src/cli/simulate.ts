@@ -1,18 +1,16 @@
-/** `simulate`: the simulated service alone, until it is stopped. */
+/** `simulate`: the simulated service alone, until a signal stops it. */
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { Fault } from "../base/faults.ts";
-import { ScenarioError } from "../simulator/errors.ts";
-import { openSimulator } from "../simulator/open.ts";
-import { parseScenario } from "../simulator/parse.ts";
-import { SCENARIO_REFERENCE } from "../simulator/reference.ts";
-import { sampleScenario } from "../simulator/samples.ts";
-import type { Scenario } from "../simulator/scenario.ts";
-import type { Simulator } from "../simulator/simulator.ts";
-import type { Context, Outcome, Run } from "./context.ts";
-import { wholeNumber } from "./numbers.ts";
+import { ScenarioError } from "../../simulator/errors.ts";
+import { openSimulator } from "../../simulator/open.ts";
+import { parseScenario } from "../../simulator/parse.ts";
+import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
+import { sampleScenario } from "../../simulator/samples.ts";
+import type { Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
+import { invalid, wholeNumber } from "./options.ts";
 import { say } from "./printing.ts";
-import { untilStopped } from "./stopping.ts";
 
 interface SimulateOptions {
   readonly port: number;
@@ -120,8 +118,4 @@ function describe(simulator: Simulator) {
       recipients.map(({ mailbox, transferId }) => ({ mailbox, trackingId, transferId, password })),
     );
   return { url: simulator.url, clientId: simulator.clientId, pid: process.pid, transfers };
-}
-
-function invalid(detail: string, cause?: unknown): Fault {
-  return new Fault("CONFIG_INVALID", { detail, cause });
 }

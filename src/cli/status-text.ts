@@ -2,18 +2,17 @@
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
 import { describeStanding, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
-import { printable } from "./printing.ts";
-import { formatBar } from "./progress.ts";
+import { formatBar, printable } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
 
 const MOST_LISTED = 20;
 
-/** `instead`: where no daemon said it, why. Every text in it may come from a stranger. */
+/** `instead`: why the status is not a daemon's. Every text in the status may come from a stranger. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const nowMs = Date.parse(status.at);
   const { totals } = status;
-  // Where there is one mailbox, everything is for that one.
+  // With a single mailbox its name is left out.
   const whose = ({ mailbox }: TransferStatus) =>
     status.mailboxes.length > 1 ? ` for ${printable(mailbox)}` : "";
   const recent = status.recent.slice(0, 5);
@@ -53,7 +52,7 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
       : `\nChanged, but in force only after a restart: ${printable(needsRestart.join(", "))}`;
   const who = live
     ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
-    : `${printable(instead ?? "No daemon answers.")} This stands in ${place}.`;
+    : `${printable(instead ?? "No daemon answers.")} This is the work folder of ${place}.`;
   if (troubles.length > 0) {
     return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
   }
@@ -64,7 +63,7 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
   return live ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
 }
 
-/** `total`: how many there are, of which these are the first. */
+/** `items` are the first of `total`. */
 function section<Item>(
   title: string,
   items: readonly Item[],
@@ -86,7 +85,7 @@ function formatAttention(transfer: TransferStatus, whose: string, nowMs: number,
     `${name} from ${printable(sender)}${whose}: ${describeStanding(transfer)}${until}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),
     ...(keptIn === undefined ? [] : [`  What was received of it is kept in ${printable(keptIn)}`]),
-    // What the message says already is not said twice.
+    // Commands that the message contains are not repeated.
     ...commands.filter((command) => !message?.includes(command)).map((command) => `  ${printable(command)}`),
   ];
 }

@@ -1,16 +1,21 @@
-/** `status`: mailboxes and transfers now, from the daemon that runs, or else from what stands on the disk. */
+/** `status`: mailboxes and transfers now, from the running daemon, or else from the work folder. */
+import { type IncomingMessage, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
+import * as v from "valibot";
+import { systemClock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
-import type { Status, Trouble } from "../model/status.ts";
+import type { HttpSettings, Settings } from "../config/settings.ts";
+import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
+import { peekHandoffs } from "../handoff/summary.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import { STATES } from "../model/record.ts";
+import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
+import { Board } from "../observe/board.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { askDaemon } from "./daemon-api.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say, widthOf } from "./printing.ts";
-import { peekStatus } from "./status-peek.ts";
-import { parseHealth, parseStatus } from "./status-shape.ts";
 import { formatStatus } from "./status-text.ts";
 
 interface StatusOptions {
@@ -21,7 +26,7 @@ interface StatusOptions {
 }
 
 const REDRAW_MS = 1_000;
-const NOBODY = "No daemon answers at http.listen.";
+const NO_DAEMON = "No daemon answers at http.listen.";
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -30,14 +35,14 @@ export function define(command: Command, run: Run): void {
     .addOption(
       new Option(
         "--health [what]",
-        "only say, by exit code 0 or 1, whether a daemon is able to work (ready), or at least gets on (alive)",
+        "only say, by exit code 0 or 1, whether the daemon can work (ready), or at least is not stuck (alive)",
       )
         .choices(["ready", "alive"])
         .preset("ready"),
     )
     .addHelpText(
       "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it tells what stands on the disk; then live is false in JSON.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it shows the state in the work folder; then live is false in JSON.",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -54,7 +59,7 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   return outcomeOf(status);
 }
 
-/** For the health checks of containers: what it prints is shown beside them, and it is 0 or 1 whatever happens. */
+/** For the health checks of containers, which show the printed line. The exit code is 0 or 1 in every case. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
   const http = await loadHttp(load).catch((error: unknown) => {
     say(context, asFault(error).message);
@@ -62,20 +67,23 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   });
   if (http === "wrong") return "failed";
   if (http === undefined) {
-    say(context, "http.listen is false: a daemon that has no address cannot be asked how it is.");
+    say(context, "http.listen is false: without an address the daemon's health cannot be checked.");
     return "failed";
   }
-  const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
+  const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
   const health = answer === undefined ? undefined : parseHealth(answer.body);
   if (health === undefined) {
-    say(context, answer === undefined ? NOBODY : "What answers at http.listen is no Inlet daemon.");
+    say(
+      context,
+      answer === undefined ? NO_DAEMON : "The program that answers at http.listen is no Inlet daemon.",
+    );
     return "failed";
   }
   say(context, JSON.stringify(health));
   return answer?.status === 200 ? "fine" : "failed";
 }
 
-/** Until Ctrl-C, which is how it is meant to end. */
+/** Runs until Ctrl-C, its normal end. */
 async function watch(context: Context, settings: Settings): Promise<Outcome> {
   const { stdout, stop } = context;
   while (!stop.aborted) {
@@ -88,7 +96,7 @@ async function watch(context: Context, settings: Settings): Promise<Outcome> {
   return "fine";
 }
 
-/** As many lines as there is room for: a long one takes several rows. */
+/** As many lines as fit on the screen: a long one takes several rows. */
 function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]): readonly string[] {
   let left = (rows || 25) - 1;
   const end = lines.findIndex((line) => {
@@ -100,13 +108,13 @@ function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]
 
 interface Reading {
   readonly status: Status;
-  /** Where no daemon said it: who answers instead, if anybody. A sentence. */
+  /** A sentence: why the status is not the daemon's. */
   readonly instead: string | undefined;
 }
 
 async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
   const { http, inbox } = settings;
-  const answer = await askDaemon(http, "/api/status", signal);
+  const answer = await requestDaemon(http, "/api/status", signal);
   const status = answer?.status === 200 ? parseStatus(answer.body) : undefined;
   if (status?.daemon.inbox === inbox) return { status, instead: undefined };
   return { status: await peekStatus(settings), instead: describeOther(http !== undefined, answer, status) };
@@ -114,7 +122,7 @@ async function readStatus(settings: Settings, signal: AbortSignal): Promise<Read
 
 function describeOther(isAsked: boolean, answer: unknown, status: Status | undefined): string {
   if (!isAsked) return "No daemon can be asked, because http.listen is false.";
-  if (answer === undefined) return NOBODY;
+  if (answer === undefined) return NO_DAEMON;
   return status === undefined
     ? "No daemon answers: something else listens at http.listen."
     : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
@@ -128,4 +136,178 @@ function outcomeOf({ live, troubles, totals }: Status): Outcome {
   if (!troubles.every(isForPeople)) return "unreachable";
   if (totals.attention > 0 || troubles.length > 0) return "attention";
   return live ? "fine" : "unreachable";
+}
+
+/** The status without a daemon, from the work folder. */
+export async function peekStatus(settings: Settings): Promise<Status> {
+  const { work, mailboxes } = settings;
+  const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
+  const ledger = peekLedger(work);
+  const open = await Array.fromAsync(ledger.open());
+  board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
+  board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
+  board.handoffs.seen(await peekHandoffs(work, settings.handoff, ledger.readEnd));
+  const status = board.read();
+  // The board describes this process, which is no daemon.
+  return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
+}
+
+const TIMEOUT_MS = 5_000;
+/** Enough for many thousands of mailboxes. */
+const MOST_BYTES = 32 * 1024 ** 2;
+
+interface DaemonAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** `undefined` without a complete answer in time. Any program may listen there, so the answer is not trusted. */
+async function requestDaemon(
+  http: HttpSettings | undefined,
+  path: string,
+  signal: AbortSignal,
+): Promise<DaemonAnswer | undefined> {
+  if (http === undefined) return undefined;
+  const { listen } = http;
+  const place =
+    "path" in listen ? { socketPath: listen.path } : { host: reachable(listen.host), port: listen.port };
+  const { promise, resolve, reject } = Promise.withResolvers<DaemonAnswer>();
+  const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  // Every daemon accepts this name.
+  const headers = { host: "localhost" };
+  request({ ...place, path, headers, agent: false, signal: within }, (response) => {
+    readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+  })
+    .once("error", reject)
+    .end();
+  return promise.catch(() => undefined);
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length;
+    // Leaving the loop ends the connection.
+    if (bytes > MOST_BYTES) throw new Error("the answer is too long");
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** A daemon that listens on every address is reached on the loopback one. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+const Time = v.pipe(v.string(), v.isoTimestamp());
+const Text = v.optional(v.string());
+const State = v.picklist(STATES);
+
+const TroubleShape = v.looseObject({
+  what: v.string(),
+  since: Time,
+  code: v.string(),
+  message: v.string(),
+  advice: v.string(),
+});
+
+const TransferShape = v.looseObject({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  state: State,
+  since: v.optional(Time),
+  reason: Text,
+  message: Text,
+  until: v.optional(Time),
+  expires: v.optional(Time),
+  commands: v.optional(v.array(v.string())),
+  keptIn: Text,
+  progress: v.optional(
+    v.looseObject({
+      doneBytes: v.number(),
+      totalBytes: v.number(),
+      bytesPerSecond: v.number(),
+      secondsLeft: v.optional(v.number()),
+    }),
+  ),
+});
+
+const MailboxShape = v.looseObject({
+  name: v.string(),
+  email: v.string(),
+  paused: v.boolean(),
+  pollSeconds: v.number(),
+  lastPoll: v.optional(Time),
+  lastSuccess: v.optional(Time),
+  nextPoll: v.optional(Time),
+  listed: v.optional(v.number()),
+  tokenValidUntil: v.optional(Time),
+  quietUntil: v.optional(Time),
+  trouble: v.optional(TroubleShape),
+});
+
+/** Checks the keys that are printed; keys of a later version pass. */
+const StatusShape = v.looseObject({
+  version: v.literal(STATUS_VERSION),
+  at: Time,
+  live: v.optional(v.literal(true), true),
+  daemon: v.looseObject({
+    program: v.string(),
+    host: v.string(),
+    pid: v.number(),
+    startedAt: Time,
+    queue: v.picklist(["embedded", "redis"]),
+    role: v.picklist(["all", "worker", "scheduler"]),
+    inbox: v.string(),
+    config: Text,
+  }),
+  troubles: v.array(TroubleShape),
+  needsRestart: v.array(v.string()),
+  mailboxes: v.array(MailboxShape),
+  counts: v.record(v.string(), v.number()),
+  totals: v.object({ attention: v.number(), inHand: v.number(), queued: v.number() }),
+  waitingSince: v.optional(Time),
+  attention: v.array(TransferShape),
+  inHand: v.array(TransferShape),
+  queued: v.array(TransferShape),
+  recent: v.array(
+    v.looseObject({
+      mailbox: v.string(),
+      trackingId: v.string(),
+      sender: v.string(),
+      folder: v.string(),
+      at: Time,
+      tookSeconds: v.optional(v.number()),
+    }),
+  ),
+  load: v.array(v.unknown()),
+});
+
+/** `undefined` for any other text. */
+function parseStatus(text: string): Status | undefined {
+  return parse(StatusShape, text) as Status | undefined;
+}
+
+const HealthShape = v.union([
+  v.object({ ready: v.boolean(), reasons: v.array(v.string()) }),
+  v.object({ alive: v.boolean(), stuck: v.optional(v.string()) }),
+]);
+
+function parseHealth(text: string): v.InferOutput<typeof HealthShape> | undefined {
+  return parse(HealthShape, text);
+}
+
+function parse<Schema extends v.GenericSchema>(
+  schema: Schema,
+  text: string,
+): v.InferOutput<Schema> | undefined {
+  try {
+    const result = v.safeParse(schema, JSON.parse(text));
+    return result.success ? result.output : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -11,13 +11,12 @@ import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { Tokens } from "../mailbox/tokens.ts";
-import { readSecret } from "./api/session.ts";
-import { askHidden, canAsk } from "./asking.ts";
+import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { withDaemonsState } from "./daemon-state.ts";
-import { addConfig } from "./options.ts";
+import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
+import { withDaemonsState } from "./transfers.ts";
 
 interface VerifyAddressOptions {
   readonly config?: string;
@@ -29,7 +28,7 @@ interface VerifyAddressOptions {
 const TRIES = 3;
 
 const HELP = `
-For mailboxes whose client id nobody has registered with the service. The service mails a code to the address; type it
+For mailboxes whose client id is not registered with the service. The service mails a code to the address; type it
 here, or write it to standard input. The token that it is exchanged for is kept in the state folder, where the daemon
 finds it by itself, also while it runs. It is valid for as long as the service says: then do it again.
 
@@ -100,7 +99,7 @@ async function clientIdOf(
   return (await asOwnerOf(state, () => keepClientId(state))).clientId;
 }
 
-/** A person may mistype; a program is not asked twice. */
+/** A person may mistype and gets another try; a program does not. */
 async function redeem(
   context: Context,
   { name, email }: MailboxSettings,
@@ -112,7 +111,7 @@ async function redeem(
     const given = isTyped
       ? await askHidden(context, `Code mailed to ${email}: `)
       : await readSecret(context, codeFile ?? "-");
-    // Whoever copies it out of a mail may catch a space.
+    // A code copied out of a mail may carry a space.
     const code = new Secret(given?.reveal().trim() ?? "");
     if (code.reveal() === "") {
       throw invalid(`no code was given. When it has come: inlet verify-address ${name} --code-file FILE`);
@@ -125,8 +124,4 @@ async function redeem(
       say(context, "The service does not accept this code. Look at the newest mail, and type it again.");
     }
   }
-}
-
-function invalid(detail: string): Fault {
-  return new Fault("CONFIG_INVALID", { detail });
 }

@@ -1,18 +1,14 @@
-/** `verify`: re-hashes what was delivered, and holds it against its manifest and its sums. */
-import { once } from "node:events";
+/** `verify`: hashes delivered folders again, and compares them with their manifests and sums. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { Fault } from "../base/faults.ts";
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import { loadHandoff } from "../config/load.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { gather } from "./options.ts";
-import { formatJson, printable, say } from "./printing.ts";
-import { type Progress, startProgress } from "./progress.ts";
-import { type CheckedFolder, checkFolder } from "./verify/folder.ts";
-import { findDelivered } from "./verify/walk.ts";
+import { type CheckedFolder, checkFolder, findDelivered } from "./delivered-folder.ts";
+import { gather, invalid } from "./options.ts";
+import { formatJson, type Progress, printable, say, startProgress, writeOut } from "./printing.ts";
 
 interface VerifyOptions {
   readonly config?: string;
@@ -25,8 +21,8 @@ Each FOLDER is a delivered one, or a tree in which every folder with a transfer.
 again: its SHA-256 must be the one in transfer.json and in SHA256SUMS, and the sender's own checksum must match.
 
   ok          as it was delivered
-  changed     other content, another size, or no plain file any more
-  missing     not there any more
+  changed     other content, another size, or no longer a plain file
+  missing     no longer there
   extra       there, but not delivered by Inlet; --allow names what may be there
   unreadable  this user may not read it, or the disk fails
 
@@ -80,8 +76,7 @@ async function verifyFolders(
       await print.folder(checked);
     }
     const isNothing = tally.folders === foldersBefore && tally.troubles === troublesBefore;
-    if (isNothing && folders.length === 1)
-      throw new Fault("CONFIG_INVALID", { detail: `${root} ${NOTHING}` });
+    if (isNothing && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
     if (isNothing) complain(root, NOTHING);
   }
   print.end();
@@ -108,12 +103,12 @@ async function demandFolder(folder: string): Promise<void> {
   const facts = await stat(folder).catch((cause: unknown) => {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
     const detail = code === "ENOENT" ? `${folder} does not exist` : `${folder} cannot be read (${code})`;
-    throw new Fault("CONFIG_INVALID", { detail, cause });
+    throw invalid(detail, cause);
   });
-  if (!facts.isDirectory()) throw new Fault("CONFIG_INVALID", { detail: `${folder} is not a folder` });
+  if (!facts.isDirectory()) throw invalid(`${folder} is not a folder`);
 }
 
-/** Who only verifies need not be able to read the configuration, unless it was named. */
+/** The configuration is optional, unless `--config` names it. */
 async function markerOf({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
   try {
     const { marker, acknowledgement } = await loadHandoff({ env, path });
@@ -129,20 +124,21 @@ interface Printer {
   end(): void;
 }
 
-/** One document, but written as it grows: a tree may hold more than fits into memory. */
-function printerAsJson({ stdout }: Context): Printer {
+/** One document, written folder by folder: a tree may hold more than fits into memory. */
+function printerAsJson(context: Context): Printer {
   let isFirst = true;
   return {
     async folder(checked) {
-      await write(stdout, `${isFirst ? "[" : ","}\n${formatJson(checked)}`);
+      await writeOut(context, `${isFirst ? "[" : ","}\n${formatJson(checked)}`);
       isFirst = false;
     },
-    end: () => void stdout.write(isFirst ? "[]\n" : "\n]\n"),
+    end: () => void context.stdout.write(isFirst ? "[]\n" : "\n]\n"),
   };
 }
 
-/** People see the folders and what is wrong in them; programs get a line per file. */
-function printerAsLines({ stdout }: Context): Printer {
+/** A terminal gets the folders and their differences. A pipe gets a line per file. */
+function printerAsLines(context: Context): Printer {
+  const { stdout } = context;
   return {
     async folder({ folder, status, problem, bytes, files }) {
       const troubles = files.filter((file) => file.status !== "ok");
@@ -151,7 +147,7 @@ function printerAsLines({ stdout }: Context): Printer {
         const lines = rows.map((row) =>
           [row.status, join(folder, row.name), row.detail ?? ""].map(printable),
         );
-        return write(stdout, lines.map((cells) => `${cells.join("\t")}\n`).join(""));
+        return writeOut(context, lines.map((cells) => `${cells.join("\t")}\n`).join(""));
       }
       const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(7), { stream: stdout });
       const size = `${formatCount(files.length, "file", "files")}, ${formatBytes(bytes)}`;
@@ -161,14 +157,10 @@ function printerAsLines({ stdout }: Context): Printer {
           `         ${it.status}: ${printable(it.name)} ${printable(it.detail ?? "")}`.trimEnd(),
         ),
       ];
-      return write(stdout, `${lines.join("\n")}\n`);
+      return writeOut(context, `${lines.join("\n")}\n`);
     },
     end() {},
   };
-}
-
-async function write(stdout: NodeJS.WriteStream, text: string): Promise<void> {
-  if (!stdout.write(text)) await once(stdout, "drain");
 }
 
 function summaryOf({ folders, files, bytes, troubles }: Record<string, number>): string {

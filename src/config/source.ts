@@ -1,9 +1,9 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. Never writes. */
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, join, resolve } from "node:path";
 import { Fault } from "../base/faults.ts";
+import { PACKAGE_FOLDER } from "../base/version.ts";
 import type { ConfigDocument } from "./document.ts";
 import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problems } from "./draft.ts";
 import { applyOverrides, type Override, readOverrides } from "./environment.ts";
@@ -37,8 +37,7 @@ export interface Source {
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** At the same distance in src and in dist. */
-const EXAMPLE = fileURLToPath(new URL("../../config/inlet.example.yaml", import.meta.url));
+const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 
 /** Throws `CONFIG_INVALID` where nothing can be read; other problems go to the draft. `required`: top-level keys. */
 export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {

@@ -5,9 +5,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { FilePlan, Misbehaviour, Operation } from "../../simulator/scenario.ts";
 import { runInParallel } from "../../src/base/parallel.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
-import type { FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";

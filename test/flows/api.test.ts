@@ -3,8 +3,8 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Operation, Scenario } from "../../src/simulator/scenario.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Operation, Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";

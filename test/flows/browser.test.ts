@@ -1,7 +1,7 @@
 /** The status page in a real browser, as people use it. */
 import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../simulator/scenario.ts";
 import type { HttpSettings } from "../../src/config/settings.ts";
-import type { Scenario } from "../../src/simulator/scenario.ts";
 import { leastContrast, openBrowser } from "../support/browser.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";

@@ -4,7 +4,7 @@ import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync } from "nod
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { AT_ONCE, PLANS, walkPoints } from "../support/crashes.ts";

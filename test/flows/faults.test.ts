@@ -3,10 +3,10 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { peekStatus } from "../../src/cli/status-peek.ts";
+import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../simulator/scenario.ts";
+import { peekStatus } from "../../src/cli/status.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../src/ledger/paths.ts";
-import type { FaultPlan, FilePlan, Misbehaviour, Operation } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { readRecords } from "../support/ledger.ts";
 import { openWitness } from "../support/servers.ts";

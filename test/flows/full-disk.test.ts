@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "no
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFailed, test } from "vitest";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { findProgram } from "../support/debian.ts";
 import { makeFolder, startCommand } from "../support/program.ts";

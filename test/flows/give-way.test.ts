@@ -1,7 +1,7 @@
 /** Slow downloads give way where others wait: the same with each queue. */
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { FaultPlan } from "../../src/simulator/scenario.ts";
+import type { FaultPlan } from "../../simulator/scenario.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings } from "../support/settings.ts";

@@ -43,7 +43,7 @@ test("says how many lines are damaged, that there is more, and that nothing fits
 });
 
 test.each([
-  ["--since", "yesterday", "so long ago"],
+  ["--since", "yesterday", "an age (30m, 12h, 7d, 4w)"],
   ["--state", "lost", "Allowed choices are discovered, downloading"],
   ["--limit", "1000000", "from 1 to 100000"],
 ])("refuses %s %s, and says what is possible", async (option, value, why) => {

@@ -73,13 +73,13 @@ describe("without one", () => {
     const first = await runProgram(args, { env });
     expect(first.exitCode).toBe(3);
     const clientIdFile = join(folder, "etc/client-id");
-    expect(first.stderr).toContain(`register the client id, which stands in ${clientIdFile}, for ${MAILBOX}`);
+    expect(first.stderr).toContain(`register the client id, in ${clientIdFile}, for ${MAILBOX}`);
     expect(first.stderr).toContain(`inlet verify-address ${MAILBOX} --config ${config}`);
     const clientId = await readFile(clientIdFile, "utf8");
     expect(first.stderr).not.toContain(clientId.trim());
     await expect(callCommand(args, env)).rejects.toMatchObject({
       code: "CONFIG_INVALID",
-      message: expect.stringContaining("is there already"),
+      message: expect.stringContaining("exists. Name another place"),
     });
     const before = await readFile(config, "utf8");
     const forced = await callCommand([...args, "--force", "--json", "--mailbox", "b@example.com"], env);

@@ -59,7 +59,7 @@ describe("as a package", () => {
     const folder = await makeFolder();
     const prefix = await installPackage(folder);
     const home = join(prefix, "lib/node_modules/inletd");
-    expect((await readdir(home)).toSorted()).not.toContain("src");
+    expect((await readdir(home)).filter((name) => ["src", "simulator", "test"].includes(name))).toEqual([]);
     const env = { TMPDIR: folder, PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
     const inlet = join(prefix, "bin/inlet");
     expect((await runCommand(inlet, ["--version"], { env })).stdout.trim()).toBe(version);

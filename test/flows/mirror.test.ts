@@ -15,8 +15,8 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { TransferPlan } from "../../simulator/scenario.ts";
 import { LedgerPaths, nameOf } from "../../src/ledger/paths.ts";
-import type { TransferPlan } from "../../src/simulator/scenario.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { runCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";

@@ -4,9 +4,9 @@ import { readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Scenario } from "../../simulator/scenario.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import type { Scenario } from "../../src/simulator/scenario.ts";
 import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolder, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
@@ -85,7 +85,7 @@ describe("inlet password", () => {
       prompt: "Password of t1",
       input: "the-Right:1\r",
     });
-    expect(stdout).toContain("it is tried as soon as one runs");
+    expect(stdout).toContain("No daemon runs: the next one tries it");
     expect(stdout).not.toContain("the-Right:1");
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
@@ -277,7 +277,10 @@ test("orders are kept for a daemon that does not run yet, and once carries them 
   });
   await runProgram(["once", "--config", config]);
   const { exitCode, stderr } = await inlet("release", "t1", {}, "--yes");
-  expect([exitCode, stderr]).toEqual([0, expect.stringContaining("it is done as soon as one runs")]);
+  expect([exitCode, stderr]).toEqual([
+    0,
+    expect.stringContaining("No daemon runs: the next one carries it out"),
+  ]);
   expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
   expect(await deliveries()).toEqual(["t1"]);
 });

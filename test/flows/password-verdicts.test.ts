@@ -2,9 +2,9 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Misbehaviour } from "../../simulator/scenario.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import type { Misbehaviour } from "../../src/simulator/scenario.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";

@@ -11,7 +11,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { FilePlan } from "../../src/simulator/scenario.ts";
+import type { FilePlan } from "../../simulator/scenario.ts";
 import { openConsumersEye } from "../support/consumers-eye.ts";
 import { type Installation, install } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";

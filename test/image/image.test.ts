@@ -65,7 +65,16 @@ test("is small, without root, and without what only builds it", async () => {
     const bytes = all.reduce((sum, name) => sum + statSync("/opt/inlet/" + name).size, 0);
     console.log(JSON.stringify({ names: readdirSync("/opt/inlet").concat(readdirSync("/opt/inlet/node_modules")), bytes }));`;
   const { names, bytes } = JSON.parse((await podman.runContainer(...list, script)).stdout);
-  for (const name of ["src", "test", "typescript", "vitest", "playwright-core", "node", ".git"]) {
+  for (const name of [
+    "src",
+    "simulator",
+    "test",
+    "typescript",
+    "vitest",
+    "playwright-core",
+    "node",
+    ".git",
+  ]) {
     expect(names).not.toContain(name);
   }
   expect(bytes).toBeLessThan(60_000_000);

@@ -3,7 +3,7 @@
  * Argument: a JSON of { url, clientId, folder }, for a fleet { redis, lockMs, transfers }, and with a
  * hand-off { handoff }.
  */
-import { tellLog } from "../../src/cli/telling.ts";
+import { logEvents } from "../../src/cli/event-log.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { HANDOFF_PATIENCE, handoffOf } from "./handoff.ts";
@@ -20,7 +20,7 @@ await runDaemon(
     mode: "run",
     stop: stop.signal,
     graceMs: 5_000,
-    watch: tellLog(createLog(process.stdout, "debug")),
+    watch: logEvents(createLog(process.stdout, "debug")),
     patience: { retryMs: 50, diskMs: 50, lockedMs: 200, slowMs: 60_000, handoff: HANDOFF_PATIENCE },
   },
 );

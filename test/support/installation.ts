@@ -1,8 +1,8 @@
 /** A configuration file for a simulated service, in a folder of its own, as an administrator would have it. */
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Scenario } from "../../src/simulator/scenario.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { makeFolder } from "./program.ts";
 import { openTestSimulator, transferPlan } from "./service.ts";
 import { MAILBOX, PASSWORD } from "./settings.ts";

@@ -1,11 +1,11 @@
 /** A simulated service and a client for it, which end with the test. */
 import { onTestFinished } from "vitest";
+import { openSimulator, type SimulatorOptions } from "../../simulator/open.ts";
+import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
+import type { SimulatedTransfer, Simulator } from "../../simulator/simulator.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { openService, type ServiceOptions } from "../../src/service/open.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../src/service/port.ts";
-import { openSimulator, type SimulatorOptions } from "../../src/simulator/open.ts";
-import type { Scenario, TransferPlan } from "../../src/simulator/scenario.ts";
-import type { SimulatedTransfer, Simulator } from "../../src/simulator/simulator.ts";
 import { MAILBOX, NO_PROXY, PASSWORD } from "./settings.ts";
 
 /** Never aborts. */

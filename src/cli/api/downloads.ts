@@ -1,21 +1,25 @@
-/** `api zip` and `api eml`: a transfer as one file. */
-import type { FileHandle } from "node:fs/promises";
+/** `api get`, `zip` and `eml`: the files of a transfer, each verified before it gets its name. */
+import { type FileHandle, open, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
+import { exists } from "../../base/durable.ts";
+import { describeFault, Fault } from "../../base/faults.ts";
 import { verifyZip } from "../../collect/unpack.ts";
+import { type Checksum, checksumOf, startVerification } from "../../model/checksum.ts";
 import type { TransferFile } from "../../model/transfer.ts";
-import type { IdListForm } from "../../service/port.ts";
-import type { Context, Outcome, Run } from "../context.ts";
-import { megabytes } from "../numbers.ts";
-import { type OpenedTransfer, openTransfer } from "./opening.ts";
-import { algorithmsOf, ownName, reportSaved, saveDownload } from "./saving.ts";
-import { type ApiOptions, accessTo, type PasswordOptions, withService } from "./session.ts";
-import { addAccess } from "./transfers.ts";
+import type { ChecksumReport } from "../../service/checksums.ts";
+import type { IdListForm, TransferAccess } from "../../service/port.ts";
+import type { Outcome, Run } from "../context.ts";
+import { invalid, megabytes } from "../options.ts";
+import { say } from "../printing.ts";
+import { addTransferOperation, type Call } from "./operation.ts";
+import { algorithmsOf, type Expectation, ownName, reportSaved, type Saved, saveDownload } from "./saving.ts";
 
-interface DownloadOptions extends ApiOptions, PasswordOptions {
+interface DownloadOptions {
   readonly output?: string;
 }
 
-interface ZipCommandOptions extends DownloadOptions {
+interface ZipOptions extends DownloadOptions {
   readonly includeChecksumFile?: boolean;
   readonly only?: readonly string[];
   readonly except?: readonly string[];
@@ -26,7 +30,10 @@ interface ZipCommandOptions extends DownloadOptions {
 const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
 export function addDownloads(api: Command, run: Run): void {
-  const zip = addAccess(api.command("zip").description("download the files of a transfer as one ZIP"))
+  addTransferOperation(api, run, "get", "download one file of a transfer, or all of them", getFiles)
+    .argument("[file]", "its id or its name (default: every file)")
+    .option("-o, --output <path>", "a name for the one file, or a folder (default: its own name, here)");
+  addTransferOperation(api, run, "zip", "download the files of a transfer as one ZIP", getZip)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
     .option("--include-checksum-file", "have the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
@@ -37,63 +44,142 @@ export function addDownloads(api: Command, run: Run): void {
         "how several ids are sent (default: as service.fileIdList says)",
       ).choices(["repeat", "comma"] satisfies IdListForm[]),
     );
-  zip.action((transferId: string) => run((context) => getZip(context, transferId, zip.optsWithGlobals())));
-  const eml = addAccess(
-    api.command("eml").description("download the confidential message with its attachments"),
-  )
+  addTransferOperation(api, run, "eml", "download the confidential message with its attachments", getEml)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.eml)")
     .option("--threshold <megabytes>", "largest size of the EML; what does not fit is left out", megabytes);
-  eml.action((transferId: string) => run((context) => getEml(context, transferId, eml.optsWithGlobals())));
 }
 
-function getZip(context: Context, transferId: string, options: ZipCommandOptions): Promise<Outcome> {
-  const target = options.output ?? ownName(`${transferId}.zip`);
-  return withService(context, options, async ({ service }) => {
-    const access = await accessTo(context, transferId, options);
-    const transfer = await openTransfer(context, service, access);
-    const files = transfer.files.filter(
-      (file) => (options.only?.includes(file.id) ?? true) && !options.except?.includes(file.id),
-    );
-    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
-    const { includeChecksumFile, only, except, idList } = options;
-    const download = await service.openZip(
-      access,
-      {
-        maxBytes,
-        ...(includeChecksumFile === undefined ? {} : { includeChecksumFile }),
-        ...(only === undefined ? {} : { only }),
-        ...(except === undefined ? {} : { except }),
-        ...(idList === undefined ? {} : { idListForm: idList }),
-      },
-      context.stop,
-    );
-    const saved = await saveDownload(context, download, target, { checksums: [] }, (temporary) =>
-      verify(temporary, files, transfer, includeChecksumFile === true, context.stop),
-    );
-    const proven = files.every((file) => transfer.checksumsOf(file).length > 0);
-    const verifiedBy = proven ? algorithmsOf(files.flatMap(transfer.checksumsOf)) : [];
-    reportSaved(context, options, [{ ...saved, verifiedBy }]);
-    return "fine";
-  });
-}
-
-function getEml(
-  context: Context,
-  transferId: string,
-  options: DownloadOptions & { readonly threshold?: number },
+async function getFiles(
+  call: Call<DownloadOptions>,
+  access: TransferAccess,
+  wanted?: string,
 ): Promise<Outcome> {
-  const target = options.output ?? ownName(`${transferId}.eml`);
-  return withService(context, options, async ({ service }) => {
-    const access = await accessTo(context, transferId, options);
-    const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
-    const download = await service.openEml(access, query, context.stop);
-    reportSaved(context, options, [await saveDownload(context, download, target, { checksums: [] })]);
-    return "fine";
-  });
+  const { context, options } = call;
+  const transfer = await openTransfer(call, access);
+  const files = choose(transfer.files, wanted);
+  const targetOf = await chooseTargets(options.output, files.length);
+  const saved: Saved[] = [];
+  let troubles = 0;
+  try {
+    for (const file of files) {
+      try {
+        saved.push(await getFile(call, access, transfer, file, targetOf(file)));
+      } catch (error) {
+        // A fault of one file does not keep the others back.
+        if (!(error instanceof Fault && files.length > 1 && concernsFile(error))) throw error;
+        say(context, `inlet: ${describeFault(error)}`);
+        troubles++;
+      }
+    }
+  } finally {
+    if (saved.length > 0 || troubles > 0) reportSaved(context, options, saved);
+  }
+  if (files.length === 0) say(context, "The transfer holds no files.");
+  return troubles === 0 ? "fine" : "attention";
 }
 
-/** Every file once, with its size and checksums; and, where it was asked for, the service's own list of checksums. */
+async function getFile(
+  { context, service }: Call<unknown>,
+  access: TransferAccess,
+  transfer: OpenedTransfer,
+  file: TransferFile,
+  target: string,
+): Promise<Saved> {
+  const expected = { bytes: file.bytes, checksums: transfer.checksumsOf(file) };
+  if (await exists(target)) return recognise(target, expected);
+  const download = await service.openFile(access, file, { maxBytes: file.bytes }, context.stop);
+  return saveDownload(context, download, target, expected);
+}
+
+/** A file that an earlier call saved is not fetched again. */
+async function recognise(path: string, expected: Required<Expectation>): Promise<Saved> {
+  const exists = new Fault("TARGET_EXISTS", { detail: path });
+  const { bytes, checksums } = expected;
+  const verification = startVerification(checksums);
+  const file = await open(path, "r").catch(() => undefined);
+  if (file === undefined) throw exists;
+  try {
+    if (checksums.length === 0 || (await file.stat()).size !== bytes) throw exists;
+    for await (const chunk of file.createReadStream({ autoClose: false })) verification.update(chunk);
+    verification.finish(path);
+  } catch {
+    throw exists;
+  } finally {
+    await file.close();
+  }
+  return { path, bytes, verifiedBy: algorithmsOf(checksums), already: true };
+}
+
+function choose(files: readonly TransferFile[], wanted: string | undefined): readonly TransferFile[] {
+  if (wanted === undefined) return files;
+  const byId = files.filter((file) => file.id === wanted);
+  const found = byId.length > 0 ? byId : files.filter((file) => file.name === wanted);
+  if (found.length === 1) return found;
+  const detail =
+    found.length === 0 ? "no file has this id or name" : "several files have this name: give an id";
+  throw invalid(`${JSON.stringify(wanted)}: ${detail}`);
+}
+
+async function chooseTargets(
+  output: string | undefined,
+  count: number,
+): Promise<(file: TransferFile) => string> {
+  if (output === undefined) return (file) => ownName(file.name);
+  const isFolder = (await stat(output).catch(() => undefined))?.isDirectory() === true;
+  if (isFolder) return (file) => join(output, ownName(file.name));
+  if (count > 1) {
+    const detail = `there are ${count} files, so --output must be a folder that exists, and ${output} is none`;
+    throw invalid(detail);
+  }
+  return () => output;
+}
+
+function concernsFile(fault: Fault): boolean {
+  return fault.verdict === "quarantine" || fault.code === "TARGET_EXISTS" || fault.code === "NAME_UNUSABLE";
+}
+
+async function getZip(call: Call<ZipOptions>, access: TransferAccess): Promise<Outcome> {
+  const { context, options, service } = call;
+  const target = options.output ?? ownName(`${access.transferId}.zip`);
+  const transfer = await openTransfer(call, access);
+  const files = transfer.files.filter(
+    (file) => (options.only?.includes(file.id) ?? true) && !options.except?.includes(file.id),
+  );
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const maxBytes = bytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
+  const { includeChecksumFile, only, except, idList } = options;
+  const download = await service.openZip(
+    access,
+    {
+      maxBytes,
+      ...(includeChecksumFile === undefined ? {} : { includeChecksumFile }),
+      ...(only === undefined ? {} : { only }),
+      ...(except === undefined ? {} : { except }),
+      ...(idList === undefined ? {} : { idListForm: idList }),
+    },
+    context.stop,
+  );
+  const saved = await saveDownload(context, download, target, { checksums: [] }, (temporary) =>
+    verify(temporary, files, transfer, includeChecksumFile === true, context.stop),
+  );
+  const proven = files.every((file) => transfer.checksumsOf(file).length > 0);
+  const verifiedBy = proven ? algorithmsOf(files.flatMap(transfer.checksumsOf)) : [];
+  reportSaved(context, options, [{ ...saved, verifiedBy }]);
+  return "fine";
+}
+
+async function getEml(
+  { context, options, service }: Call<DownloadOptions & { readonly threshold?: number }>,
+  access: TransferAccess,
+): Promise<Outcome> {
+  const target = options.output ?? ownName(`${access.transferId}.eml`);
+  const query = options.threshold === undefined ? {} : { thresholdMegabytes: options.threshold };
+  const download = await service.openEml(access, query, context.stop);
+  reportSaved(context, options, [await saveDownload(context, download, target, { checksums: [] })]);
+  return "fine";
+}
+
+/** Demands every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
 function verify(
   zip: FileHandle,
   files: readonly TransferFile[],
@@ -107,4 +193,41 @@ function verify(
     checksums: checksumsOf(file),
   }));
   return verifyZip(zip, wanted, { maxEntries: files.length + (allowExtra ? 1 : 0), allowExtra }, stop);
+}
+
+interface OpenedTransfer {
+  readonly files: readonly TransferFile[];
+  /** Every checksum that the service has for a file, from the list and from the checksums file. */
+  checksumsOf(file: TransferFile): readonly Checksum[];
+}
+
+/** One request after the other, so that a wrong password is sent once. */
+async function openTransfer(call: Call<unknown>, access: TransferAccess): Promise<OpenedTransfer> {
+  const { context, service } = call;
+  const { algorithm } = await service.information(access, context.stop);
+  const files = await service.files(access, context.stop);
+  const csv = await checksumsOrNone(call, access, files);
+  return {
+    files,
+    checksumsOf(file) {
+      const listed = file.checksum === undefined ? undefined : checksumOf(file.checksum, algorithm);
+      return [listed, csv?.byFileId.get(file.id)?.checksum].filter((checksum) => checksum !== undefined);
+    },
+  };
+}
+
+/** A service without the checksums file still has its file list to verify by. */
+async function checksumsOrNone(
+  { context, service }: Call<unknown>,
+  access: TransferAccess,
+  files: readonly TransferFile[],
+): Promise<ChecksumReport | undefined> {
+  try {
+    return await service.checksums(access, files, context.stop);
+  } catch (error) {
+    const absent = ["NOT_FOUND", "NO_SUCH_ENDPOINT", "NOT_SUPPORTED"];
+    if (!(error instanceof Fault && absent.includes(error.code))) throw error;
+    say(context, "The service has no checksums file for this transfer.");
+    return undefined;
+  }
 }

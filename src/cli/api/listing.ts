@@ -1,16 +1,30 @@
-/** `api received`, `api sent` and `api sent-legacy`: what an address has received and sent. */
+/** `api received`, `sent`, `sent-legacy`, `info`, `files`, `checksums`: which transfers there are, and what they hold. */
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
-import { findRecipient, type ListedTransfer } from "../../model/transfer.ts";
+import { formatBytes } from "../../base/phrases.ts";
+import {
+  findRecipient,
+  type ListedTransfer,
+  type TransferFile,
+  type TransferInformation,
+} from "../../model/transfer.ts";
+import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
 import { allPages, MOST_ENTRIES } from "../../service/polling.ts";
-import type { LegacyTransfer, Page, PageQuery, PollQuery, VerifiedAddress } from "../../service/port.ts";
+import type {
+  LegacyTransfer,
+  Page,
+  PageQuery,
+  PollQuery,
+  TransferAccess,
+  VerifiedAddress,
+} from "../../service/port.ts";
 import type { Context, Outcome, Run } from "../context.ts";
-import { wholeNumber } from "../numbers.ts";
-import { type Column, printRows, say } from "../printing.ts";
-import { type ApiOptions, type Session, withService } from "./session.ts";
+import { wholeNumber } from "../options.ts";
+import { type Column, printable, printRows, say, writeOut } from "../printing.ts";
+import { type ApiOptions, addOperation, addTransferOperation, type Call } from "./operation.ts";
 
-interface ListOptions extends ApiOptions, PageQuery {
+interface ListOptions extends PageQuery {
   readonly active?: boolean;
   readonly inactive?: boolean;
   readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
@@ -23,12 +37,12 @@ interface Rejected {
 }
 const MOST_REASONS = 10;
 
-/** In place of an expression: the service chooses. */
+/** The service chooses the fields. */
 const SERVICE_DEFAULT = "default";
 
 const LAST_PAGE = 1_000_000;
 
-/** What the table shows, and nothing else. */
+/** The fields that the table shows. */
 const SHOWN_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true, state: true },
@@ -41,23 +55,34 @@ export function addListing(api: Command, run: Run): void {
     ["sent", "list the transfers that an address has sent"],
   ] as const;
   for (const [direction, summary] of directions) {
-    addPaging(api.command(direction).description(summary))
+    const list = (call: Call<ListOptions>, email: string) => listTransfers(call, direction, email);
+    addPaging(addOperation(api, run, direction, summary, list))
       .addOption(new Option("--active", "only those that can be downloaded").conflicts("inactive"))
       .option("--inactive", "only those that cannot")
       .option(
         "--fields <expression>",
         "which fields to ask for, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
         (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
-      )
-      .action((email: string, _options, command: Command) =>
-        run((context) => listTransfers(context, direction, email, command.optsWithGlobals())),
       );
   }
-  addPaging(
-    api.command("sent-legacy").description("list sent transfers by the deprecated operation of versions 1.x"),
-  ).action((email: string, _options, command: Command) =>
-    run((context) => listLegacy(context, email, command.optsWithGlobals())),
+  const legacy = "list sent transfers by the deprecated operation of versions 1.x";
+  addPaging(addOperation(api, run, "sent-legacy", legacy, listLegacy));
+
+  addTransferOperation(
+    api,
+    run,
+    "info",
+    "show the size of a transfer and the algorithm of its checksums",
+    showInformation,
   );
+  addTransferOperation(api, run, "files", "list the files of a transfer", showFiles);
+  addTransferOperation(
+    api,
+    run,
+    "checksums",
+    "show the checksums file of a transfer, matched to its list of files",
+    showChecksums,
+  ).option("--raw", "the file itself, byte for byte");
 }
 
 function addPaging(command: Command): Command {
@@ -71,51 +96,47 @@ function addPaging(command: Command): Command {
     );
 }
 
-function listTransfers(
-  context: Context,
+async function listTransfers(
+  call: Call<ListOptions>,
   direction: "received" | "sent",
   email: string,
-  options: ListOptions,
 ): Promise<Outcome> {
-  return withService(context, options, async (session) => {
-    const query = {
-      ...fieldsOf(options),
-      ...(options.active ? { active: true } : options.inactive ? { active: false } : {}),
-    };
-    const poll = direction === "received" ? session.service.pollReceived : session.service.pollSent;
-    const { entries, rejected } = await collect(session, email, options, (address, page) =>
-      poll(address, { ...query, ...page }, context.stop),
-    );
-    const columns = columnsFor(direction === "received" ? email : undefined);
-    printRows(context, options, columns, entries, entries.map(toJson));
-    return reportRejected(context, rejected);
-  });
+  const { context, options, service } = call;
+  const query = {
+    ...fieldsOf(options),
+    ...(options.active ? { active: true } : options.inactive ? { active: false } : {}),
+  };
+  const poll = direction === "received" ? service.pollReceived : service.pollSent;
+  const { entries, rejected } = await readPages(call, email, (address, page) =>
+    poll(address, { ...query, ...page }, context.stop),
+  );
+  const columns = columnsFor(direction === "received" ? email : undefined);
+  printRows(context, options, columns, entries, entries.map(withoutLinks));
+  return reportRejected(context, rejected);
 }
 
-function fieldsOf({ fields, json }: ListOptions): Pick<PollQuery, "fields" | "keepMore"> {
+function fieldsOf({ fields, json }: ListOptions & ApiOptions): Pick<PollQuery, "fields" | "keepMore"> {
   if (fields === SERVICE_DEFAULT) return {};
   if (fields === undefined) return { fields: SHOWN_FIELDS };
   return { fields, keepMore: json === true };
 }
 
-function listLegacy(context: Context, email: string, options: ListOptions): Promise<Outcome> {
-  return withService(context, options, async (session) => {
-    const { entries, rejected } = await collect(session, email, options, (address, page) =>
-      session.service.pollSentLegacy(address, page, context.stop),
-    );
-    printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS, HREF], entries, entries.map(toJson));
-    return reportRejected(context, rejected);
-  });
+async function listLegacy(call: Call<ListOptions>, email: string): Promise<Outcome> {
+  const { context, options, service } = call;
+  const { entries, rejected } = await readPages(call, email, (address, page) =>
+    service.pollSentLegacy(address, page, context.stop),
+  );
+  printRows(context, options, [TRACKING_ID, STATE, RECIPIENTS, HREF], entries, entries.map(withoutLinks));
+  return reportRejected(context, rejected);
 }
 
-/** One page where one was asked for, else all of them. */
-async function collect<Entry extends { readonly trackingId: string }>(
-  session: Session,
+/** The page that was asked for, else all pages. */
+async function readPages<Entry extends { readonly trackingId: string }>(
+  { options, verified }: Call<PageQuery>,
   email: string,
-  options: PageQuery,
   poll: (address: VerifiedAddress, page: PageQuery) => Promise<Page<Entry>>,
 ): Promise<{ entries: Entry[]; rejected: Rejected }> {
-  const address = await session.verified(email);
+  const address = await verified(email);
   const pageSize = options.pageSize ?? MOST_ENTRIES;
   if (options.page !== undefined) {
     const { entries, rejected } = await poll(address, { page: options.page, pageSize });
@@ -155,7 +176,7 @@ const RECIPIENTS: Column<LegacyTransfer | ListedTransfer> = {
 };
 const HREF: Column<LegacyTransfer> = { title: "HREF", value: (row) => row.href ?? "" };
 
-/** For a receiver its own transfer-id and the sender; for a sender the recipients. */
+/** A receiver sees its own transfer-id and the sender; a sender sees the recipients. */
 function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
   const who: Column<ListedTransfer>[] =
     receiver === undefined
@@ -174,6 +195,87 @@ function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
 }
 
 /** The download link stays out: it may carry a password. */
-function toJson<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
+function withoutLinks<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
   return { ...entry, recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })) };
+}
+
+async function showInformation(
+  { context, options, service }: Call<unknown>,
+  access: TransferAccess,
+): Promise<Outcome> {
+  const information = await service.information(access, context.stop);
+  printRows(context, options, INFORMATION_COLUMNS, [information], information);
+  return "fine";
+}
+
+async function showFiles(
+  { context, options, service }: Call<unknown>,
+  access: TransferAccess,
+): Promise<Outcome> {
+  const files = await service.files(access, context.stop);
+  printRows(context, options, FILE_COLUMNS, files);
+  return "fine";
+}
+
+const INFORMATION_COLUMNS: readonly Column<TransferInformation>[] = [
+  { title: "SIZE", right: true, value: (row) => formatBytes(row.totalBytes) },
+  { title: "BYTES", right: true, value: (row) => String(row.totalBytes) },
+  { title: "ALGORITHM", value: (row) => row.algorithm ?? "none" },
+];
+
+const FILE_COLUMNS: readonly Column<TransferFile>[] = [
+  { title: "FILE ID", value: (file) => file.id },
+  { title: "BYTES", right: true, value: (file) => String(file.bytes) },
+  { title: "CHECKSUM", value: (file) => file.checksum ?? "" },
+  { title: "NAME", value: (file) => file.name },
+];
+
+async function showChecksums(
+  { context, options, service }: Call<{ readonly raw?: boolean }>,
+  access: TransferAccess,
+): Promise<Outcome> {
+  if (options.raw) {
+    const { body } = await service.openChecksums(access, context.stop);
+    await printRaw(context, body);
+    return "fine";
+  }
+  const files = await service.files(access, context.stop);
+  const report = await service.checksums(access, files, context.stop);
+  const rows = files.flatMap((file) => report.byFileId.get(file.id) ?? []);
+  printRows(context, options, ROW_COLUMNS, rows, formatReport(files, report));
+  if (!options.json) sayLeftovers(context, report);
+  return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
+}
+
+/** A pipe gets the bytes; a terminal gets control characters spelled out. */
+async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    const lines = () => decoder.decode(chunk, { stream: true }).split(/\r\n|[\r\n]/);
+    await writeOut(context, context.stdout.isTTY ? lines().map(printable).join("\n") : chunk);
+  }
+}
+
+function sayLeftovers(context: Context, report: ChecksumReport): void {
+  if (report.subject !== undefined) say(context, `Subject: ${report.subject}`);
+  for (const row of report.unlisted) say(context, `Not in the list of files: ${row.name}`);
+  for (const file of report.missing) say(context, `Not in the checksums file: ${file.name}`);
+}
+
+const ROW_COLUMNS: readonly Column<ChecksumRow>[] = [
+  { title: "ALGORITHM", value: (row) => row.checksum?.algorithm ?? "" },
+  { title: "CHECKSUM", value: (row) => row.checksum?.value ?? "" },
+  { title: "NAME", value: (row) => row.name },
+];
+
+function formatReport(files: readonly TransferFile[], report: ChecksumReport) {
+  return {
+    subject: report.subject,
+    files: files.flatMap((file) => {
+      const row = report.byFileId.get(file.id);
+      return row === undefined ? [] : [{ id: file.id, name: row.name, ...row.checksum }];
+    }),
+    unlisted: report.unlisted.map((row) => ({ name: row.name, ...row.checksum })),
+    missing: report.missing.map((file) => ({ id: file.id, name: file.name })),
+  };
 }

@@ -1,4 +1,4 @@
-/** Saving a download: under a temporary name first, under its own only when it has proved right. */
+/** Saves a download: under a temporary name first, under its own name once it is verified. */
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { createDurably, exists } from "../../base/durable.ts";
@@ -6,10 +6,9 @@ import { Fault } from "../../base/faults.ts";
 import { type Checksum, startVerification } from "../../model/checksum.ts";
 import type { Download } from "../../service/port.ts";
 import type { Context } from "../context.ts";
-import { printRows } from "../printing.ts";
-import { startProgress } from "../progress.ts";
+import { printRows, startProgress } from "../printing.ts";
 
-/** What is known beforehand of a body. */
+/** Facts about a body that are known before it arrives. */
 export interface Expectation {
   readonly bytes?: number;
   /** Each must match. */
@@ -19,13 +18,13 @@ export interface Expectation {
 export interface Saved {
   readonly path: string;
   readonly bytes: number;
-  /** The algorithms by which it was verified, as the service spells them; none: nothing was there to verify by. */
+  /** The algorithms of its checksums, as the service spells them; empty where the service has no checksum. */
   readonly verifiedBy: readonly string[];
-  /** It was there before, and is the same. */
+  /** An earlier call saved the same content. */
   readonly already?: boolean;
 }
 
-/** `inspect` may look at the whole file before it gets its name, and throw. */
+/** `inspect` reads the whole file before it gets its name, and may throw. */
 export async function saveDownload(
   context: Context,
   download: Download,
@@ -46,11 +45,11 @@ export async function saveDownload(
   return { path: target, bytes, verifiedBy: algorithmsOf(expected.checksums) };
 }
 
-/** The name that the sender chose, where it can be one here without harm. */
+/** The sender's name for the file. Throws `NAME_UNUSABLE` where that would be harmful here. */
 export function ownName(name: string): string {
   const harmful =
     /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
-  // Hidden files may be settings that some program reads by itself.
+  // A hidden file may be the configuration of some program.
   if (harmful || /^[-.]/.test(name)) {
     throw new Fault("NAME_UNUSABLE", { detail: JSON.stringify(name) });
   }

@@ -1,4 +1,4 @@
-/** What the doctor has found: one finding per check, and what they amount to. */
+/** The doctor's findings: one per check, and the outcome of all of them. */
 import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
@@ -14,10 +14,10 @@ export interface Finding {
   readonly advice?: string | undefined;
 }
 
-/** What a failure asks for: another configuration or set-up, a person, or that something can be reached again. */
+/** What a failure needs: another configuration or set-up, a person, or a connection. */
 type Failure = "usage" | "attention" | "unreachable";
 
-/** One that comes first hides those after it: what it hides cannot be told before it is mended. */
+/** An earlier kind can hide a later one, so it decides the outcome. */
 const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
 
 const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
@@ -45,11 +45,11 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
 export class Findings {
   readonly all: Finding[] = [];
   readonly #failures = new Set<Failure>();
-  readonly #heard: (finding: Finding) => void;
+  readonly #onFinding: (finding: Finding) => void;
 
-  /** `heard` is told of each at once. */
-  constructor(heard: (finding: Finding) => void) {
-    this.#heard = heard;
+  /** `onFinding` gets each finding at once. */
+  constructor(onFinding: (finding: Finding) => void) {
+    this.#onFinding = onFinding;
   }
 
   ok(area: Area, check: string, detail: string): void {
@@ -69,12 +69,12 @@ export class Findings {
     this.#add({ area, check, status: "failed", detail, advice });
   }
 
-  /** In the fault's own words, unless there is better advice. */
+  /** The fault's own message, and its advice unless there is a better one. */
   failWith(area: Area, check: string, fault: Fault, advice: string = fault.advice): void {
     this.fail(area, check, failureOf(fault), fault.message, advice);
   }
 
-  /** What another one has gathered. */
+  /** Adds the findings of another collection. */
   take(other: Findings): void {
     for (const failure of other.#failures) this.#failures.add(failure);
     for (const finding of other.all) this.#add(finding);
@@ -90,7 +90,7 @@ export class Findings {
 
   #add(finding: Finding): void {
     this.all.push(finding);
-    this.#heard(finding);
+    this.#onFinding(finding);
   }
 }
 

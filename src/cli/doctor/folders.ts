@@ -1,26 +1,30 @@
-/** The folders: whether they are there or can be made, and whether this user may write them. */
+/** Checks the folders, and the file system below the work folder: its kind, its free space and its behaviour. */
 import { constants } from "node:fs";
-import { access, stat } from "node:fs/promises";
+import { access, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asFault } from "../../base/faults.ts";
 import { asOwnerOf } from "../../base/ownership.ts";
+import { formatBytes } from "../../base/phrases.ts";
 import { systemCode } from "../../base/system-code.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import type { Settings } from "../../config/settings.ts";
-import { tryMaking } from "../../inbox/probe.ts";
+import { isExposed } from "../../inbox/exposure.ts";
+import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
+import { MAX_NAME_BYTES } from "../../inbox/portable.ts";
+import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { demandWork, findExposed } from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
 
-const AREA = "folders";
+const FOLDERS = "folders";
 
-/** For each folder the one to look at in its place: itself, or the nearest above it that is there. */
+/** For each folder the one to check: itself, or the nearest existing folder above it. */
 export interface Places {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
 }
 
-/** `undefined` where a folder cannot be used, so that there is nothing to try out. */
+/** `undefined` where a folder cannot be used. */
 export async function checkFolders(findings: Findings, settings: Settings): Promise<Places | undefined> {
   await checkOwner(findings, settings);
   const inbox = await checkFolder(findings, "inbox", settings.inbox);
@@ -28,34 +32,34 @@ export async function checkFolders(findings: Findings, settings: Settings): Prom
   const state = await checkFolder(findings, "state", settings.state);
   if (state === settings.state) {
     const readers = await describeReaders(state);
-    if (readers !== undefined) findings.warn(AREA, "state", readers);
+    if (readers !== undefined) findings.warn(FOLDERS, "state", readers);
   }
   const isSound = await checkWork(findings, settings);
   if (!isSound || inbox === undefined || work === undefined || state === undefined) return undefined;
   return { inbox, work, state };
 }
 
-/** Whether the daemon would start on it; where it is exposed, that is a warning. */
+/** Whether the daemon would start with this work folder. Exposure is a warning. */
 async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
   const { work } = settings;
   try {
     await asOwnerOf(work, () => demandWork(settings));
     for (const folder of await findExposed(work)) {
       findings.warn(
-        AREA,
+        FOLDERS,
         "work",
         `others may write ${folder}: they can put something else in the place of the work folder, or of what is in it`,
-        `Put work elsewhere on the same file system, or let everybody rename only what is their own: chmod +t ${folder}`,
+        `Put work elsewhere on the same file system, or let each user rename only their own entries: chmod +t ${folder}`,
       );
     }
     return true;
   } catch (error) {
-    findings.failWith(AREA, "work", asFault(error));
+    findings.failWith(FOLDERS, "work", asFault(error));
     return false;
   }
 }
 
-/** Root may write everywhere: that says little about a daemon that is somebody else. */
+/** Root may write everywhere, which says little about a daemon that runs as another user. */
 async function checkOwner(findings: Findings, { state, work }: Settings): Promise<void> {
   const uid = process.getuid?.();
   const owner = (
@@ -65,14 +69,14 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
   )?.uid;
   if (uid === undefined || owner === undefined || owner === uid) return;
   findings.warn(
-    AREA,
+    FOLDERS,
     "user",
     `this runs as user ${uid}, but the daemon's folders belong to user ${owner}: what the two may read and write can differ`,
     `Run it as that user: sudo -u '#${owner}' inlet doctor`,
   );
 }
 
-/** The folder to look at in its place; `undefined` where it cannot be used. */
+/** Returns the folder to check in its place; `undefined` where it cannot be used. */
 export async function checkFolder(
   findings: Findings,
   check: string,
@@ -83,7 +87,7 @@ export async function checkFolder(
   try {
     if (!(await stat(place)).isDirectory()) {
       findings.fail(
-        AREA,
+        FOLDERS,
         check,
         "usage",
         `${place} is not a folder`,
@@ -92,10 +96,10 @@ export async function checkFolder(
       return undefined;
     }
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK);
-    // Consumers watch the inbox: nothing is tried out in it.
+    // Consumers watch the inbox, so the doctor makes nothing in it.
     if (!isThere || check !== "inbox") await asOwnerOf(place, () => tryMaking(place));
     findings.ok(
-      AREA,
+      FOLDERS,
       check,
       isThere
         ? `${folder} is there and can be written`
@@ -108,7 +112,7 @@ export async function checkFolder(
       : `${folder} is not there, and cannot be made in ${place}`;
     const user = process.getuid?.() ?? "of the daemon";
     findings.fail(
-      AREA,
+      FOLDERS,
       check,
       "usage",
       `${why} (${systemCode(error)})`,
@@ -120,10 +124,146 @@ export async function checkFolder(
   }
 }
 
-/** The folder itself, or the nearest one above it that is there. */
+/** The folder itself, or the nearest existing one above it. */
 export async function nearestExisting(folder: string): Promise<string> {
   for (let place = folder; ; place = dirname(place)) {
     const code = await stat(place).then(() => undefined, systemCode);
     if ((code !== "ENOENT" && code !== "ENOTDIR") || place === dirname(place)) return place;
+  }
+}
+
+const FILE_SYSTEM = "file system";
+
+/** One transfer of many files can use up fewer. */
+const FEW_FILES = 10_000;
+
+const ANOTHER =
+  "Choose another file system for inbox and work: a local one such as ext4 or xfs, or NFS version 4.";
+
+export async function checkFileSystem(
+  findings: Findings,
+  settings: Settings,
+  places: Places,
+  signal: AbortSignal,
+): Promise<void> {
+  await checkKind(findings, "kind", places.work);
+  const [work, state] = await Promise.all([findMountOf(places.work), findMountOf(places.state)]);
+  if (work.point !== state.point) await checkKind(findings, "kind of state", places.state);
+  await checkRoom(findings, places.work, settings.limits.minFreeBytes);
+  if (await isExposed(places.work)) {
+    findings.skip(
+      FILE_SYSTEM,
+      "trial",
+      `others may write ${places.work}: nothing is tried out among their files`,
+    );
+    return;
+  }
+  try {
+    // As the daemon's user: root passes checks that the daemon fails, and must not follow what others have put there.
+    const facts = await asOwnerOf(places.work, () =>
+      probeFolder(places.work, places.inbox, Date.now(), signal),
+    );
+    reportBehaviour(findings, facts);
+    reportNames(findings, facts);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    findings.failWith(FILE_SYSTEM, "trial", fault);
+  }
+}
+
+async function checkKind(findings: Findings, check: string, place: string): Promise<void> {
+  const mount = await findMountOf(place);
+  const described = mount.point === undefined ? mount.kind : `${mount.kind}, mounted at ${mount.point}`;
+  const weakness = describeWeakness(mount);
+  if (weakness === undefined) findings.ok(FILE_SYSTEM, check, described);
+  else findings.warn(FILE_SYSTEM, check, `${described}: ${weakness}`);
+}
+
+async function checkRoom(findings: Findings, place: string, minFreeBytes: number): Promise<void> {
+  const { bavail, bsize, files, ffree } = await statfs(place);
+  const free = bavail * bsize;
+  const stays = `limits.minFreeSpace keeps ${formatBytes(minFreeBytes)} of it free`;
+  if (free <= minFreeBytes) {
+    findings.fail(
+      FILE_SYSTEM,
+      "space",
+      "attention",
+      `only ${formatBytes(free)} are free, and ${stays}: nothing is downloaded`,
+      "Free some space, or lower limits.minFreeSpace.",
+    );
+  } else findings.ok(FILE_SYSTEM, "space", `${formatBytes(free)} are free, and ${stays}`);
+  // Some file systems have no fixed number of files and say zero.
+  if (files === 0) return;
+  if (ffree < FEW_FILES) {
+    findings.warn(
+      FILE_SYSTEM,
+      "inodes",
+      `only ${ffree} more files fit`,
+      "Make a file system with more inodes.",
+    );
+  } else findings.ok(FILE_SYSTEM, "inodes", `${ffree} more files fit`);
+}
+
+function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
+  if (facts.reachesInbox)
+    findings.ok(FILE_SYSTEM, "one for both", "a finished folder can be moved into the inbox");
+  else {
+    findings.fail(
+      FILE_SYSTEM,
+      "one for both",
+      "usage",
+      "inbox and work are on different file systems or mounts: a finished folder cannot be moved in one step",
+      "Put work on the inbox's file system and mount, or leave it out: then it is .inlet inside the inbox.",
+    );
+  }
+  const empty = facts.replacesEmpty ? "an empty one would give way" : "nor onto an empty one";
+  reportTrial(
+    findings,
+    "rename",
+    facts.rename ?? facts.keepsFull,
+    `a folder moves in one piece, and never onto one with content (${empty})`,
+  );
+  reportTrial(
+    findings,
+    "fsync",
+    facts.fileSync ?? facts.folderSync,
+    "files and folders can be forced to the disk",
+  );
+  reportTrial(findings, "new names", facts.exclusiveCreate, "of two who make one name, one fails");
+  if (facts.hardLink !== undefined) {
+    findings.warn(
+      FILE_SYSTEM,
+      "hard links",
+      `there are none (${facts.hardLink}): only one daemon may use this inbox, with queue: embedded`,
+      "Choose another file system where several daemons are to share the inbox.",
+    );
+  }
+  reportTrial(findings, "locks", facts.lock, "the kernel's locks keep a second process out");
+}
+
+function reportTrial(findings: Findings, check: string, trial: Trial, fine: string): void {
+  if (trial === undefined) findings.ok(FILE_SYSTEM, check, fine);
+  else
+    findings.fail(FILE_SYSTEM, check, "usage", `it does not do what a delivery rests on: ${trial}`, ANOTHER);
+}
+
+/** Inlet's names suit every file system: these facts are for consumers. */
+function reportNames(findings: Findings, { caseSensitive, unicode, longestName }: ProbeFacts): void {
+  const cases = caseSensitive ? "A and a are two names" : "A and a are one name";
+  const spellings = {
+    distinct: "two spellings of é are two names",
+    same: "two spellings of é are one name",
+    changed: "é is stored in another spelling",
+  }[unicode];
+  const detail = `up to ${longestName} bytes; ${cases}; ${spellings}`;
+  if (longestName >= MAX_NAME_BYTES) findings.ok(FILE_SYSTEM, "names", detail);
+  else {
+    findings.warn(
+      FILE_SYSTEM,
+      "names",
+      `${detail}: Inlet gives names of up to ${MAX_NAME_BYTES} bytes, and a transfer with a longer one cannot be delivered`,
+      ANOTHER,
+    );
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { formatMoment, parseSince, parseUntil } from "../../../src/cli/moments.ts";
+import { parseSince, parseUntil } from "../../../src/cli/options.ts";
+import { formatMoment } from "../../../src/cli/printing.ts";
 
 describe("points in time", () => {
   test.each([
@@ -29,7 +30,7 @@ describe("points in time", () => {
   test.each(["", "soon", "7", "d", "-7d", "2026-02-30", "2026-13-01", "01.03.2026", "2026-03-01T25:00"])(
     "%j is refused, with what is possible",
     (text) => {
-      expect(() => parseSince(text)).toThrow("so long ago (30m, 12h, 7d, 4w) or a date (2026-03-01)");
+      expect(() => parseSince(text)).toThrow("an age (30m, 12h, 7d, 4w) or a date (2026-03-01)");
     },
   );
 

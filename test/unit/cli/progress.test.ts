@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { formatBytes, formatSeconds } from "../../../src/base/phrases.ts";
-import { formatProgress } from "../../../src/cli/progress.ts";
+import { formatProgress } from "../../../src/cli/printing.ts";
 
 describe("progress", () => {
   test("says how far, how fast and how long still", () => {

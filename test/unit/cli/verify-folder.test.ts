@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFolder } from "../../../src/cli/verify/folder.ts";
-import { findDelivered } from "../../../src/cli/verify/walk.ts";
+import { checkFolder, findDelivered } from "../../../src/cli/delivered-folder.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 

@@ -1,10 +1,10 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Simulator } from "../../../simulator/simulator.ts";
 import { Secret } from "../../../src/base/secret.ts";
 import { loadTokenStores } from "../../../src/config/memory.ts";
 import { Tokens } from "../../../src/mailbox/tokens.ts";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { makeFolder } from "../../support/program.ts";
 import { openTestService, openTestSimulator, SIGNAL } from "../../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../../support/settings.ts";

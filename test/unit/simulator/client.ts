@@ -2,9 +2,9 @@
 import { type IncomingHttpHeaders, request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { onTestFinished } from "vitest";
-import { openSimulator, type SimulatorOptions } from "../../../src/simulator/open.ts";
-import type { Scenario, TransferPlan } from "../../../src/simulator/scenario.ts";
-import type { SimulatedTransfer, Simulator } from "../../../src/simulator/simulator.ts";
+import { openSimulator, type SimulatorOptions } from "../../../simulator/open.ts";
+import type { Scenario, TransferPlan } from "../../../simulator/scenario.ts";
+import type { SimulatedTransfer, Simulator } from "../../../simulator/simulator.ts";
 
 export interface Answer {
   readonly status: number;

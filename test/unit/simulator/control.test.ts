@@ -1,6 +1,6 @@
 /** The control interface: what the simulator can be told over HTTP. */
 import { describe, expect, test } from "vitest";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
+import type { Simulator } from "../../../simulator/simulator.ts";
 import { ask, jsonOf, pathOf, plan, simulate } from "./client.ts";
 
 async function control(simulator: Simulator, call: string, body?: unknown) {

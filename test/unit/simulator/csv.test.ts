@@ -1,7 +1,7 @@
 /** The checksums file, in every style that a service might write. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { CsvStyle, FilePlan } from "../../../src/simulator/scenario.ts";
+import type { CsvStyle, FilePlan } from "../../../simulator/scenario.ts";
 import { ask, simulateOne } from "./client.ts";
 
 const password = "right";

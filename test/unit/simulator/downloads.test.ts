@@ -1,8 +1,8 @@
 /** What a recipient gets with the transfer-id and the password: information, files, archives, checksums. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { contentOf } from "../../../src/simulator/content.ts";
-import type { FilePlan } from "../../../src/simulator/scenario.ts";
+import { contentOf } from "../../../simulator/content.ts";
+import type { FilePlan } from "../../../simulator/scenario.ts";
 import { ask, errorOf, jsonOf, pathOf, plan, poll, simulate, simulateOne } from "./client.ts";
 import { readZip } from "./zip-reader.ts";
 

@@ -1,6 +1,6 @@
 /** The mail of a transfer with a confidential message. */
 import { describe, expect, test } from "vitest";
-import type { FilePlan } from "../../../src/simulator/scenario.ts";
+import type { FilePlan } from "../../../simulator/scenario.ts";
 import { ask, errorOf, simulateOne } from "./client.ts";
 
 const password = "right";

@@ -1,7 +1,7 @@
 /** Misbehaviour: where and how often each strikes, and what a client sees of it. */
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
-import type { Misbehaviour } from "../../../src/simulator/scenario.ts";
+import type { Misbehaviour } from "../../../simulator/scenario.ts";
 import { ask, errorOf, jsonOf, pathOf, plan, poll, simulate, simulateOne } from "./client.ts";
 
 const password = "right";

@@ -1,6 +1,6 @@
 /** Language packs and their files. */
 import { describe, expect, test } from "vitest";
-import type { Scenario } from "../../../src/simulator/scenario.ts";
+import type { Scenario } from "../../../simulator/scenario.ts";
 import { ask, errorOf, jsonOf, simulate } from "./client.ts";
 
 const PACKS = "/api/products/api.rest/language-packs";

@@ -1,8 +1,8 @@
 /** Scenario files: what they may say, and how mistakes in them are told. */
 import { describe, expect, test } from "vitest";
-import { parseScenario } from "../../../src/simulator/parse.ts";
-import { sampleScenario } from "../../../src/simulator/samples.ts";
-import type { Misbehaviour, Scenario } from "../../../src/simulator/scenario.ts";
+import { parseScenario } from "../../../simulator/parse.ts";
+import { sampleScenario } from "../../../simulator/samples.ts";
+import type { Misbehaviour, Scenario } from "../../../simulator/scenario.ts";
 import { ask, pathOf, plan, simulate } from "./client.ts";
 
 const everyMisbehaviour: readonly Misbehaviour[] = [

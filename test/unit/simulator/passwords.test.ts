@@ -1,7 +1,7 @@
 /** Transfer passwords: what wrong ones do, and the rules for new ones. */
 import { describe, expect, test } from "vitest";
-import { brokenRules, generatePassword } from "../../../src/simulator/password-rules.ts";
-import type { PasswordRules } from "../../../src/simulator/scenario.ts";
+import { brokenRules, generatePassword } from "../../../simulator/password-rules.ts";
+import type { PasswordRules } from "../../../simulator/scenario.ts";
 import { ask, errorOf, jsonOf, pathOf, poll, simulate, simulateOne } from "./client.ts";
 
 const password = "right";

@@ -1,6 +1,6 @@
 /** Lists of transfers: who sees which, in which order, on which page, and how much of each. */
 import { describe, expect, test } from "vitest";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
+import type { Simulator } from "../../../simulator/simulator.ts";
 import { errorOf, jsonOf, plan, poll, simulate } from "./client.ts";
 
 const MAILBOX = "orders@example.com";

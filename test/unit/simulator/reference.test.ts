@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { SCENARIO_REFERENCE } from "../../../src/simulator/reference.ts";
-import { OPERATIONS } from "../../../src/simulator/scenario.ts";
+import { SCENARIO_REFERENCE } from "../../../simulator/reference.ts";
+import { OPERATIONS } from "../../../simulator/scenario.ts";
 
-const source = readFileSync(join(import.meta.dirname, "../../../src/simulator/scenario.ts"), "utf8");
+const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");
 
 test("the reference explains every key, operation and kind of fault that a scenario may have", () => {
   const rules = /interface PasswordRules \{.*?\n\}/s;

@@ -2,7 +2,7 @@
 import { createConnection } from "node:net";
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
+import type { Simulator } from "../../../simulator/simulator.ts";
 import { CA, SERVER } from "../../support/tls.ts";
 import { pathOf, plan, simulate } from "./client.ts";
 

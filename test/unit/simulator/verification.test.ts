@@ -1,6 +1,6 @@
 /** How clients of the simulated service show that an address is theirs. */
 import { describe, expect, test } from "vitest";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
+import type { Simulator } from "../../../simulator/simulator.ts";
 import { type Answer, ask, errorOf, jsonOf, simulate, tokenFor } from "./client.ts";
 
 const ADDRESS = "orders@example.com";

@@ -1,0 +1,104 @@
+/**
+ * Who may poll: client ids, verification tokens and mailed codes.
+ *
+ * A *token* says that a client id stands for an address; it is good with both, until it expires. A client id that
+ * is registered gets one at once, any other has to show a *code* that was mailed to the address.
+ */
+import type { Clock } from "../src/base/clock.ts";
+import { canonicalAddress } from "../src/model/transfer.ts";
+import { deriveText } from "./seeded.ts";
+import type { Settings } from "./settings.ts";
+
+export interface Mail {
+  readonly address: string;
+  readonly code: string;
+  readonly sentAtMs: number;
+}
+
+export interface Token {
+  readonly token: string;
+  readonly validUntilMs: number;
+}
+
+const CODE_MS = 15 * 60_000;
+const CODE_TRIES = 5;
+const MAILS_KEPT = 1000;
+const TOKENS_KEPT = 100;
+
+export class Accounts {
+  readonly #settings: Settings;
+  readonly #clock: Clock;
+  /** By client id and address: the newest token last. */
+  readonly #tokens = new Map<string, Token[]>();
+  readonly #codes = new Map<string, { readonly code: string; readonly untilMs: number; triesLeft: number }>();
+  readonly #mails: Mail[] = [];
+  #made = 0;
+
+  constructor(settings: Settings, clock: Clock) {
+    this.#settings = settings;
+    this.#clock = clock;
+  }
+
+  freshClientId(): string {
+    return this.#make("client", 64);
+  }
+
+  isRegistered(clientId: string): boolean {
+    return clientId === this.#settings.clientId;
+  }
+
+  /** Mails a code, which takes the place of any before it. */
+  mailCode(clientId: string, address: string): void {
+    const code = this.#make("code", 8, "0123456789");
+    const nowMs = this.#clock.now();
+    this.#codes.set(keyOf(clientId, address), { code, untilMs: nowMs + CODE_MS, triesLeft: CODE_TRIES });
+    this.#mails.push({ address, code, sentAtMs: nowMs });
+    if (this.#mails.length > MAILS_KEPT) this.#mails.shift();
+  }
+
+  /** Whether the code is the one mailed last; a right one is used up. */
+  redeemCode(clientId: string, address: string, code: string): boolean {
+    const key = keyOf(clientId, address);
+    const mailed = this.#codes.get(key);
+    if (mailed === undefined) return false;
+    mailed.triesLeft -= 1;
+    const isRight = mailed.code === code && this.#clock.now() < mailed.untilMs;
+    if (isRight || mailed.triesLeft === 0) this.#codes.delete(key);
+    return isRight;
+  }
+
+  issueToken(clientId: string, address: string): Token {
+    const validUntilMs = this.#clock.now() + this.#settings.tokenMs;
+    const token = { token: this.#make("token", 64), validUntilMs };
+    const live = [...this.#liveTokens(clientId, address), token];
+    this.#tokens.set(keyOf(clientId, address), live.slice(-TOKENS_KEPT));
+    return token;
+  }
+
+  /** The newest token that is still good. */
+  verification(clientId: string, address: string): Token | undefined {
+    return this.#liveTokens(clientId, address).at(-1);
+  }
+
+  isVerified(clientId: string, address: string, token: string): boolean {
+    return this.#liveTokens(clientId, address).some((live) => live.token === token);
+  }
+
+  mails(): readonly Mail[] {
+    return [...this.#mails];
+  }
+
+  #liveTokens(clientId: string, address: string): readonly Token[] {
+    const nowMs = this.#clock.now();
+    return (this.#tokens.get(keyOf(clientId, address)) ?? []).filter((token) => nowMs < token.validUntilMs);
+  }
+
+  #make(what: string, length: number, alphabet?: string): string {
+    this.#made += 1;
+    return deriveText(this.#settings.seed, `${what} ${this.#made}`, length, alphabet);
+  }
+}
+
+function keyOf(clientId: string, address: string): string {
+  return `${clientId} ${canonicalAddress(address)}`;
+}

@@ -1,0 +1,36 @@
+/** One request to the simulated service, and what the service has at hand to answer it. */
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Clock } from "../src/base/clock.ts";
+import type { Accounts } from "./accounts.ts";
+import type { Checksums } from "./checksums.ts";
+import type { Strike } from "./faults.ts";
+import type { PasswordGuard } from "./password-guard.ts";
+import type { Reply } from "./reply.ts";
+import type { Settings } from "./settings.ts";
+import type { Transfers } from "./transfers.ts";
+
+export interface Call {
+  readonly message: IncomingMessage;
+  readonly headers: IncomingHttpHeaders;
+  readonly url: URL;
+  /** The placeholders of the path, decoded. */
+  readonly path: Readonly<Record<string, string>>;
+  /** The faults that strike it; those about lists are applied where the list is made. */
+  readonly strikes: readonly Strike[];
+}
+
+export interface World {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly accounts: Accounts;
+  readonly transfers: Transfers;
+  readonly guard: PasswordGuard;
+  readonly checksums: Checksums;
+  /** Lengths of archives that had to be measured. */
+  readonly zipSizes: Map<string, number>;
+  /** Where the service can be reached. */
+  readonly url: () => string;
+}
+
+/** Answers a call, or throws a ServiceError. */
+export type Handler = (call: Call, world: World) => Reply | Promise<Reply>;

@@ -1,0 +1,73 @@
+/**
+ * What becomes of wrong transfer passwords.
+ *
+ * Each is counted. Where the reaction is `delete`, those of all recipients count together, and the one that reaches
+ * the limit deletes the transfer for everybody. Where it is `lock`, each transfer-id has a count of its own; the one
+ * that reaches the limit locks it, even for the right password, and when it is free again the count starts anew.
+ * A right password takes nothing off any count.
+ */
+import type { Clock } from "../src/base/clock.ts";
+import { ServiceError } from "./errors.ts";
+import type { Settings } from "./settings.ts";
+import type { OpenedTransfer, Transfers } from "./transfers.ts";
+
+const PASSWORDS_KEPT = 1000;
+
+export class PasswordGuard {
+  readonly #settings: Settings["wrongPasswords"];
+  readonly #transfers: Transfers;
+  readonly #clock: Clock;
+  readonly #counts = new Map<string, number>();
+  readonly #lockedUntilMs = new Map<string, number>();
+  readonly #refused = new Map<string, { total: number; passwords: string[] }>();
+
+  constructor(settings: Settings, transfers: Transfers, clock: Clock) {
+    this.#settings = settings.wrongPasswords;
+    this.#transfers = transfers;
+    this.#clock = clock;
+  }
+
+  /** Throws the service's error where the password is wrong, or the transfer is locked. */
+  check(opened: OpenedTransfer, password: string): void {
+    const { transferId } = opened.recipient;
+    if (this.#clock.now() < (this.#lockedUntilMs.get(transferId) ?? 0)) {
+      throw new ServiceError("transferLocked");
+    }
+    if (password === opened.transfer.password) return;
+    this.#remember(opened.transfer.trackingId, password);
+    throw this.#react(opened);
+  }
+
+  /** How many were refused in all, over all recipients. */
+  total(trackingId: string): number {
+    return this.#refused.get(trackingId)?.total ?? 0;
+  }
+
+  /** The refused passwords themselves, oldest first. */
+  refused(trackingId: string): readonly string[] {
+    return [...(this.#refused.get(trackingId)?.passwords ?? [])];
+  }
+
+  #react({ transfer, recipient }: OpenedTransfer): ServiceError {
+    const { limit, reaction, lockMs } = this.#settings;
+    const key = reaction === "delete" ? transfer.trackingId : recipient.transferId;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    if (count < limit) return new ServiceError("passwordRefused");
+    this.#counts.delete(key);
+    if (reaction === "delete") {
+      this.#transfers.end(transfer, "Deleted_by_security");
+      return new ServiceError("transferDeleted");
+    }
+    this.#lockedUntilMs.set(recipient.transferId, this.#clock.now() + lockMs);
+    return new ServiceError("transferLocked");
+  }
+
+  #remember(trackingId: string, password: string): void {
+    const refused = this.#refused.get(trackingId) ?? { total: 0, passwords: [] };
+    refused.total += 1;
+    refused.passwords.push(password);
+    if (refused.passwords.length > PASSWORDS_KEPT) refused.passwords.shift();
+    this.#refused.set(trackingId, refused);
+  }
+}

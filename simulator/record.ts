@@ -1,0 +1,116 @@
+/** A transfer as polling shows it: to its sender in full, to a recipient without what concerns others. */
+import { canonicalAddress } from "../src/model/transfer.ts";
+import type { World } from "./call.ts";
+import { isSelected, project, type Selection } from "./fields.ts";
+import { formatDate } from "./reply.ts";
+import { findRecipient, type StoredRecipient, type StoredTransfer } from "./transfers.ts";
+
+export type Viewer = { readonly as: "sender" } | { readonly as: "recipient"; readonly address: string };
+
+export async function describeTransfer(
+  transfer: StoredTransfer,
+  selection: Selection,
+  viewer: Viewer,
+  world: World,
+): Promise<unknown> {
+  const { sender, plan } = transfer;
+  const seen = visibleRecipients(transfer, viewer);
+  const record = {
+    trackingId: transfer.trackingId,
+    status: {
+      sender: { email: sender, ...(plan.fromName === undefined ? {} : { name: plan.fromName }) },
+      recipients: seen.map((recipient) => describeRecipient(transfer, recipient, viewer, world)),
+      state: world.transfers.stateOf(transfer),
+    },
+    transfer: {
+      recipients: { to: mailsOf(seen, "to"), cc: mailsOf(seen, "cc"), bcc: mailsOf(seen, "bcc") },
+      expirationDate: formatDate(transfer.expiresAtMs),
+      fileChecksumAlgorithm: algorithmOf(transfer),
+      files: isSelected(selection, "transfer", "files") ? await describeFiles(transfer, viewer, world) : [],
+      ...(world.settings.showsMessage ? describeMessage(transfer, viewer) : {}),
+      notificationMessage: { subject: transfer.subject, body: "" },
+      securityMode: { name: "ONE_TIME_PASSWORD", config: { passwordMode: transfer.passwordMode } },
+      senderLanguage: "en",
+      recipientLanguage: "en",
+    },
+  };
+  return project(record, selection);
+}
+
+/** The deprecated, shorter form. */
+export function describeBriefly(transfer: StoredTransfer, world: World): unknown {
+  const { trackingId, sender, recipients } = transfer;
+  return {
+    trackingId,
+    state: world.transfers.stateOf(transfer),
+    recipients: recipients.map(({ mail, transferId }) => ({ mail, id: transferId })),
+    href: `/api/users/${encodeURIComponent(sender)}/transfers/${encodeURIComponent(trackingId)}`,
+  };
+}
+
+/** As the service spells it; empty where checksums are switched off. */
+export function algorithmOf({ algorithm }: StoredTransfer): string {
+  return algorithm === "none" ? "" : algorithm;
+}
+
+/** Hidden recipients are seen by the sender and by themselves. */
+function visibleRecipients(transfer: StoredTransfer, viewer: Viewer): readonly StoredRecipient[] {
+  return transfer.recipients.filter((recipient) => recipient.role !== "bcc" || isOwn(recipient, viewer));
+}
+
+function isOwn(recipient: StoredRecipient, viewer: Viewer): boolean {
+  return viewer.as === "sender" || canonicalAddress(recipient.mail) === canonicalAddress(viewer.address);
+}
+
+/** Whether what only the people of a transfer may know can be shown. */
+function isInvolved(transfer: StoredTransfer, viewer: Viewer): boolean {
+  return viewer.as === "sender" || findRecipient(transfer, viewer.address) !== undefined;
+}
+
+function describeRecipient(
+  transfer: StoredTransfer,
+  recipient: StoredRecipient,
+  viewer: Viewer,
+  world: World,
+): unknown {
+  const { mail, transferId, downloads } = recipient;
+  return {
+    mail,
+    id: transferId,
+    ...(isOwn(recipient, viewer) ? { downloadUrl: downloadUrlOf(transfer, transferId, world) } : {}),
+    fileDownloads: [...downloads].map(([id, times]) => ({
+      id,
+      downloads: times.map((atMs) => ({ downloadDate: formatDate(atMs), retrievalMethod: "DOWNLOAD" })),
+    })),
+    notificationFailed: false,
+  };
+}
+
+/** The link for people: it carries the password where no other is asked for. */
+function downloadUrlOf(transfer: StoredTransfer, transferId: string, world: World): string {
+  const query = new URLSearchParams({ id: transferId });
+  if (transfer.passwordMode === "NONE" && world.settings.noPassword === "link")
+    query.set("password", transfer.password);
+  return `${world.url()}/download?${query}`;
+}
+
+function mailsOf(recipients: readonly StoredRecipient[], role: StoredRecipient["role"]): unknown {
+  return recipients.filter((recipient) => recipient.role === role).map(({ mail }) => ({ mail }));
+}
+
+function describeFiles(transfer: StoredTransfer, viewer: Viewer, world: World): Promise<unknown[]> {
+  return Promise.all(
+    transfer.files.map(async (file) => ({
+      ...(isInvolved(transfer, viewer) ? { id: file.id } : {}),
+      fileName: file.name,
+      size: file.announcedBytes,
+      checksum: await world.checksums.stated(file.content, transfer.algorithm, file.plan.listChecksum),
+      state: "OK",
+    })),
+  );
+}
+
+function describeMessage(transfer: StoredTransfer, viewer: Viewer): Readonly<Record<string, unknown>> {
+  const { messageFileId = null } = transfer;
+  return isInvolved(transfer, viewer) ? { confidentialMessageFileId: messageFileId } : {};
+}

@@ -1,0 +1,298 @@
+/** Checks the queue and the services: whether each can be reached, and whether each mailbox may use its service. */
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../base/clock.ts";
+import { asFault, Fault } from "../../base/faults.ts";
+import { makeFolderDurably } from "../../base/folders.ts";
+import { asOwnerOf } from "../../base/ownership.ts";
+import { runInParallel } from "../../base/parallel.ts";
+import { formatCount, formatSeconds } from "../../base/phrases.ts";
+import { Scope } from "../../base/scope.ts";
+import type { Secret } from "../../base/secret.ts";
+import { findClientId, loadTokenStores, type TokenStore } from "../../config/memory.ts";
+import { LOOPBACK } from "../../config/service.ts";
+import type {
+  MailboxSettings,
+  RedisQueueSettings,
+  ServiceSettings,
+  Settings,
+} from "../../config/settings.ts";
+import { describeHolder } from "../../inbox/lock.ts";
+import { countMembers } from "../../inbox/members.ts";
+import { Tokens } from "../../mailbox/tokens.ts";
+import { readRedisSecrets } from "../../queue/open.ts";
+import { POLLING_MINOR_VERSION } from "../../service/http.ts";
+import type { ServicePort } from "../../service/port.ts";
+import { canPoll, formatVersions, openClient, throwawayClientId } from "../client.ts";
+import { Findings } from "./findings.ts";
+
+const QUEUE = "queue";
+const TIMEOUT_MS = 10_000;
+
+export async function checkQueue(
+  findings: Findings,
+  { queue, work }: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  await reportMembers(findings, work);
+  if (queue === "embedded")
+    findings.ok(QUEUE, "engine", "embedded: this machine's daemon does everything itself");
+  else await checkRedis(findings, queue, signal);
+}
+
+/** A daemon may be running: the doctor does not disturb it. */
+async function reportMembers(findings: Findings, work: string): Promise<void> {
+  try {
+    const count = await countMembers(work);
+    const [are, holder] = [formatCount(count, "Inlet works", "Inlets work"), await describeHolder(work)];
+    findings.ok(
+      QUEUE,
+      "inbox",
+      count === 0 ? "no Inlet works on it at this moment" : `${are} on it: ${holder}`,
+    );
+  } catch (error) {
+    findings.skip(QUEUE, "inbox", `which processes work on it is not known: ${asFault(error).message}`);
+  }
+}
+
+async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal: AbortSignal): Promise<void> {
+  try {
+    const { inspectQueue } = await import("../../queue/bullmq-inspect.ts");
+    const redis = await readRedisSecrets(queue, signal);
+    const { place, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
+    findings.ok(QUEUE, "Redis", `${place} answers, version ${version}`);
+    if (evictionPolicy === "noeviction")
+      findings.ok(QUEUE, "memory", "it forgets nothing when memory is short");
+    else {
+      findings.warn(
+        QUEUE,
+        "memory",
+        `its maxmemory-policy is ${evictionPolicy || "not known"}: it may forget jobs when memory is short`,
+        `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and write it into Redis's own configuration`,
+      );
+    }
+    findings.ok(QUEUE, "persistence", persistence);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    findings.failWith(QUEUE, "Redis", fault);
+    for (const check of ["memory", "persistence"]) findings.skip(QUEUE, check, "Redis cannot be asked");
+  }
+}
+
+/** With several servers, each needs the setting. */
+function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
+  if (cluster.length + sentinels.length > 0) return "On each server: redis-cli";
+  const tls = url.protocol === "rediss:" ? " --tls" : "";
+  return `redis-cli -h ${url.hostname} -p ${url.port || 6379}${tls}`;
+}
+
+const SERVICE = "service";
+const AT_ONCE = 4;
+
+/** With a larger difference tokens are renewed too late, and times in the ledger mislead. */
+const MOST_CLOCK_DIFFERENCE_MS = 60_000;
+
+export async function checkServices(
+  findings: Findings,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  const mailboxes = Map.groupBy(settings.mailboxes, ({ service }) => service);
+  for (const [service, users] of mailboxes) await checkService(findings, settings, service, users, signal);
+}
+
+async function checkService(
+  findings: Findings,
+  settings: Settings,
+  described: ServiceSettings,
+  mailboxes: readonly MailboxSettings[],
+  signal: AbortSignal,
+): Promise<void> {
+  await using scope = new Scope();
+  const clientId = await readClientId(findings, described, settings.state, signal);
+  const service = scope.use(openClient(described, clientId ?? throwawayClientId(), TIMEOUT_MS), (it) =>
+    it.close(),
+  );
+  const isReached = await checkReach(findings, service, described, signal);
+  const why = isReached ? "there is no client id to ask with" : "the service cannot be asked";
+  if (!isReached || clientId === undefined) {
+    for (const { name } of mailboxes) findings.skip(SERVICE, name, why);
+    return;
+  }
+  const openTokens = await loadTokenStores();
+  const check = async () => {
+    await using tokens = new Scope();
+    const folder = await openTokensFolder(tokens, settings.state).catch((error: unknown) => asFault(error));
+    if (!(folder instanceof Fault)) {
+      return checkMailboxes(findings, openTokens(folder), mailboxes, service, signal);
+    }
+    for (const { name } of mailboxes) findings.failWith(SERVICE, name, folder);
+  };
+  await asOwnerOf(settings.state, check);
+}
+
+async function checkMailboxes(
+  findings: Findings,
+  kept: TokenStore,
+  mailboxes: readonly MailboxSettings[],
+  service: ServicePort,
+  signal: AbortSignal,
+): Promise<void> {
+  // Reported in the order of the configuration, whatever the order of the answers.
+  const found = mailboxes.map(() => new Findings(() => {}));
+  await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
+    const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, systemClock);
+    await checkMailbox(found[at] ?? findings, mailbox, service, tokens, signal);
+  });
+  for (const each of found) findings.take(each);
+}
+
+/** Makes none: the first start does, and `init`, and both report its file. */
+async function readClientId(
+  findings: Findings,
+  described: ServiceSettings,
+  state: string,
+  signal: AbortSignal,
+): Promise<Secret | undefined> {
+  if (described.clientId !== undefined) {
+    // The check of the secrets has reported the reason.
+    const read = await described.clientId.read(signal).catch(() => undefined);
+    if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
+    return read;
+  }
+  const clientId = await findClientId(state);
+  if (clientId === undefined) {
+    findings.fail(
+      SERVICE,
+      "client id",
+      "attention",
+      "none is configured, and none was made yet",
+      "Start the daemon once: it makes one and says where; then have the service's administrator register it.",
+    );
+  }
+  return clientId;
+}
+
+async function checkReach(
+  findings: Findings,
+  service: ServicePort,
+  { baseUrl }: ServiceSettings,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const versions = await service.apiVersions(signal);
+    const isPlain = baseUrl.protocol === "http:" && !LOOPBACK.test(baseUrl.hostname);
+    const isTrusted = baseUrl.protocol === "https:";
+    findings.ok(
+      SERVICE,
+      "reach",
+      `${baseUrl.href} answers${isTrusted ? ", and its certificate is trusted" : ""}`,
+    );
+    if (isPlain)
+      findings.warn(SERVICE, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
+    reportVersion(findings, versions);
+    await checkClock(findings, service, signal);
+    return true;
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    findings.failWith(SERVICE, "reach", fault);
+    return false;
+  }
+}
+
+function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServicePort["apiVersions"]>>): void {
+  const needed = `1.${POLLING_MINOR_VERSION}`;
+  if (versions === undefined) {
+    findings.warn(
+      SERVICE,
+      "version",
+      `it does not show which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
+      `Inlet needs ${needed} or newer; the checks of the mailboxes show whether it is.`,
+    );
+    return;
+  }
+  const spoken = `it speaks ${formatVersions(versions)}`;
+  if (canPoll(versions)) findings.ok(SERVICE, "version", `${spoken}, and ${needed} is needed`);
+  else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: spoken }));
+}
+
+/** Skipped where the service does not show its time. */
+async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
+  const askedMs = Date.now();
+  const time = await service.serverTime(signal).catch(() => undefined);
+  const nowMs = (askedMs + Date.now()) / 2;
+  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not show its time");
+  const aheadMs = nowMs - time.getTime();
+  const difference = formatSeconds(Math.abs(aheadMs) / 1000);
+  // The service's time has whole seconds.
+  if (Math.abs(aheadMs) < 2_000) findings.ok(SERVICE, "clock", "this machine's and the service's go alike");
+  else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
+    findings.ok(
+      SERVICE,
+      "clock",
+      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+    );
+  } else {
+    findings.warn(
+      SERVICE,
+      "clock",
+      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+      "Set the clock, and let it be kept right: timedatectl set-ntp true",
+    );
+  }
+}
+
+/** The daemon's folder of tokens; before its first start a temporary folder. */
+async function openTokensFolder(scope: Scope, state: string): Promise<string> {
+  const isThere = await stat(state).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+  if (isThere) {
+    const folder = join(state, "tokens");
+    await makeFolderDurably(folder, 0o700);
+    return folder;
+  }
+  return scope.use(await mkdtemp(join(tmpdir(), "inlet-doctor-")), (folder) =>
+    rm(folder, { recursive: true, force: true }),
+  );
+}
+
+async function checkMailbox(
+  findings: Findings,
+  mailbox: MailboxSettings,
+  service: ServicePort,
+  tokens: Tokens,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, email } = mailbox;
+  try {
+    const query = { page: 1, pageSize: 1, active: true, fields: { trackingId: true } } as const;
+    const page = await tokens.use((address) => service.pollReceived(address, query, signal), signal);
+    const until = tokens.validUntilMs;
+    const who = name === email ? "" : `${email} is `;
+    findings.ok(
+      SERVICE,
+      name,
+      `${who}verified${until === undefined ? "" : ` until ${new Date(until).toISOString()}`}, and its list can be read`,
+    );
+    for (const { fault } of page.rejected.slice(0, 1))
+      findings.warn(SERVICE, name, fault.message, fault.advice);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED") throw fault;
+    const isUnverified = fault.code === "TOKEN_REFUSED" || fault.code === "POLICY_REFUSED";
+    findings.failWith(SERVICE, name, fault, isUnverified ? adviceFor(mailbox) : undefined);
+  }
+}
+
+function adviceFor({ name, service: { clientId, token } }: MailboxSettings): string {
+  if (token !== undefined) {
+    return `Obtain a new token and put it into ${token.described}, or leave service.verification out.`;
+  }
+  const where = clientId?.described ?? "the state folder's client-id";
+  return `Have the service's administrator register the client id (${where}) for it, or run: inlet verify-address ${name}`;
+}

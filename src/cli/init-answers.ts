@@ -1,0 +1,331 @@
+/** The answers that `init` needs: from options and environment, or from questions. Each is tried out on the service. */
+import { resolve } from "node:path";
+import { describeFault, Fault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import { showValue } from "../config/draft.ts";
+import { loadService } from "../config/load.ts";
+import { makeClientId } from "../config/memory.ts";
+import { SCHEMA } from "../config/schema.ts";
+import { PATH } from "../config/schema-nodes.ts";
+import { CLIENT_ID_PATTERN } from "../config/service.ts";
+import type { ServiceSettings } from "../config/settings.ts";
+import type { ServicePort } from "../service/port.ts";
+import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
+import { canPoll, formatVersions, openClient, throwawayClientId } from "./client.ts";
+import type { Context } from "./context.ts";
+import { Findings } from "./doctor/findings.ts";
+import { checkFolder } from "./doctor/folders.ts";
+import { invalid } from "./options.ts";
+import { say } from "./printing.ts";
+
+/** A secret to store, or one that a file holds already. */
+export interface GivenSecret {
+  readonly secret: Secret;
+  readonly file?: string;
+}
+
+interface GivenPassword {
+  readonly sender: string;
+  readonly password: GivenSecret;
+}
+
+export interface Answers {
+  readonly baseUrl: string;
+  readonly ca: string | undefined;
+  readonly clientId: GivenSecret;
+  readonly mailboxes: readonly string[];
+  readonly inbox: string;
+  readonly state: string | undefined;
+  readonly passwords: readonly GivenPassword[];
+  readonly inFiles: boolean;
+}
+
+/** Answers from options and environment. Questions fill in the rest. */
+export type Given = { readonly [Key in keyof Answers]?: Answers[Key] | undefined };
+
+export interface InitOptions {
+  readonly config?: string;
+  readonly baseUrl?: string;
+  readonly clientIdFile?: string;
+  readonly mailbox?: readonly string[];
+  readonly inbox?: string;
+  readonly state?: string;
+  readonly ca?: string;
+  readonly passwordFile?: readonly string[];
+  readonly plainSecrets?: boolean;
+  /** Commander's name for `--no-test`. */
+  readonly test?: boolean;
+  readonly yes?: boolean;
+  readonly force?: boolean;
+  readonly json?: boolean;
+}
+
+const EMAIL = new RegExp(SCHEMA.properties.mailboxes.items.properties.email.pattern, "u");
+
+/** Options win over the environment. Throws `CONFIG_INVALID`. */
+export async function readGiven(context: Context, options: InitOptions): Promise<Given> {
+  const { env } = context;
+  const baseUrl = options.baseUrl ?? env["INLET_SERVICE__BASEURL"];
+  const inbox = options.inbox ?? env["INLET_INBOX"];
+  const { mailbox: mailboxes, state, ca } = options;
+  for (const email of mailboxes ?? []) demand(describeWrongEmail(email));
+  for (const path of [inbox, state, ca]) if (path !== undefined) demand(describeWrongPath(path));
+  const clientId = await readClientId(context, options);
+  const passwords = await Promise.all(
+    (options.passwordFile ?? []).map((rule) => readPassword(context, rule)),
+  );
+  return {
+    baseUrl: baseUrl || undefined,
+    ca: ca && resolve(ca),
+    clientId,
+    mailboxes,
+    inbox: inbox ? resolve(inbox) : undefined,
+    state: state && resolve(state),
+    passwords: passwords.length === 0 ? undefined : passwords,
+    inFiles: options.plainSecrets ? false : undefined,
+  };
+}
+
+/** The service as the configuration will describe it, checked by the same code. Throws `CONFIG_INVALID`. */
+export async function describeService(
+  { env }: Context,
+  { baseUrl, ca }: { readonly baseUrl: string; readonly ca?: string | undefined },
+): Promise<ServiceSettings> {
+  const others = withoutOurs(env);
+  return loadService({
+    path: "/dev/null",
+    baseUrl,
+    env: ca === undefined ? others : { ...others, INLET_SERVICE__CA: ca },
+  });
+}
+
+/** The environment without Inlet's variables: the file must be complete without them. */
+export function withoutOurs(env: Context["env"]): Context["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^INLET_/i.test(name)));
+}
+
+/** `undefined` for a right one. */
+function describeWrongEmail(email: string): string | undefined {
+  return EMAIL.test(email) ? undefined : `${showValue(email)} is not an email address`;
+}
+
+function describeWrongPath(path: string): string | undefined {
+  if (new RegExp(PATH.pattern, "u").test(path)) return undefined;
+  return path.startsWith("~") ? `${showValue(path)}: ~ is not expanded here` : "a path must not be empty";
+}
+
+export function describeWrongClientId(clientId: Secret): string | undefined {
+  const isRight = new RegExp(CLIENT_ID_PATTERN, "u").test(clientId.reveal());
+  return isRight ? undefined : "This is no client id: that is 50 to 4000 letters and digits.";
+}
+
+async function readClientId(
+  context: Context,
+  { clientIdFile }: InitOptions,
+): Promise<GivenSecret | undefined> {
+  const variable = context.env["INLET_SERVICE__CLIENTID"];
+  const secret = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
+  if (secret === undefined) return undefined;
+  demand(describeWrongClientId(secret));
+  const isFile = clientIdFile !== undefined && clientIdFile !== "-";
+  return isFile ? { secret, file: resolve(clientIdFile) } : { secret };
+}
+
+/** `*@supplier.example=/etc/inlet/supplier`. */
+async function readPassword(context: Context, rule: string): Promise<GivenPassword> {
+  const [, sender, file] = /^([^=]+)=(.+)$/.exec(rule) ?? [];
+  if (sender === undefined || file === undefined) {
+    throw invalid(`--password-file ${showValue(rule)} is not of the form SENDER=FILE`);
+  }
+  const secret = await readSecret(context, file);
+  if (secret === undefined || secret.reveal() === "") throw invalid(`${file} is empty`);
+  return { sender, password: file === "-" ? { secret } : { secret, file: resolve(file) } };
+}
+
+function demand(wrong: string | undefined): void {
+  if (wrong !== undefined) throw invalid(wrong.replace(/\.$/, ""));
+}
+
+export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
+  say(context, "A few questions. Press Enter to accept the answer in brackets.");
+  say(context, "");
+  const { baseUrl, service } = await askService(context, given, trial);
+  const clientId = given.clientId ?? (await askClientId(context));
+  const mailboxes = await askMailboxes(context, given, trial, service, clientId.secret);
+  const inbox = given.inbox ?? (await askInbox(context));
+  const passwords = given.passwords ?? (await askPasswords(context));
+  const isAnyToStore = [clientId, ...passwords.map(({ password }) => password)].some(
+    ({ file }) => file === undefined,
+  );
+  const inFiles = given.inFiles ?? (!isAnyToStore || (await askPlace(context)));
+  return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
+}
+
+async function askService(
+  context: Context,
+  { baseUrl: first, ca }: Given,
+  trial: Trial,
+): Promise<{ baseUrl: string; service: ServiceSettings }> {
+  for (let baseUrl = first; ; baseUrl = undefined) {
+    baseUrl ??= await ask(context, "Address of the service (the part before /api)");
+    try {
+      const service = await describeService(context, { baseUrl, ca });
+      const fault = await trial.service(service);
+      if (fault === undefined) return { baseUrl, service };
+      say(context, `  ${describeFault(fault)}`);
+      if (await askYesNo(context, "Use it all the same?", false)) return { baseUrl, service };
+    } catch (error) {
+      sayWrongUrl(context, error);
+    }
+  }
+}
+
+async function askClientId(context: Context): Promise<Answers["clientId"]> {
+  for (;;) {
+    const secret = await askHidden(context, "Client id, which is not shown (Enter: make a new one): ");
+    if (secret === undefined) return { secret: makeClientId() };
+    const wrong = describeWrongClientId(secret);
+    if (wrong === undefined) return { secret };
+    say(context, `  ${wrong}`);
+  }
+}
+
+async function askMailboxes(
+  context: Context,
+  { mailboxes: given }: Given,
+  trial: Trial,
+  service: ServiceSettings,
+  clientId: Secret,
+): Promise<readonly string[]> {
+  const mailboxes: string[] = [];
+  const add = async (email: string) => {
+    const fault = await trial.mailbox(service, clientId, email);
+    if (fault !== undefined) say(context, `  ${describeFault(fault)}`);
+    mailboxes.push(email);
+  };
+  for (const email of given ?? []) await add(email);
+  if (given !== undefined) return mailboxes;
+  for (;;) {
+    const isFirst = mailboxes.length === 0;
+    const email = await ask(
+      context,
+      isFirst ? "Mailbox: the address whose transfers are downloaded" : "Another mailbox (Enter: no more)",
+    );
+    if (email === "" && !isFirst) return mailboxes;
+    const wrong = mailboxes.includes(email) ? "You have named it already" : describeWrongEmail(email);
+    if (wrong === undefined) await add(email);
+    else say(context, `  ${wrong}.`);
+  }
+}
+
+async function askInbox(context: Context): Promise<string> {
+  for (;;) {
+    const inbox = await ask(context, "Inbox: the folder in which finished transfers appear", "/srv/inbox");
+    const wrong = describeWrongPath(inbox);
+    if (wrong !== undefined) {
+      say(context, `  ${wrong}.`);
+      continue;
+    }
+    const findings = new Findings(({ detail, advice }) =>
+      say(context, `  ${[detail, advice].filter(Boolean).join(". ")}`),
+    );
+    const isUsable = (await checkFolder(findings, "inbox", resolve(inbox))) !== undefined;
+    if (isUsable || (await askYesNo(context, "Use it all the same?", false))) return resolve(inbox);
+  }
+}
+
+async function askPasswords(context: Context): Promise<GivenPassword[]> {
+  say(
+    context,
+    "Passwords of transfers can be stored here by sender, or be supplied later, each by itself ('inlet password').",
+  );
+  const passwords: GivenPassword[] = [];
+  for (;;) {
+    const more = passwords.length === 0 ? "none" : "no more";
+    const sender = await ask(context, `Sender, such as *@supplier.example (Enter: ${more})`);
+    if (sender === "") return passwords;
+    const secret = await askTwice(context, `Password of transfers from ${sender}, which is not shown: `);
+    if (secret !== undefined) passwords.push({ sender, password: { secret } });
+  }
+}
+
+/** A mistyped password would cost attempts, and too many wrong ones destroy a transfer. */
+async function askTwice(context: Context, question: string): Promise<Secret | undefined> {
+  for (;;) {
+    const first = await askHidden(context, question);
+    if (first === undefined) return undefined;
+    const second = await askHidden(context, "The same once more: ");
+    if (first.reveal() === second?.reveal()) return first;
+    say(context, "  The two differ.");
+  }
+}
+
+async function askPlace(context: Context): Promise<boolean> {
+  return askYesNo(context, "Keep secrets in files of their own, rather than in the configuration?", true);
+}
+
+/** A wrong address gets another try. Any other fault comes from an option, and ends the command. */
+function sayWrongUrl(context: Context, error: unknown): void {
+  const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
+  if (wrong === undefined) throw error;
+  say(context, `  ${wrong}.`);
+}
+
+const TRIAL_TIMEOUT_MS = 10_000;
+
+/** Tries answers out on the service before anything is written. */
+export class Trial {
+  readonly #context: Context;
+  readonly #isOn: boolean;
+  /** Addresses for which the client id is not registered yet. */
+  readonly unregistered: string[] = [];
+
+  /** `isOn: false` skips every request. */
+  constructor(context: Context, isOn: boolean) {
+    this.#context = context;
+    this.#isOn = isOn;
+  }
+
+  /** The fault that keeps the service from being used, if any. Throws `STOPPED`. */
+  async service(settings: ServiceSettings): Promise<Fault | undefined> {
+    return this.#attempt(settings, throwawayClientId(), async (service) => {
+      const versions = await service.apiVersions(this.#context.stop);
+      const spoken = versions && formatVersions(versions);
+      if (versions !== undefined && !canPoll(versions)) {
+        throw new Fault("API_VERSION", { detail: `it speaks ${spoken}` });
+      }
+      const version = spoken === undefined ? "but does not show its version" : `and speaks ${spoken}`;
+      say(this.#context, `  ${service.origin} answers, ${version}.`);
+    });
+  }
+
+  /** The fault that keeps the client id from verifying the address, if any. Sends no mail, keeps no token. */
+  async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
+    const fault = await this.#attempt(settings, clientId, async (service) => {
+      await service.obtainToken(email, undefined, this.#context.stop);
+      say(this.#context, `  ${email} is verified by the client id.`);
+    });
+    if (fault === undefined || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(fault.code)) return fault;
+    this.unregistered.push(email);
+    say(this.#context, `  ${email}: the service does not know this client id for it yet.`);
+    return undefined;
+  }
+
+  async #attempt(
+    settings: ServiceSettings,
+    clientId: Secret,
+    work: (service: ServicePort) => Promise<void>,
+  ): Promise<Fault | undefined> {
+    if (!this.#isOn) return undefined;
+    const service = openClient(settings, clientId, TRIAL_TIMEOUT_MS);
+    try {
+      await work(service);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
+      return error;
+    } finally {
+      await service.close();
+    }
+  }
+}
