@@ -7,6 +7,7 @@ import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { Scope } from "./base/scope.ts";
+import { LargeTransfers } from "./collect/large.ts";
 import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
@@ -167,6 +168,7 @@ async function live(
     random: Math.random,
     patience: options.patience ?? PATIENCE,
     diskFull,
+    large: new LargeTransfers(),
     othersWait: async () => mayGiveWay && ((await queue.depth()) ?? 0) > 0,
     watch,
   };

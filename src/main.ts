@@ -36,6 +36,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   PASSWORD_UNUSABLE: "attention",
   PASSWORDS_HELD: "unreachable",
   GAVE_WAY: "unreachable",
+  ONE_AT_A_TIME: "unreachable",
   TRANSFER_LOCKED: "attention",
   TRANSFER_DELETED: "attention",
   MESSAGE_REFUSED: "attention",

@@ -23,6 +23,11 @@ export const TRANSFER_FAULTS = {
     happened: "No password is sent now: the service left open whether the last one was right",
     advice: "It goes on by itself when the service answers again; each unclear answer costs an attempt.",
   },
+  ONE_AT_A_TIME: {
+    verdict: "retry",
+    happened: "Another transfer with thousands of files is being downloaded from this service",
+    advice: "It goes on by itself, when that one is done.",
+  },
   GAVE_WAY: {
     verdict: "retry",
     happened: "It arrived slowly while others waited, and let them pass",

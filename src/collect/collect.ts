@@ -92,6 +92,7 @@ async function work(tools: CollectTools, source: Source, run: Run, signal: Abort
     return await settleFault(tools, source, run, fault, signal);
   } finally {
     watch.close();
+    tools.large.giveBack(source.service.origin, run.key);
     if (run.stage !== undefined) await ledger.stages.closeStage(run.stage).catch(() => {});
   }
 }
@@ -186,7 +187,7 @@ async function download(
   if (transfer === undefined) return undefined;
   const { mailbox, service } = source;
   const { released } = run.record;
-  const plan = planTransfer(transfer, mailbox, tools.handoff, tools.inbox);
+  const plan = await planTransfer(transfer, mailbox, tools.handoff, tools.inbox);
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
   const message = await fetchMessage(

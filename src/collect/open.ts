@@ -7,6 +7,7 @@ import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { canDoWithout, ofOperation } from "./answers.ts";
+import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
 import type { CollectTools, Source } from "./tools.ts";
 
@@ -53,7 +54,9 @@ export async function openTransfer(
   }
   const access = accessWith(proof.password);
   run.password = proof.password;
-  const files = await service.files(access, signal);
+  const files = await service.files(access, signal, (count) => {
+    if (count > MANY_FILES) tools.large.take(service.origin, run.key);
+  });
   const { totalBytes, algorithm } = proof.value;
   // An operator vouches for what was released.
   if (!run.record.released) checkLimits(files, totalBytes, tools.limits);

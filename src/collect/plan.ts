@@ -30,19 +30,18 @@ export interface Plan {
   readonly neededBytes: number;
 }
 
-/** Pure. */
-export function planTransfer(
+export async function planTransfer(
   transfer: OpenedTransfer,
   mailbox: Mailbox,
   handoff: Handoff,
   inbox: Inbox,
-): Plan {
+): Promise<Plan> {
   const totalBytes = transfer.files.reduce((sum, file) => sum + file.bytes, 0);
   const announced = Math.max(totalBytes, transfer.totalBytes);
   const { marker, acknowledgement } = handoff;
   const said = [marker, acknowledgement].filter((name) => name !== undefined);
   const reserved = [MANIFEST, SUMS, MESSAGE, REASON, ...said];
-  const names = inbox.safeNames(transfer.files, reserved);
+  const names = await inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
   return {
     way,

@@ -101,6 +101,7 @@ async function settle(
   if (fault.code === "DISK_FULL" || fault.code === "DISK_REFUSED") {
     return wait(tools, run, "disk", fault, patience.diskMs);
   }
+  if (fault.code === "ONE_AT_A_TIME") return wait(tools, run, "large", fault, patience.slowMs);
   if (fault.code === "GAVE_WAY") return wait(tools, run, "slow", fault, patience.slowMs);
   if (fault.code === "TRANSFER_LOCKED") {
     return wait(tools, run, "locked", fault, lockMs(run, fault, patience.lockedMs));

@@ -11,6 +11,7 @@ import type { TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { ServicePort } from "../service/port.ts";
+import type { LargeTransfers } from "./large.ts";
 
 export interface CollectTools {
   readonly inbox: Inbox;
@@ -25,6 +26,7 @@ export interface CollectTools {
   readonly patience: Patience;
   /** The disk being full: it meets every transfer and mailbox alike. */
   readonly diskFull: Outage;
+  readonly large: LargeTransfers;
   /** Whether other transfers wait for a slot. */
   othersWait(): Promise<boolean>;
   readonly watch: CollectWatch;

@@ -1,4 +1,5 @@
 /** Names for a transfer's files and folders: safe on every file system, recognisable, and never two the same. */
+import { setImmediate } from "node:timers/promises";
 import { foldName, markName, markOf, portableName } from "./portable.ts";
 
 interface NamedFile {
@@ -12,9 +13,36 @@ interface NamedFile {
  * must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
+  const naming = nameInParts(files, reserved);
+  for (let part = naming.next(); ; part = naming.next()) if (part.done) return part.value;
+}
+
+/** The same without keeping everything else waiting, however many there are. */
+export async function safeNamesInParts(
+  files: readonly NamedFile[],
+  reserved: readonly string[],
+): Promise<Map<string, string>> {
+  const naming = nameInParts(files, reserved);
+  for (let part = naming.next(); ; part = naming.next()) {
+    if (part.done) return part.value;
+    await setImmediate();
+  }
+}
+
+const PART = 1_000;
+
+function* nameInParts(
+  files: readonly NamedFile[],
+  reserved: readonly string[],
+): Generator<void, Map<string, string>, void> {
   const claims = new Claims(reserved);
-  const names = files.map((file) => new Naming(file));
-  for (const naming of names) claims.settle(naming);
+  const names: Naming[] = [];
+  for (const file of files) {
+    const naming = new Naming(file);
+    claims.settle(naming);
+    names.push(naming);
+    if (names.length % PART === 0) yield;
+  }
   return new Map(
     names.toSorted(byFile).map((naming) => [naming.file.id, naming.name ?? claims.number(naming)]),
   );

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/folders.ts";
 import { formatLayout } from "./layout.ts";
-import { safeNames } from "./names.ts";
+import { safeNamesInParts } from "./names.ts";
 import type { Inbox } from "./port.ts";
 import { clearAside, isAside, removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
@@ -15,7 +15,7 @@ export async function openInbox(root: string, work: string, minFreeBytes: number
   const space = new Space(stagingFolder, minFreeBytes);
   return {
     root,
-    safeNames,
+    safeNames: safeNamesInParts,
     formatLayout,
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),

@@ -27,7 +27,7 @@ export interface Inbox {
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],
     reserved: readonly string[],
-  ): ReadonlyMap<string, string>;
+  ): Promise<ReadonlyMap<string, string>>;
   /** A path from the inbox's root. */
   formatLayout(layout: string, values: LayoutValues): string;
   /** Promises a transfer room for so many bytes and files beside what others were promised. Throws `DISK_FULL`. */

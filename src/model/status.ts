@@ -99,6 +99,7 @@ export function describeStanding({ state, reason }: TransferStatus): string {
   if (state === "gone") return "gone before it was delivered";
   if (reason === "locked") return "locked by the service";
   if (reason === "disk") return "waits for room on the disk";
+  if (reason === "large") return "waits for another large transfer";
   if (reason === "slow") return "arrives slowly, and lets others pass";
   if (reason === "retry") return "failed, and is tried again";
   if (reason === "quiet") return "waits for the end of quiet hours";

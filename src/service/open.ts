@@ -56,7 +56,7 @@ export function openService(options: ServiceOptions): ServicePort {
     pollSentLegacy: (address, query, signal) => pollLegacy(http, address, query, signal),
 
     information: (access, signal) => fetchInformation(http, access, signal),
-    files: (access, signal) => fetchFiles(http, access, signal),
+    files: (access, signal, onCount) => fetchFiles(http, access, signal, onCount),
     checksums: (access, files, signal) => fetchChecksums(downloads, access, files, signal),
     ...downloads,
 

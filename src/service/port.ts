@@ -181,7 +181,12 @@ export interface ServicePort {
   ): Promise<Page<LegacyTransfer>>;
 
   information(access: TransferAccess, signal: AbortSignal): Promise<TransferInformation>;
-  files(access: TransferAccess, signal: AbortSignal): Promise<readonly TransferFile[]>;
+  /** `onCount` gets the number of files after each, and may throw to end it. */
+  files(
+    access: TransferAccess,
+    signal: AbortSignal,
+    onCount?: (count: number) => void,
+  ): Promise<readonly TransferFile[]>;
   openFile(
     access: TransferAccess,
     file: Pick<TransferFile, "id" | "name">,

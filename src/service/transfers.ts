@@ -9,7 +9,7 @@ import type { TransferAccess } from "./port.ts";
 import { decodeFile, decodeInformation } from "./wire.ts";
 
 /** A row is a name and a checksum, in UTF-16 at worst; the subject has some room of its own. */
-const CHECKSUM_BYTES = { most: 24 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
+const CHECKSUM_BYTES = { most: 8 * 1024 * 1024, subject: 256 * 1024, row: 256, perCharacter: 3 };
 
 export async function fetchInformation(
   http: Http,
@@ -27,12 +27,14 @@ export async function fetchFiles(
   http: Http,
   { transferId, password }: TransferAccess,
   signal: AbortSignal,
+  onCount: (count: number) => void = () => {},
 ): Promise<readonly TransferFile[]> {
   const what = "the list of files";
   const files: TransferFile[] = [];
-  await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) =>
-    files.push(decodeFile(entry, `${what}, entry ${files.length + 1}`)),
-  );
+  await http.entries({ what, path: ["transfers", transferId, "files"], password }, signal, (entry) => {
+    files.push(decodeFile(entry, `${what}, entry ${files.length + 1}`));
+    onCount(files.length);
+  });
   if (new Set(files.map((file) => file.id)).size < files.length) {
     throw new Fault("BAD_ANSWER", { detail: `${what}: two files have the same id` });
   }

@@ -316,6 +316,26 @@ describe("a list", () => {
   });
 });
 
+test("I8 bounded: of transfers with thousands of files, each service has one in memory", async () => {
+  const files = Array.from({ length: 5_001 }, (_, at) => ({ name: `${at}.txt`, text: "x" }));
+  const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId, files }));
+  const [one, two] = await Promise.all([
+    openTestSimulator({ transfers: plans }),
+    openTestSimulator({ transfers: [transferPlan({ trackingId: "t3", files })] }),
+  ]);
+  for (const simulator of [one, two])
+    simulator.addFault({ on: "file", times: "always", does: { kind: "stall" } });
+  const mailboxes = [
+    mailboxSettings(one, { name: "a", fetch: "files" }),
+    mailboxSettings(two, { name: "b", fetch: "files" }),
+  ];
+  const daemon = startDaemon(await daemonSettings(mailboxes), { graceMs: 0 });
+  await expect.poll(() => daemon.changes.some(({ reason }) => reason === "large")).toBe(true);
+  await expect.poll(() => [one.totals().file > 0, two.totals().file > 0]).toEqual([true, true]);
+  const waiting = daemon.changes.filter(({ reason }) => reason === "large");
+  expect(new Set(waiting.map(({ mailbox }) => mailbox))).toEqual(new Set(["a"]));
+});
+
 test("a deleted transfer whose list cannot be read spends no attempts", async () => {
   const simulator = await openTestSimulator({ transfers: [T1] });
   let isListed = false;

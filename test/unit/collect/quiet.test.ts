@@ -63,6 +63,7 @@ async function turn(
       forget() {},
     },
     diskFull: { isPast() {} },
+    large: { giveBack() {} },
     ledger: {
       find: async () => makeRecord({ expires: new Date(FAR_MS).toISOString(), ...record }),
       noteChange: () => {
@@ -80,7 +81,7 @@ async function turn(
     throw new Fault("STOPPED");
   };
   const mailbox = { name: "m", quiet };
-  const source = { mailbox, stateOf } as unknown as Source;
+  const source = { mailbox, stateOf, service: {} } as unknown as Source;
   return { next: await collectTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
 }
 
