@@ -263,7 +263,7 @@ test("a redelivery of what the service no longer has leaves the first delivery a
   await expect.poll(() => deliveries()).toEqual(["t1"]);
   simulator.advance(3_601);
   const refused = await inlet("redeliver", "t1", {}, "--yes");
-  expect([refused.exitCode, refused.stdout]).toEqual([
+  expect([refused.exitCode, refused.stderr]).toEqual([
     3,
     expect.stringContaining("the service no longer has it"),
   ]);
