@@ -80,6 +80,11 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     return "fine";
   }
   if (taken === "late") {
+    const tried = await findTried(settings, records);
+    if (tried !== undefined) {
+      say(context, `It was sent, and is kept until its outcome is known. ${tried.message ?? ""}`.trimEnd());
+      return "attention";
+    }
     if (dropped !== undefined) await asOwnerOf(settings.state, () => takeAway(dropped, password));
     say(
       context,
@@ -88,6 +93,19 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
     return "failed";
   }
   return reportOutcome(context, settings, records, password);
+}
+
+/** The first of the records that the daemon has tried since, without an outcome for the password. */
+async function findTried(
+  { work }: Settings,
+  records: readonly TransferRecord[],
+): Promise<TransferRecord | undefined> {
+  const peek = peekLedger(work);
+  for (const before of records) {
+    const after = await peek.find(before);
+    if (after?.state === "waiting" && after.at.downloading !== before.at.downloading) return after;
+  }
+  return undefined;
 }
 
 /** Whether the password would be tried for one of the records; false after a refusal. Throws `ORDER_IMPOSSIBLE`. */
@@ -161,11 +179,15 @@ function demandOneService(settings: Settings, records: readonly TransferRecord[]
 async function allowOnceMore(
   context: Context,
   trackingId: string | undefined,
-  { config: path, mailbox, all }: PasswordOptions,
+  { config: path, mailbox, all, passwordFile }: PasswordOptions,
 ): Promise<Outcome> {
   if ((trackingId === undefined) !== (all === true))
     throw new Fault("ORDER_IMPOSSIBLE", { detail: "name one transfer, or use --once-more --all" });
+  if (passwordFile !== undefined)
+    throw new Fault("ORDER_IMPOSSIBLE", { detail: "--once-more takes no password: supply one afterwards" });
   const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  if (mailbox !== undefined && !settings.mailboxes.some(({ name }) => name === mailbox))
+    throw new Fault("ORDER_IMPOSSIBLE", { detail: `no mailbox is called ${mailbox}` });
   const records =
     trackingId === undefined
       ? await Array.fromAsync(peekLedger(settings.work).open())

@@ -63,6 +63,22 @@ describe("inlet password", () => {
     await expect.poll(() => readdir(join(state, "passwords"))).toEqual([]);
   });
 
+  test("whose outcome a lock leaves open is kept, and the command says so", async () => {
+    const { config, folder, inlet, states, simulator } = await setUp({
+      transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
+    });
+    run(config);
+    await expect.poll(() => states()).toEqual({ t1: "waiting" });
+    simulator.addFault({
+      on: "info",
+      times: "always",
+      does: { kind: "error", status: 423, errorCode: 2005 },
+    });
+    const { exitCode, stderr } = await inlet("password", "t1", { input: "the-Right:1\n" });
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining("is kept until its outcome is known")]);
+    expect(await readdir(join(folder, "state/passwords"))).toEqual(["t1"]);
+  });
+
   test("that a daemon which runs does not take up is taken back, and the command has failed", async () => {
     const { config, folder, inlet, states } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],

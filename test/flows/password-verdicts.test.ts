@@ -161,7 +161,14 @@ describe("inlet password --once-more", () => {
 
   test("says what is missing", async () => {
     const { config } = await install({ transfers: [] });
-    for (const words of [["--once-more"], ["--once-more", "--all", "t1"], []]) {
+    const wrong = [
+      ["--once-more"],
+      ["--once-more", "--all", "t1"],
+      ["--once-more", "--all", "--mailbox", "typo"],
+      ["--once-more", "--all", "--password-file", "-"],
+      [],
+    ];
+    for (const words of wrong) {
       const { exitCode } = await runProgram(["password", ...words, "--config", config]);
       expect(exitCode).toBe(2);
     }
