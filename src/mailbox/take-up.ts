@@ -69,6 +69,8 @@ export async function takeUp(
   if (left !== undefined) return left;
   // A recipient whose address was replaced by a proxy address keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
+  // The service may not have made it ready for its recipients.
+  if (transferId === undefined && entry.state === "processing") return LEFT_ALONE;
   if (transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });

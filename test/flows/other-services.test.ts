@@ -303,6 +303,17 @@ describe("a list", () => {
     expect(simulator.totals().received).toBeLessThan(4);
   });
 
+  test("may name no recipient of a transfer that is still processed", async () => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url, body) => {
+      if (!isActiveList(url)) return undefined;
+      const { data } = withStates(body, "PROCESSING");
+      return { json: { data: data.map((entry) => ({ ...entry, status: { state: "PROCESSING" } })) } };
+    });
+    const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
+    expect([daemon.told, daemon.changes]).toEqual([[], []]);
+  });
+
   test("parts of an entry that discovery can do without may have any form", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     const front = await openFront(simulator, (url, body) => {

@@ -222,6 +222,7 @@ async function openHouse() {
         mailbox: { name: "m" },
         undelivered: new Map(),
         settled: new Set(),
+        history: Promise.resolve(() => "active"),
       } as unknown as MailboxState;
       const failing = new Set<string>();
       return { tools, state, told, run: () => runOrders(tools, new Map([["m", state]]), failing) };
