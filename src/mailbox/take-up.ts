@@ -136,7 +136,7 @@ async function learnChanges(
   return record;
 }
 
-/** A transfer that waits is left alone until its time has come, or somebody has supplied a password. */
+/** A waiting transfer is left alone until its time has come, or a password was supplied. */
 async function isReady(
   { passwords, clock }: PollTools,
   { tried, mailbox }: MailboxState,

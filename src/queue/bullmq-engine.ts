@@ -74,7 +74,7 @@ export class BullEngine implements BullQueue {
   /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
   readonly #work = new Set<Promise<unknown>>();
   readonly #workers: Worker[] = [];
-  /** Jobs that this process added, and that nobody may have tried yet: `idle` waits for them. */
+  /** Jobs that this process added and that may still be untried: `idle` waits for them. */
   readonly #untried = new Map<string, Queue<JobData>>();
   /** A process with schedules runs until it is stopped. It asks for no `idle`, and keeps no list for it. */
   #hasSchedules = false;
