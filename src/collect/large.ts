@@ -11,7 +11,7 @@ export class LargeTransfers {
   /** By service: the transfer that has a long list. */
   readonly #holders = new Map<string, string>();
 
-  /** Throws `ONE_AT_A_TIME`. Whoever takes it gives it back. */
+  /** Throws `ONE_AT_A_TIME`. Has to be given back. */
   take(service: string, key: string): void {
     const holder = this.#holders.get(service);
     if (holder !== undefined && holder !== key) throw new Fault("ONE_AT_A_TIME");
