@@ -7,8 +7,6 @@ import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
 import { Scope } from "./base/scope.ts";
-import { LargeTransfers } from "./collect/large.ts";
-import type { CollectTools, Patience } from "./collect/tools.ts";
 import type { Settings } from "./config/settings.ts";
 import { createDesk, type Desk } from "./daemon/desk.ts";
 import { type Current, createHandlers } from "./daemon/handlers.ts";
@@ -32,11 +30,13 @@ import type { Passwords } from "./passwords/port.ts";
 import { watchDropFolder } from "./passwords/watch.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
+import { LargeTransfers } from "./transfer/large.ts";
+import type { Patience, TransferTools } from "./transfer/tools.ts";
 
 export type { DaemonWatch } from "./daemon/watching.ts";
 
 export interface DaemonOptions {
-  /** `once`: every mailbox is polled once, what can be collected is, and that is all. */
+  /** `once`: every mailbox is polled once, and open transfers are downloaded. */
   readonly mode: "run" | "once";
   /** Aborts to stop: what runs has `graceMs` to end. */
   readonly stop: AbortSignal;
@@ -159,7 +159,7 @@ async function live(
   const poll: PollTools = { ledger, passwords, queue, clock, watch: heard, diskFull, atOnce, deadline };
   // What our own limit makes slow gains nothing by waiting, and a round from cron would end without what waits.
   const mayGiveWay = options.mode === "run" && (settings.limits.bandwidth ?? []).length === 0;
-  const collect: Omit<CollectTools, keyof Current> = {
+  const transfer: Omit<TransferTools, keyof Current> = {
     inbox,
     ledger,
     passwords,
@@ -182,7 +182,7 @@ async function live(
     return now.expected.overdue();
   });
   const current = () => now;
-  const handlers = createHandlers({ current, mailboxes, poll, collect, clock, desk });
+  const handlers = createHandlers({ current, mailboxes, poll, transfer, clock, desk });
   await queue.start(handlers);
   scope.use(
     await watchDropFolder(

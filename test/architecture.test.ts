@@ -20,7 +20,7 @@ const CAPABILITIES = [
   "observe",
   "host",
 ];
-const FLOWS = ["mailbox", "collect"];
+const FLOWS = ["mailbox", "download"];
 
 /** What each room may import besides itself. Flows know capabilities by their ports alone. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

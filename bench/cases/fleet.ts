@@ -17,7 +17,7 @@ export async function measureFleet(bench: Bench): Promise<Row[]> {
   const seconds = new Map(FLEETS.map((workers) => [workers, [] as number[]]));
   for (let round = 0; round < bench.rounds; round++) {
     for (const workers of FLEETS) {
-      const took = await inFolder(bench, (folder) => collect(bench, folder, nginx.url, workers, content));
+      const took = await inFolder(bench, (folder) => download(bench, folder, nginx.url, workers, content));
       seconds.get(workers)?.push(took);
       bench.tell(`  ${took.toFixed(2).padStart(7)} s  ${workers} workers`);
     }
@@ -36,7 +36,7 @@ export async function measureFleet(bench: Bench): Promise<Row[]> {
 }
 
 /** Workers are there before the scheduler finds the first transfer. */
-async function collect(bench: Bench, folder: string, url: string, workers: number, content: Wanted) {
+async function download(bench: Bench, folder: string, url: string, workers: number, content: Wanted) {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis(folder));
   const config = writeConfig(folder, { url, queue: redis.url });

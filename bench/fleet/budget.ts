@@ -1,7 +1,7 @@
 /** What a large fleet asks of Redis, of hosts and of the service: the measured figures, multiplied in the open. */
 
 import { formatTable, grouped } from "../support/markdown.ts";
-import type { Collected, Waiting } from "./collect.ts";
+import type { Downloads, Waiting } from "./download.ts";
 import type { Polled } from "./polls.ts";
 
 /** The fleet of the example. */
@@ -13,7 +13,7 @@ const ENOUGH = 0.95;
 
 interface Measured {
   readonly waiting?: Waiting;
-  readonly collect?: readonly Collected[];
+  readonly download?: readonly Downloads[];
   readonly polls?: readonly Polled[];
 }
 
@@ -24,8 +24,8 @@ interface Line {
 }
 
 /** `undefined` where not all of it was measured. */
-export function formatBudget({ waiting, collect = [], polls = [] }: Measured): string | undefined {
-  const worker = collect.find(({ title }) => title === "1 worker");
+export function formatBudget({ waiting, download = [], polls = [] }: Measured): string | undefined {
+  const worker = download.find(({ title }) => title === "1 worker");
   const scheduler = polls.find(({ title }) => title === "1 scheduler");
   const slow = polls.find(({ title }) => title === "1 scheduler, slow lists");
   if (waiting === undefined || worker === undefined || scheduler === undefined) return undefined;
@@ -41,7 +41,7 @@ export function formatBudget({ waiting, collect = [], polls = [] }: Measured): s
   });
 }
 
-function redisLines(waiting: Waiting, worker: Collected, scheduler: Polled): Line[] {
+function redisLines(waiting: Waiting, worker: Downloads, scheduler: Polled): Line[] {
   if (worker.redis === undefined || scheduler.redis === undefined) return [];
   const perPoll = (total: number) => total / scheduler.polls;
   const bytesPerMailbox = Math.round(scheduler.bytesPerMailbox ?? 0);
@@ -70,7 +70,7 @@ function redisLines(waiting: Waiting, worker: Collected, scheduler: Polled): Lin
   ];
 }
 
-function hostLines(waiting: Waiting, worker: Collected, scheduler: Polled): Line[] {
+function hostLines(waiting: Waiting, worker: Downloads, scheduler: Polled): Line[] {
   const discover = (waiting.schedulerSeconds / waiting.transfers) * 1000;
   const pollsPerSecond = scheduler.polledPerMinute / 60;
   return [
@@ -102,7 +102,7 @@ function slowLines({ polledPerMinute, wantedPerMinute }: Polled): Line[] {
 
 const MILLISECONDS = { unit: " ms", perResult: 1000 };
 
-function millisecondsEach({ cpuSeconds, transfers }: Collected, part: "worker" | "Redis"): number {
+function millisecondsEach({ cpuSeconds, transfers }: Downloads, part: "worker" | "Redis"): number {
   return (cpuSeconds[part] / transfers) * 1000;
 }
 

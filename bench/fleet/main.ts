@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { installProgram } from "../support/processes.ts";
-import { type CollectCase, measureCollect, measureWaiting } from "./collect.ts";
+import { type DownloadCase, measureDownloads, measureWaiting } from "./download.ts";
 import { describeFleetMachine } from "./machine.ts";
 import { writePage } from "./page.ts";
 import { measurePolls, type PollCase } from "./polls.ts";
@@ -20,25 +20,25 @@ import type { Bench } from "./world.ts";
 const FILE_DELAY_SECONDS = 1;
 const LIST_DELAY_SECONDS = 0.3;
 
-type Group = "collect" | "slow" | "mailboxes" | "polls";
+type Group = "download" | "slow" | "mailboxes" | "polls";
 
 const GROUPS: Readonly<Record<Group, (bench: Bench) => Promise<Partial<Figures>>>> = {
-  async collect(bench) {
+  async download(bench) {
     const transfers = scaled(1_000, bench, 50);
     tell("transfers that wait");
     const waiting = await measureWaiting(bench, transfers);
-    return { waiting, collect: await collectAll(bench, planFleets({ mailboxes: [transfers] })) };
+    return { waiting, download: await measureAll(bench, planFleets({ mailboxes: [transfers] })) };
   },
   async slow(bench) {
     const common = { mailboxes: [scaled(160, bench, 16)], delaySeconds: FILE_DELAY_SECONDS };
-    return { slow: await collectAll(bench, planFleets(common)) };
+    return { slow: await measureAll(bench, planFleets(common)) };
   },
   async mailboxes(bench) {
     const transfers = scaled(160, bench, 20);
     const common = { workers: 4, delaySeconds: FILE_DELAY_SECONDS };
     const tenth = Math.round(transfers / 10);
     return {
-      mailboxes: await collectAll(bench, [
+      mailboxes: await measureAll(bench, [
         { title: "all in one mailbox, no other", mailboxes: [transfers], ...common },
         { title: "spread over 10 mailboxes", mailboxes: Array.from({ length: 10 }, () => tenth), ...common },
         { title: "all in one mailbox of two", mailboxes: [transfers, 0], ...common },
@@ -99,8 +99,8 @@ async function main(scale: number, names: readonly string[]): Promise<number> {
 function report(figures: Figures): number {
   const tables = formatTables(figures);
   for (const table of Object.values(tables)) process.stdout.write(`${table}\n\n`);
-  const { waiting, collect = [], slow = [], mailboxes = [], polls = [] } = figures;
-  const results = [...collect, ...slow, ...mailboxes, ...polls];
+  const { waiting, download = [], slow = [], mailboxes = [], polls = [] } = figures;
+  const results = [...download, ...slow, ...mailboxes, ...polls];
   const complaints = [
     ...(waiting?.complaints ?? []),
     ...results.flatMap(({ title, complaints: found }) => found.map((text) => `${title}: ${text}`)),
@@ -111,13 +111,13 @@ function report(figures: Figures): number {
   return complaints.length === 0 ? 0 : 1;
 }
 
-function planFleets(common: Pick<CollectCase, "mailboxes" | "delaySeconds">): CollectCase[] {
+function planFleets(common: Pick<DownloadCase, "mailboxes" | "delaySeconds">): DownloadCase[] {
   const fleets = [0, 1, 2, 4].map((workers) => ({ title: titleOf(workers), workers, ...common }));
   return [...fleets, { title: "1 worker, `limits.transfers: 16`", workers: 1, places: 16, ...common }];
 }
 
-function collectAll(bench: Bench, cases: readonly CollectCase[]) {
-  return inTurn(cases, (it) => measureCollect(bench, it));
+function measureAll(bench: Bench, cases: readonly DownloadCase[]) {
+  return inTurn(cases, (it) => measureDownloads(bench, it));
 }
 
 async function inTurn<Case extends { readonly title: string }, Result>(

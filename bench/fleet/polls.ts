@@ -9,7 +9,7 @@ import {
   sumByPart,
   transferTo,
   untilSettled,
-} from "./collect.ts";
+} from "./download.ts";
 import type { Part } from "./meter.ts";
 import { RequestLog } from "./requests.ts";
 import { type Bench, openWorld, type World } from "./world.ts";

@@ -2,16 +2,16 @@
 
 import { type Columns, fixed, formatTable, grouped } from "../support/markdown.ts";
 import { formatBudget } from "./budget.ts";
-import type { Collected, Waiting } from "./collect.ts";
+import type { Downloads, Waiting } from "./download.ts";
 import type { FleetMachine } from "./machine.ts";
 import type { Polled } from "./polls.ts";
 
 export interface Figures {
   readonly machine: FleetMachine;
   readonly waiting?: Waiting;
-  readonly collect?: readonly Collected[];
-  readonly slow?: readonly Collected[];
-  readonly mailboxes?: readonly Collected[];
+  readonly download?: readonly Downloads[];
+  readonly slow?: readonly Downloads[];
+  readonly mailboxes?: readonly Downloads[];
   readonly polls?: readonly Polled[];
 }
 
@@ -20,13 +20,13 @@ const FULL = 0.9;
 
 /** By the name of its place in the page; those of cases that did not run are missing. */
 export function formatTables(figures: Figures): Record<string, string> {
-  const { machine, waiting, collect, slow, mailboxes, polls } = figures;
+  const { machine, waiting, download, slow, mailboxes, polls } = figures;
   const budget = formatBudget(figures);
   return {
     machine: formatMachine(machine),
-    ...(collect && {
-      collect: formatSpeed(collect, "1 worker", machine.cores),
-      "collect-taken": formatTable(collect, TAKEN),
+    ...(download && {
+      download: formatSpeed(download, "1 worker", machine.cores),
+      "download-taken": formatTable(download, TAKEN),
     }),
     ...(waiting && { waiting: formatTable([waiting], WAITING) }),
     ...(slow && {
@@ -59,14 +59,14 @@ function formatMachine(machine: FleetMachine): string {
 }
 
 /** `compared`: the row that the others are compared with. */
-function formatSpeed(rows: readonly Collected[], compared: string | undefined, cores: number): string {
+function formatSpeed(rows: readonly Downloads[], compared: string | undefined, cores: number): string {
   const base = rows.find(({ title }) => title === compared)?.perSecond ?? Number.NaN;
-  const busy = ({ cpuSeconds, collectSeconds }: Collected) =>
-    Object.values(cpuSeconds).reduce((sum, seconds) => sum + seconds, 0) / collectSeconds;
+  const busy = ({ cpuSeconds, downloadSeconds }: Downloads) =>
+    Object.values(cpuSeconds).reduce((sum, seconds) => sum + seconds, 0) / downloadSeconds;
   return formatTable(rows, {
     processes: ({ title }) => title,
     transfers: ({ transfers }) => grouped(transfers),
-    "in s": ({ collectSeconds }) => collectSeconds.toFixed(1),
+    "in s": ({ downloadSeconds }) => downloadSeconds.toFixed(1),
     "per s": ({ perSecond }) => perSecond.toFixed(1),
     "×": ({ perSecond }) => (perSecond / base).toFixed(2),
     "workers' CPU s": ({ cpuSeconds }) => cpuSeconds.worker.toFixed(1),
@@ -80,14 +80,14 @@ function formatSpeed(rows: readonly Collected[], compared: string | undefined, c
   });
 }
 
-function limitOf({ busiest, cpuSeconds, collectSeconds }: Collected, busy: number, cores: number): string {
+function limitOf({ busiest, cpuSeconds, downloadSeconds }: Downloads, busy: number, cores: number): string {
   if (busiest.share >= FULL) return `the ${busiest.part}'s thread`;
   if (busy < FULL * cores) return "waiting for answers and the disk";
-  const others = cpuSeconds.others / collectSeconds;
+  const others = cpuSeconds.others / downloadSeconds;
   return others > busy - others ? "other programs" : "the cores";
 }
 
-const TAKEN: Columns<Collected> = {
+const TAKEN: Columns<Downloads> = {
   processes: ({ title }) => title,
   "a worker, MiB": ({ peakMib }) => peakMib.worker.toFixed(0),
   "scheduler, MiB": ({ peakMib }) => fixed(peakMib.scheduler, 0),

@@ -49,7 +49,7 @@ export async function startRedis(folder: string): Promise<RunningRedis> {
       };
     },
     async waitingTransfers() {
-      const keys = await client.keys("inlet:collect-*:prioritized");
+      const keys = await client.keys("inlet:download-*:prioritized");
       const counts = await Promise.all(keys.map((key) => client.zcard(key)));
       return counts.reduce((sum, count) => sum + count, 0);
     },

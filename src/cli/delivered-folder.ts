@@ -4,8 +4,8 @@ import { lstat, open, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
-import { MANIFEST, MESSAGE, SUMS } from "../collect/plan.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
+import { MANIFEST, MESSAGE, SUMS } from "../transfer/plan.ts";
 
 interface CheckedFile {
   readonly name: string;

@@ -25,7 +25,7 @@ export function formatStatus(status: Status, instead: string | undefined, stream
     section("Needs a person", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
-    section("Being collected", status.inHand, totals.inHand, (transfer) => [
+    section("Downloading", status.inHand, totals.inHand, (transfer) => [
       `${formatInHand(transfer)}${whose(transfer)}`,
     ]),
     section("Waiting for a turn", status.queued, totals.queued, (transfer) =>

@@ -230,13 +230,13 @@ function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined 
 }
 
 function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Draft): HandoffKeep {
-  const [collectedMs, uncollectedMs] = (["collected", "uncollected"] as const).map((key) =>
+  const [pickedUpMs, notPickedUpMs] = (["collected", "uncollected"] as const).map((key) =>
     readLongDuration(keep[key] ?? KEEP.properties[key].default, ["handoff", "keep", key], draft),
   );
-  if (collectedMs !== undefined && acknowledgement === "none") {
+  if (pickedUpMs !== undefined && acknowledgement === "none") {
     draft.warnings.push(
       "handoff.keep.collected: not used, because handoff.acknowledgement is not given: a folder that was picked up is no longer in the inbox.",
     );
   }
-  return { collectedMs, uncollectedMs };
+  return { pickedUpMs, notPickedUpMs };
 }

@@ -1,20 +1,20 @@
-/** What the engine runs: polls of mailboxes that there are, and the collecting of their transfers. */
+/** What the engine runs: polls of mailboxes that there are, and the download of their transfers. */
 import type { Clock } from "../base/clock.ts";
-import { collectTransfer } from "../collect/collect.ts";
-import { hasRoom } from "../collect/settle.ts";
-import type { CollectTools } from "../collect/tools.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import { DONE } from "../model/job.ts";
 import type { Handlers } from "../queue/port.ts";
+import { downloadTransfer } from "../transfer/download.ts";
+import { hasRoom } from "../transfer/settle.ts";
+import type { TransferTools } from "../transfer/tools.ts";
 import type { Desk } from "./desk.ts";
 import { workOn } from "./hearing.ts";
 import { sourceOf } from "./mailboxes.ts";
 
 /** What a reload replaces. */
-export interface Current extends Pick<CollectTools, "limits" | "handoff"> {
+export interface Current extends Pick<TransferTools, "limits" | "handoff"> {
   readonly expected: Expected;
 }
 
@@ -23,7 +23,7 @@ interface HandlerTools {
   current(): Current;
   readonly mailboxes: ReadonlyMap<string, MailboxState>;
   readonly poll: PollTools;
-  readonly collect: Omit<CollectTools, keyof Current>;
+  readonly transfer: Omit<TransferTools, keyof Current>;
   readonly clock: Clock;
   readonly desk: Desk | undefined;
 }
@@ -34,7 +34,7 @@ export interface DaemonHandlers extends Handlers {
 }
 
 export function createHandlers(tools: HandlerTools): DaemonHandlers {
-  const { current, mailboxes, poll, collect, clock, desk } = tools;
+  const { current, mailboxes, poll, transfer, clock, desk } = tools;
   const during: Desk["pulse"]["during"] = (what, work) => desk?.pulse.during(what, work) ?? work();
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
@@ -51,15 +51,15 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   return {
     failedPolls: () => failedPolls,
     poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
-    async collect(key, signal) {
+    async download(key, signal) {
       const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
-        hasRoom(collect, collect.ledger.nameOf(key));
+        hasRoom(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
       const { limits, handoff } = current();
-      const now = { ...collect, limits, handoff };
-      return during(workOn(key), () => collectTransfer(now, sourceOf(state), key, signal));
+      const now = { ...transfer, limits, handoff };
+      return during(workOn(key), () => downloadTransfer(now, sourceOf(state), key, signal));
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { Pulse } from "../observe/pulse.ts";
 import type { DaemonWatch } from "./watching.ts";
 
-/** What the pulse knows the collecting of a transfer by. */
+/** What the pulse knows the download of a transfer by. */
 export function workOn({
   mailbox,
   trackingId,
@@ -12,7 +12,7 @@ export function workOn({
   readonly mailbox: string;
   readonly trackingId: string;
 }): string {
-  return `the collecting of ${trackingId} for ${mailbox}`;
+  return `the download of ${trackingId} for ${mailbox}`;
 }
 
 /** The same watch, overheard; `metrics` where there is a page that shows them. */
@@ -114,11 +114,11 @@ function overhearHandoffs(watch: DaemonWatch, { handoffs }: Board, metrics: Metr
     },
     overdue(delivered, sinceMs) {
       watch.overdue(delivered, sinceMs);
-      handoffs.uncollected(delivered);
+      handoffs.notPickedUp(delivered);
     },
     pickedUp(delivered, how) {
       watch.pickedUp(delivered, how);
-      handoffs.collected(delivered);
+      handoffs.pickedUp(delivered);
     },
     handoffsSeen(summary) {
       watch.handoffsSeen(summary);

@@ -1,11 +1,11 @@
 /** What is unfinished, read from the disk: orders change it, and other processes do. */
 import type { Outage } from "../base/outage.ts";
-import { hasRoom } from "../collect/settle.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { hasRoom } from "../transfer/settle.ts";
 
 export interface UnfinishedTools {
   readonly ledger: Ledger;

@@ -1,16 +1,16 @@
 /** Who hears what the daemon does. */
 import type { Fault } from "../base/faults.ts";
-import type { CollectTools } from "../collect/tools.ts";
 import type { HandoffWatch } from "../handoff/port.ts";
 import type { ExpectedTools } from "../mailbox/expected.ts";
 import type { OrderTools } from "../mailbox/orders.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import type { LeftOverWatch } from "../mailbox/unfinished.ts";
 import type { Order } from "../model/order.ts";
+import type { TransferTools } from "../transfer/tools.ts";
 import type { WorkspaceWatch } from "./workspace.ts";
 
 /** Hears everything that is worth telling. Must not throw. */
-export type DaemonWatch = CollectTools["watch"] &
+export type DaemonWatch = TransferTools["watch"] &
   PollTools["watch"] &
   ExpectedTools["watch"] &
   Pick<OrderTools["watch"], "acknowledged"> &

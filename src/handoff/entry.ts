@@ -60,7 +60,7 @@ export type Kind = (typeof KINDS)[number];
 /** Whether losing the entry would lose more than the notice of a pick-up. */
 export function needsDurability(handoff: Handoff, acknowledgement: string | undefined): boolean {
   const { command, webhook, expectWithinMs, keep } = handoff;
-  const reasons = [command, webhook, expectWithinMs, keep?.collectedMs, keep?.uncollectedMs, acknowledgement];
+  const reasons = [command, webhook, expectWithinMs, keep?.pickedUpMs, keep?.notPickedUpMs, acknowledgement];
   return reasons.some((reason) => reason !== undefined);
 }
 

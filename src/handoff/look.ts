@@ -41,12 +41,12 @@ export function nextMove(
   if (!entry.reported && isOlder(deliveredAt, handoff.expectWithinMs, now.atMs)) {
     return { type: "change", entry: { ...entry, reported: true }, event: "overdue" };
   }
-  const keptMs = entry.isForeign ? undefined : handoff.keep?.uncollectedMs;
+  const keptMs = entry.isForeign ? undefined : handoff.keep?.notPickedUpMs;
   return judgeKept(entry, deliveredAt, keptMs, handoff, now);
 }
 
 function afterPickUp(entry: Entry, since: string, place: Place, handoff: Handoff, now: Moment): Move {
-  const keptMs = handoff.keep?.collectedMs;
+  const keptMs = handoff.keep?.pickedUpMs;
   const isFolderDone = place === "gone" || entry.isForeign || keptMs === undefined;
   if (!isFolderDone) return judgeKept(entry, since, keptMs, handoff, now);
   return openSteps(entry, handoff).length > 0 ? NONE : { type: "finish" };

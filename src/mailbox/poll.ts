@@ -3,7 +3,7 @@ import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { runUntilFailure } from "../base/parallel.ts";
 import { SERVICE_FAULTS } from "../base/service-faults.ts";
-import type { CollectJob } from "../model/job.ts";
+import type { TransferJob } from "../model/job.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import type { PollQuery, Rejected, VerifiedAddress } from "../service/port.ts";
 import { keepLink } from "./links.ts";
@@ -187,7 +187,7 @@ async function discover(
   state.polls++;
   const poll = state.polls;
   const links: MailboxState["links"] = new Map();
-  const jobs: CollectJob[] = [];
+  const jobs: TransferJob[] = [];
   const rejected = { entries: 0, reasons: new Map<string, Fault>() };
   const reject = (fault: Fault) => {
     rejected.entries++;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { CollectJob } from "../model/job.ts";
+import type { TransferJob } from "../model/job.ts";
 import {
   hasEnded,
   isWaitOver,
@@ -40,7 +40,7 @@ interface Taken {
   /** Nothing is left to do, now or later. */
   readonly settled: boolean;
   readonly discovered: boolean;
-  readonly job: CollectJob | undefined;
+  readonly job: TransferJob | undefined;
 }
 
 const SETTLED: Taken = { settled: true, discovered: false, job: undefined };

@@ -4,7 +4,7 @@ import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { CollectJob } from "../model/job.ts";
+import type { TransferJob } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
@@ -37,7 +37,7 @@ interface PollWatch {
   expiresSoon(record: TransferRecord): void;
 }
 
-export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): CollectJob {
+export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): TransferJob {
   return { key: ledger.nameOf({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
 }
 

@@ -1,7 +1,7 @@
 /** What the engines run: polls of mailboxes, and the downloads of transfers. */
 import type { TransferKey } from "./record.ts";
 
-export interface CollectJob extends TransferKey {
+export interface TransferJob extends TransferKey {
   /** The ledger's name of the transfer: a second job of the same key is the same job. */
   readonly key: string;
   /** When the transfer expires, in milliseconds; what expires first goes first. */

@@ -76,7 +76,7 @@ export interface Handoff {
   readonly webhook?: HandoffWebhook | undefined;
   /** The name of a file by which a consumer says, inside the folder, that it has taken it; missing: none. */
   readonly acknowledgement?: string | undefined;
-  /** A folder that nobody has collected for so long is reported; missing: never. */
+  /** A folder that is not picked up within this time is reported; missing: never. */
   readonly expectWithinMs?: number | undefined;
   readonly keep?: HandoffKeep;
 }
@@ -99,7 +99,7 @@ export interface HandoffWebhook {
 /** How long folders stay in the inbox; missing: for ever. */
 export interface HandoffKeep {
   /** From their acknowledgement. */
-  readonly collectedMs: number | undefined;
-  /** From their delivery, where nobody collected them. */
-  readonly uncollectedMs: number | undefined;
+  readonly pickedUpMs: number | undefined;
+  /** From the delivery of a folder that is not picked up. */
+  readonly notPickedUpMs: number | undefined;
 }

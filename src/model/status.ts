@@ -20,9 +20,9 @@ export interface Status {
   readonly totals: Readonly<Record<"attention" | "inHand" | "queued", number>>;
   /** Since when the oldest transfer that nobody has in hand is in its state; missing where there is none. */
   readonly waitingSince: string | undefined;
-  /** Need a person: in quarantine, gone, not handed over, what waits for a password or expires soon, not collected. */
+  /** Need a person: in quarantine, gone, not handed over, what waits for a password or expires soon, not picked up. */
   readonly attention: readonly TransferStatus[];
-  /** Being collected by this process. */
+  /** Downloaded by this process now. */
   readonly inHand: readonly TransferStatus[];
   /** Have their turn later, by themselves. */
   readonly queued: readonly TransferStatus[];
@@ -76,7 +76,7 @@ export interface TransferStatus {
   readonly state: State;
   readonly round?: number | undefined;
   readonly since: string | undefined;
-  /** As in its record; beside that `handoff` or `uncollected` after a delivery, and `quiet` in quiet hours. */
+  /** As in its record; beside that `handoff` or `not-picked-up` after a delivery, and `quiet` in quiet hours. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   /** No password would be sent any more. */
@@ -95,7 +95,7 @@ export function describeStanding({ state, reason }: TransferStatus): string {
   if (reason === "password") return "needs a password";
   if (state === "quarantined") return "in quarantine";
   if (reason === "handoff") return "delivered, but what follows the delivery failed";
-  if (reason === "uncollected") return "delivered, and nobody has collected it";
+  if (reason === "not-picked-up") return "delivered, but not picked up";
   if (state === "gone") return "gone before it was delivered";
   if (reason === "locked") return "locked by the service";
   if (reason === "disk") return "waits for room on the disk";

@@ -190,7 +190,7 @@ export class Board {
       counts,
       totals: { ...totals, attention: totals.attention + handoffs.total + unusable.entries },
       waitingSince,
-      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.uncollected]).map(
+      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.notPickedUp]).map(
         (transfer) => withHelp(transfer, { daemon: this.#facts, mailboxes, keptIn: this.#keptIn }),
       ),
       inHand: inHand.slice(0, MOST_SHOWN),

@@ -1,4 +1,4 @@
-/** What is wrong with transfers after their delivery: a command or webhook that fails, a folder that nobody collects. */
+/** What is wrong with transfers after their delivery: a command or webhook that fails, a folder that no consumer picks up. */
 import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
@@ -35,26 +35,26 @@ export class HandoffBoard {
     this.#keep({ ...delivered, isOverdue, failed: failed.filter((it) => it.step !== step) });
   }
 
-  uncollected(delivered: Delivered): void {
+  notPickedUp(delivered: Delivered): void {
     const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
     this.#keep({ ...delivered, isOverdue: true, failed });
   }
 
-  collected(delivered: Delivered): void {
+  pickedUp(delivered: Delivered): void {
     const { failed = [] } = this.#troubles.get(keyOf(delivered)) ?? {};
     this.#keep({ ...delivered, isOverdue: false, failed });
   }
 
-  /** `uncollected`: nobody has taken them, but whoever was to be told was. */
+  /** `notPickedUp`: nobody has taken them, but whoever was to be told was. */
   read(): {
     readonly failed: readonly TransferStatus[];
-    readonly uncollected: readonly TransferStatus[];
+    readonly notPickedUp: readonly TransferStatus[];
     readonly total: number;
   } {
     const shown = [...this.#troubles.values()].map(show);
     return {
       failed: shown.filter(({ reason }) => reason === "handoff"),
-      uncollected: shown.filter(({ reason }) => reason === "uncollected"),
+      notPickedUp: shown.filter(({ reason }) => reason === "not-picked-up"),
       total: this.#troubles.size + this.#others,
     };
   }
@@ -75,14 +75,14 @@ function show({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOver
       ? `${message}. It is tried again by itself; ${retry} tries it at once.`
       : `${message}. It was given up; ${retry} tries it again.`,
   );
-  const waits = isOverdue ? [`Nobody has collected ${folder} yet.`] : [];
+  const waits = isOverdue ? [`${folder} was not picked up yet.`] : [];
   return {
     mailbox,
     trackingId,
     sender,
     state: "delivered",
     since: deliveredAt,
-    reason: failures.length > 0 ? "handoff" : "uncollected",
+    reason: failures.length > 0 ? "handoff" : "not-picked-up",
     message: [...failures, ...waits].join(" "),
     until: undefined,
     expires: undefined,

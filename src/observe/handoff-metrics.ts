@@ -17,16 +17,16 @@ export class HandoffMetrics {
     });
     const read = () => this.#summary;
     new Gauge({
-      name: "inlet_uncollected",
-      help: "Delivered folders that nobody has collected yet.",
+      name: "inlet_not_picked_up",
+      help: "Delivered folders that no consumer has picked up.",
       registers,
       collect() {
         this.set(read().waiting);
       },
     });
     new Gauge({
-      name: "inlet_oldest_uncollected_seconds",
-      help: "How long ago the oldest folder was delivered that nobody has collected.",
+      name: "inlet_oldest_not_picked_up_seconds",
+      help: "How long ago the oldest folder was delivered that no consumer has picked up.",
       registers,
       collect() {
         const { oldestMs } = read();

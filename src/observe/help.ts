@@ -31,7 +31,7 @@ export function withHelp(transfer: TransferStatus, surroundings: Surroundings): 
 function actionsFor({ state, reason }: TransferStatus): (Action | "password")[] {
   if (state === "quarantined") return ["retry", "release", "discard"];
   if (state === "gone") return ["discard"];
-  if (reason === "uncollected") return [];
+  if (reason === "not-picked-up") return [];
   if (reason === "password") return ["password"];
   return ["retry"];
 }

@@ -1,4 +1,4 @@
-/** Listens on an address, again and again where it is taken: collecting files does not depend on the status page. */
+/** Listens on an address. Retries where the port is taken: downloads do not depend on the console. */
 import { once } from "node:events";
 import { chmod, lstat, rm } from "node:fs/promises";
 import type { Server } from "node:http";

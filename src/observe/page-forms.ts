@@ -6,7 +6,7 @@ import { type Html, html } from "./html.ts";
 /** What has to be weighed stands before the button. */
 const WARNINGS: Readonly<Partial<Record<Action, string>>> = {
   release: "It was not proven to be what its sender sent. It is delivered marked as not verified.",
-  discard: "What was received of it is deleted, and it is not collected again.",
+  discard: "What was received of it is deleted, and it is not downloaded again.",
 };
 const LABELS: Readonly<Record<Action, string>> = {
   retry: "Try now",
@@ -18,7 +18,7 @@ const LABELS: Readonly<Record<Action, string>> = {
 export function renderForms(transfer: TransferStatus, proof: string): Html {
   const { state, reason, noAttemptsLeft } = transfer;
   const canSupply = reason === "password" && noAttemptsLeft !== true;
-  if (reason === "uncollected") return html``;
+  if (reason === "not-picked-up") return html``;
   if (state === "gone")
     return html`<div class="actions">${renderForm("discard", "Seen", transfer, proof)}</div>`;
   if (reason === "handoff") return html`<div class="actions">${renderAction("retry", transfer, proof)}</div>`;

@@ -32,8 +32,8 @@ ${proof === undefined ? renderHelp(transfer) : renderForms(transfer, proof)}
 }
 
 export function renderInHand({ inHand, totals }: Status): Html {
-  if (inHand.length === 0) return html`<h2>Being collected</h2><p class="nothing">Nothing.</p>`;
-  return html`<h2>Being collected <span class="count">${totals.inHand}</span></h2>${renderMore(inHand, totals.inHand)}
+  if (inHand.length === 0) return html`<h2>Downloading</h2><p class="nothing">Nothing.</p>`;
+  return html`<h2>Downloading <span class="count">${totals.inHand}</span></h2>${renderMore(inHand, totals.inHand)}
 <ul class="rows">${inHand.map(({ trackingId, mailbox, sender, progress }) => {
     const { doneBytes = 0, totalBytes = 0, bytesPerSecond = 0, secondsLeft } = progress ?? {};
     const words = [

@@ -89,7 +89,7 @@ function renderSigning(proof: string | undefined): Html {
 /** One glance must do. */
 function renderSummary({ troubles, totals, needsRestart }: Status): Html {
   const facts = [
-    totals.inHand > 0 ? `${totals.inHand} being collected` : undefined,
+    totals.inHand > 0 ? `${totals.inHand} downloading` : undefined,
     totals.queued > 0 ? `${formatCount(totals.queued, "waits", "wait")} for a turn` : undefined,
     needsRestart.length > 0
       ? `changed, but in force only after a restart: ${needsRestart.join(", ")}`

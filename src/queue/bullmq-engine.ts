@@ -8,12 +8,12 @@ import * as v from "valibot";
 import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
 import {
-  type CollectJob,
   DONE,
   type Next,
   POLLS_AT_ONCE,
   type PollSchedule,
   type Services,
+  type TransferJob,
 } from "../model/job.ts";
 import type { RedisClient, RedisFacts, RedisSettings } from "./bullmq-connection.ts";
 import { Runs } from "./bullmq-runs.ts";
@@ -24,7 +24,7 @@ import type { Handlers, JobQueue } from "./port.ts";
 
 export interface BullOptions {
   readonly redis: RedisSettings;
-  /** How many collect jobs at once in this process, and one more for each further service. */
+  /** How many download jobs at once in this process, and one more for each further service. */
   readonly places: number;
   readonly services: Services;
   /** What this process does of what the fleet does. */
@@ -66,7 +66,7 @@ export class BullEngine implements BullQueue {
   readonly #options: BullOptions;
   readonly #client: RedisClient;
   readonly #stopping = new AbortController();
-  readonly #collects: ServiceQueues<JobData>;
+  readonly #downloads: ServiceQueues<JobData>;
   readonly #polls: Queue<{ readonly mailbox: string }>;
   readonly #schedules: Schedules;
   readonly #line: PollLine;
@@ -91,7 +91,7 @@ export class BullEngine implements BullQueue {
     this.#runs = new Runs(options.places, options.services);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
-    this.#collects = new ServiceQueues(queueOptions, options.services);
+    this.#downloads = new ServiceQueues(queueOptions, options.services);
     this.#polls = openQueue("poll", queueOptions);
     this.#schedules = new Schedules(this.#polls, client);
     this.#line = new PollLine(options.services, (mailbox) => this.#poll(mailbox));
@@ -122,16 +122,16 @@ export class BullEngine implements BullQueue {
     return this.#track(Promise.all(mailboxes.map((mailbox) => this.#line.add(mailbox))).then(() => {}));
   }
 
-  async add({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
-    const queue = this.#collects.of(mailbox);
+  async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
+    const queue = this.#downloads.of(mailbox);
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
     const options = { jobId: key, priority: priorityOf(expiresMs) };
-    await this.#reach(queue.add("collect", { mailbox, trackingId }, options));
+    await this.#reach(queue.add("download", { mailbox, trackingId }, options));
   }
 
-  async hurry({ key, mailbox, trackingId, expiresMs }: CollectJob): Promise<void> {
-    const queue = this.#collects.of(mailbox);
+  async hurry({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
+    const queue = this.#downloads.of(mailbox);
     if (this.#closed || queue === undefined) return;
     if (!this.#hasSchedules) this.#untried.set(key, queue);
     await this.#reach(this.#hurry(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
@@ -151,7 +151,7 @@ export class BullEngine implements BullQueue {
   /** Whoever asks does not wait for a Redis that is away. */
   async depth(): Promise<number | undefined> {
     if (this.#client.status !== "ready") return undefined;
-    const counts = await this.#reach(Promise.all(this.#collects.all().map(countWaiting)));
+    const counts = await this.#reach(Promise.all(this.#downloads.all().map(countWaiting)));
     return counts.reduce((sum, count) => sum + count, this.#runs.countPutOff());
   }
 
@@ -175,7 +175,7 @@ export class BullEngine implements BullQueue {
     const rest = [
       unclaimed,
       ...this.#workers.map((worker) => worker.close(true)),
-      ...[this.#polls, ...this.#collects.all()].map((queue) => queue.close()),
+      ...[this.#polls, ...this.#downloads.all()].map((queue) => queue.close()),
     ];
     const over = new AbortController();
     const patience = pause(CLOSE_TIMEOUT_MS, undefined, { signal: over.signal }).catch(() => {});
@@ -192,7 +192,7 @@ export class BullEngine implements BullQueue {
       state = await queue.getJobState(key);
     }
     if (state === "active") return;
-    if (state !== "delayed") await queue.add("collect", data, { jobId: key, priority });
+    if (state !== "delayed") await queue.add("download", data, { jobId: key, priority });
     // Its time may have come at this very moment.
     else await (await queue.getJob(key))?.promote().catch(() => {});
   }
@@ -214,10 +214,10 @@ export class BullEngine implements BullQueue {
   /** Opens the queue of each service that has none yet. Those of services without a mailbox stay, and run empty. */
   #openServices(): void {
     const { role, places } = this.#options;
-    for (const queue of this.#collects.open()) {
+    for (const queue of this.#downloads.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;
-      const collect = (job: Job<JobData>, token: string) => this.#collect(queue, job, token);
-      const worker = this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, collect);
+      const download = (job: Job<JobData>, token: string) => this.#download(queue, job, token);
+      const worker = this.#addWorker(queue.name, { concurrency: places, limiter: LIMITER }, download);
       // Where Redis is away, the next poll adds it.
       worker.on("completed", (job) => void this.#ended(queue, job).catch(() => {}));
     }
@@ -251,7 +251,7 @@ export class BullEngine implements BullQueue {
     return worker;
   }
 
-  async #collect(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
+  async #download(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
     const { id = "" } = job;
     const parsed = v.safeParse(JobShape, job.data);
     // Somebody else wrote it: there is nothing that it could mean.
@@ -270,7 +270,7 @@ export class BullEngine implements BullQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#track(this.#handlers?.collect(data, signal) ?? Promise.resolve(DONE));
+      next = await this.#track(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
     } finally {
       this.#runs.end(run);
     }

@@ -1,4 +1,4 @@
-/** The collect jobs that run in this process, and the slots that they hold. BullMQ knows no mailboxes: fairness is made here. */
+/** The download jobs that run in this process, and the slots that they hold. BullMQ knows no mailboxes: fairness is made here. */
 import type { Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
 

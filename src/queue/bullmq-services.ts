@@ -1,5 +1,5 @@
 /**
- * A queue of collect jobs for each service. The queues of services that this process does not know belong to other
+ * A queue of download jobs for each service. The queues of services that this process does not know belong to other
  * processes, and stay: an empty one costs a few keys.
  */
 import { createHash } from "node:crypto";
@@ -23,12 +23,12 @@ export class ServiceQueues<Data> {
   /** `undefined` for a mailbox that is not configured. */
   of(mailbox: string): Queue<Data> | undefined {
     const service = this.#services().get(mailbox);
-    return service === undefined ? undefined : this.#queues.get(collectQueueOf(service));
+    return service === undefined ? undefined : this.#queues.get(downloadQueueOf(service));
   }
 
   /** Opens those that are not open yet, and returns them. */
   open(): Queue<Data>[] {
-    const names = [...new Set(this.#services().values())].map(collectQueueOf);
+    const names = [...new Set(this.#services().values())].map(downloadQueueOf);
     const missing = names.filter((name) => !this.#queues.has(name));
     const opened = missing.map((name) => openQueue<Data>(name, this.#options));
     for (const queue of opened) this.#queues.set(queue.name, queue);
@@ -46,6 +46,6 @@ export function openQueue<Data>(name: string, options: QueueOptions): Queue<Data
 }
 
 /** The same name in every process. */
-export function collectQueueOf(service: string): string {
-  return `collect-${createHash("sha256").update(service).digest("hex").slice(0, 16)}`;
+export function downloadQueueOf(service: string): string {
+  return `download-${createHash("sha256").update(service).digest("hex").slice(0, 16)}`;
 }

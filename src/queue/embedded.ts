@@ -1,16 +1,16 @@
 /**
  * The engine for one machine: everything in memory, nothing to install.
  *
- * A collect job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but slots are
+ * A download job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but slots are
  * fair between services and then between mailboxes: one that stalls never delays the rest.
  */
-import type { CollectJob, PollSchedule, Services } from "../model/job.ts";
+import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
 import { PollLine } from "./poll-line.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 import { type Holder, Slots } from "./slots.ts";
 
 export interface EmbeddedOptions {
-  /** How many collect jobs at once, and one more for each further service. */
+  /** How many download jobs at once, and one more for each further service. */
   readonly places: number;
   readonly services: Services;
   /** Between 0 and 1, for jitter. */
@@ -35,10 +35,10 @@ class EmbeddedQueue implements JobQueue {
   readonly #options: EmbeddedOptions;
   readonly #stopping = new AbortController();
   /** By mailbox, each in the order of expiry, the last first: what expires first is taken from the end. */
-  readonly #queues = new Map<string, CollectJob[]>();
+  readonly #queues = new Map<string, TransferJob[]>();
   /** The keys of all that is queued. */
   readonly #queued = new Set<string>();
-  readonly #delayed = new Map<string, { job: CollectJob; timer: NodeJS.Timeout }>();
+  readonly #delayed = new Map<string, { job: TransferJob; timer: NodeJS.Timeout }>();
   readonly #running = new Set<string>();
   readonly #slots: Slots;
   readonly #line: PollLine;
@@ -90,7 +90,7 @@ class EmbeddedQueue implements JobQueue {
     await polled;
   }
 
-  async add(job: CollectJob): Promise<void> {
+  async add(job: TransferJob): Promise<void> {
     const { key } = job;
     const known = this.#queued.has(key) || this.#delayed.has(key) || this.#running.has(key);
     if (this.#closed || known) return;
@@ -101,7 +101,7 @@ class EmbeddedQueue implements JobQueue {
     this.#fill();
   }
 
-  async hurry(job: CollectJob): Promise<void> {
+  async hurry(job: TransferJob): Promise<void> {
     if (this.#running.has(job.key)) this.#again.add(job.key);
     clearTimeout(this.#delayed.get(job.key)?.timer);
     this.#delayed.delete(job.key);
@@ -163,13 +163,13 @@ class EmbeddedQueue implements JobQueue {
       const { job, holder } = next;
       this.#running.add(job.key);
       this.#slots.take(holder);
-      this.#track(() => this.#collect(job, holder));
+      this.#track(() => this.#download(job, holder));
     }
   }
 
   /** By fewest slots held, first of services and then of mailboxes; among equals the job that expires first. */
-  #next(): { readonly job: CollectJob; readonly holder: Holder } | undefined {
-    let best: { readonly queue: CollectJob[]; readonly holder: Holder; readonly rank: Rank } | undefined;
+  #next(): { readonly job: TransferJob; readonly holder: Holder } | undefined {
+    let best: { readonly queue: TransferJob[]; readonly holder: Holder; readonly rank: Rank } | undefined;
     for (const [mailbox, queue] of this.#queues) {
       const holder = { mailbox, service: this.#slots.serviceOf(mailbox) };
       const job = queue.at(-1);
@@ -186,8 +186,8 @@ class EmbeddedQueue implements JobQueue {
     return { job, holder: best.holder };
   }
 
-  async #collect(job: CollectJob, holder: Holder): Promise<void> {
-    const next = await this.#handlers?.collect(job, this.#stopping.signal);
+  async #download(job: TransferJob, holder: Holder): Promise<void> {
+    const next = await this.#handlers?.download(job, this.#stopping.signal);
     this.#running.delete(job.key);
     this.#slots.giveBack(holder);
     const limitMs = next?.kind === "again" ? (next.limitMs ?? 0) : 0;
@@ -243,7 +243,7 @@ function isBefore(a: Rank, b: Rank): boolean {
 }
 
 /** Where in a queue a job belongs; of those that expire together the older one comes first. */
-function placeFor(queue: readonly CollectJob[], { expiresMs }: CollectJob): number {
+function placeFor(queue: readonly TransferJob[], { expiresMs }: TransferJob): number {
   let [low, high] = [0, queue.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

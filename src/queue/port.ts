@@ -2,7 +2,7 @@
  * Runs jobs. The queue is disposable: the ledger holds the outcome of each transfer, and the next poll finds the rest. An
  * engine may lose a job, and may run it twice. It must not run two jobs of one key at the same time.
  */
-import type { CollectJob, Next, PollSchedule } from "../model/job.ts";
+import type { Next, PollSchedule, TransferJob } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
@@ -12,7 +12,7 @@ export interface Handlers {
    */
   poll(mailbox: string, signal: AbortSignal): Promise<number>;
   /** After an answer with `limitMs` no job of that service begins until the limit ends, in any process. Must not throw. */
-  collect(key: TransferKey, signal: AbortSignal): Promise<Next>;
+  download(key: TransferKey, signal: AbortSignal): Promise<Next>;
 }
 
 export interface JobQueue {
@@ -26,12 +26,12 @@ export interface JobQueue {
   /** Polls these mailboxes now, in this process, whether they are scheduled or not. Resolves when that is done. */
   pollNow(mailboxes: readonly string[]): Promise<void>;
   /** Does nothing where a job of this key is queued, delayed or running; a delayed one is not hurried. */
-  add(job: CollectJob): Promise<void>;
+  add(job: TransferJob): Promise<void>;
   /**
    * Runs a job at once: ends its delay, or adds it where there is none. A job that runs now, in this process or another, runs
    * once more when that run ends. A limit of its service still holds.
    */
-  hurry(job: CollectJob): Promise<void>;
+  hurry(job: TransferJob): Promise<void>;
   /**
    * Resolves when each job that this process added was tried, by this process or another, or waits for its delay or for the
    * end of a limit, and when the jobs and polls are over that ran in this process by then. Waits for no other job of another

@@ -3,12 +3,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { fetchFiles } from "../../src/collect/fetch.ts";
-import { fetchZip } from "../../src/collect/fetch-zip.ts";
-import type { Plan } from "../../src/collect/plan.ts";
 import { checksumOf } from "../../src/model/checksum.ts";
 import { type Bandwidth, createBandwidth } from "../../src/service/bandwidth.ts";
 import type { Download, ServicePort, TransferAccess } from "../../src/service/port.ts";
+import { fetchFiles } from "../../src/transfer/fetch.ts";
+import { fetchZip } from "../../src/transfer/fetch-zip.ts";
+import type { Plan } from "../../src/transfer/plan.ts";
 import { makeFolder } from "../support/program.ts";
 import { firstFile, openPair, openTestService, SIGNAL, transferPlan } from "../support/service.ts";
 

@@ -2,8 +2,8 @@
 import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type CollectJob, DONE, type Next, POLLS_AT_ONCE, type Services } from "../../src/model/job.ts";
-import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
+import { DONE, type Next, POLLS_AT_ONCE, type Services, type TransferJob } from "../../src/model/job.ts";
+import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { createEmbeddedQueue } from "../../src/queue/embedded.ts";
 import type { Handlers, JobQueue } from "../../src/queue/port.ts";
 import { openTestQueue } from "../support/queue.ts";
@@ -83,7 +83,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     onTestFinished(() => queue.close(0));
     await queue.start({
       poll: async () => 0,
-      collect: async () => {
+      download: async () => {
         ran.push(ran.length);
         return nexts[ran.length - 1] ?? DONE;
       },
@@ -119,7 +119,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     onTestFinished(() => queue.close(0));
     await queue.start({
       poll: async () => 0,
-      async collect({ trackingId }) {
+      async download({ trackingId }) {
         await setTimeout(300);
         ran.push(trackingId);
         return DONE;
@@ -185,7 +185,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
       polls.push(mailbox);
       return 0;
     };
-    await queue.start({ poll, collect: async () => DONE });
+    await queue.start({ poll, download: async () => DONE });
     await queue.schedule([
       { mailbox: "often", everyMs: 10 },
       { mailbox: "once", everyMs: 3_600_000 },
@@ -212,7 +212,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
         polled.add(mailbox);
         return 0;
       },
-      collect: async () => DONE,
+      download: async () => DONE,
     });
     const names = Array.from({ length: 3 * POLLS_AT_ONCE }, (_, at) => `m${at}`);
     await queue.schedule(names.map((mailbox) => ({ mailbox, everyMs: 3_600_000 })));
@@ -254,7 +254,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
       polls.push(mailbox);
       return mailbox === "failing" ? waitMs : 0;
     };
-    await queue.start({ poll, collect: async () => DONE });
+    await queue.start({ poll, download: async () => DONE });
     const schedule = ["failing", "fine"].map((mailbox) => ({ mailbox, everyMs: 20 }));
     await queue.schedule(schedule);
     const count = (name: string) => polls.filter((it) => it === name).length;
@@ -278,7 +278,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     const queue = await create(2);
     const handlers: Handlers = {
       poll: async () => 0,
-      async collect({ trackingId: key }, signal) {
+      async download({ trackingId: key }, signal) {
         begun.push(key);
         await new Promise<void>((resolve) => {
           signal.addEventListener("abort", () => resolve(), { once: true });
@@ -345,14 +345,14 @@ describe("a process that runs once, beside others on its Redis", () => {
     const redis = await startRedis();
     const scheduler = await openTestQueue(redis, { role: "scheduler" });
     onTestFinished(() => scheduler.close(0));
-    await scheduler.start({ poll: async () => 0, collect: async () => DONE });
+    await scheduler.start({ poll: async () => 0, download: async () => DONE });
     for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
     const once = await openTestQueue(redis, { role: "worker", places: 1 });
     onTestFinished(() => once.close(0));
     const ran: string[] = [];
     await once.start({
       poll: async () => 0,
-      async collect({ trackingId }) {
+      async download({ trackingId }) {
         ran.push(trackingId);
         await setTimeout(200);
         return DONE;
@@ -390,12 +390,12 @@ test("a process that knows fewer services leaves the jobs of the others alone", 
   await expect.poll(() => fewer.ran).toEqual(["a"]);
   // Long enough for a start to be over.
   await setTimeout(500);
-  expect(await redis.client.exists(`inlet:${collectQueueOf("other")}:limited`)).toBe(1);
+  expect(await redis.client.exists(`inlet:${downloadQueueOf("other")}:limited`)).toBe(1);
 });
 
 test("a start ends a pause that was left behind", async () => {
   const redis = await startRedis();
-  const names = [collectQueueOf("service"), "poll"];
+  const names = [downloadQueueOf("service"), "poll"];
   for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
   const polls: string[] = [];
   const ran: string[] = [];
@@ -406,7 +406,7 @@ test("a start ends a pause that was left behind", async () => {
       polls.push(mailbox);
       return 0;
     },
-    async collect({ trackingId }) {
+    async download({ trackingId }) {
       ran.push(trackingId);
       return DONE;
     },
@@ -432,7 +432,7 @@ test("a limit of a service holds for every process on its Redis", async () => {
     .toEqual(["another service", "b", "limited"]);
 });
 
-function job(key: string, mailbox = "m", expiresInHours = 0): CollectJob {
+function job(key: string, mailbox = "m", expiresInHours = 0): TransferJob {
   const expiresMs = NOW_MS + expiresInHours * HOUR_MS;
   return { key, mailbox, trackingId: key, expiresMs };
 }
@@ -453,7 +453,7 @@ async function startPolls(create: Create, services: Readonly<Record<string, stri
       if (isSlow) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       return 0;
     },
-    collect: async () => DONE,
+    download: async () => DONE,
   });
   onTestFinished(() => queue.close(0));
   return { queue, polls };
@@ -476,7 +476,7 @@ async function startLimited(create: Create, first: Next) {
   const ran: string[] = [];
   await queue.start({
     poll: async () => 0,
-    async collect({ trackingId: key }) {
+    async download({ trackingId: key }) {
       const isFirst = key === "limited" && !ran.includes(key);
       ran.push(key);
       return isFirst ? first : DONE;
@@ -498,7 +498,7 @@ async function start(
   let running = 0;
   await queue.start({
     poll: async () => 0,
-    async collect({ trackingId: key }, signal) {
+    async download({ trackingId: key }, signal) {
       running++;
       ran.push(key);
       await new Promise<void>((resolve) => {

@@ -25,7 +25,7 @@ const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Fin
 ];
 
 describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
-  test("takes every finished folder once, and nothing else; which is then collected", async () => {
+  test("takes every finished folder once, and nothing else; which then counts as picked up", async () => {
     const { inbox, taken, once, simulator } = await setUp();
     const first = await consume(inbox, taken);
     expect([first.exitCode, first.stderr]).toEqual([0, ""]);

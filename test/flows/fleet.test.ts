@@ -109,7 +109,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   };
   await expect.poll(() => delivered().length >= TRANSFERS || missing(), { timeout: 240_000 }).toBe(true);
   await expect.poll(() => closed.filter((id) => simulator.refusedPasswords(id).length === 0)).toEqual([]);
-  await expect.poll(async () => (await redis.client.keys("inlet:collect-*:t*")).length).toBe(0);
+  await expect.poll(async () => (await redis.client.keys("inlet:download-*:t*")).length).toBe(0);
   // Those that nobody has a password for may still be in hand.
   await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);

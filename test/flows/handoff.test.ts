@@ -147,7 +147,7 @@ describe("the command", () => {
     expect(metrics).toContain('inlet_handoff_total{step="command",result="ok"} 1');
     await expect
       .poll(async () => (await fetch(new URL("/metrics", await daemon.page))).text())
-      .toContain("inlet_uncollected 1");
+      .toContain("inlet_not_picked_up 1");
   });
 
   test("is run before `once` ends, which says so where it fails", async () => {
@@ -258,7 +258,7 @@ describe("a folder is picked up", () => {
       },
     });
     await expect.poll(() => simulator.totals().file).toBe(1);
-    const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { collectedMs: 0 } });
+    const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
     await (await reload.promise)({ ...settings, handoff });
     expect(daemon.stateOf("t1")).toBe("downloading");
     await expect.poll(() => daemon.handed).toEqual(["t1: overdue"]);
@@ -345,7 +345,7 @@ describe("a folder that is not picked up", () => {
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
     // A consumer makes something of its own in it.
     await mkdir(join(settings.inbox, MAILBOX, SENDER, "t2", "mine"));
-    const handoff = handoffOf({ keep: { uncollectedMs: 1 } });
+    const handoff = handoffOf({ keep: { notPickedUpMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
     await expect
       .poll(() => second.handed.toSorted())
@@ -359,7 +359,7 @@ describe("a folder that is not picked up", () => {
 
 test("a folder that was acknowledged is removed after its time, and no other", async () => {
   const { settings } = await prepare(
-    () => ({ acknowledgement: "GOT-IT", keep: { collectedMs: 1 } }),
+    () => ({ acknowledgement: "GOT-IT", keep: { pickedUpMs: 1 } }),
     ["t1", "t2"],
   );
   const daemon = startDaemon(settings);
@@ -371,7 +371,7 @@ test("a folder that was acknowledged is removed after its time, and no other", a
 });
 
 test("what is left of a removed folder and cannot be cleared is named, and keeps no daemon from starting", async () => {
-  const { settings } = await prepare(() => ({ keep: { uncollectedMs: 1 } }));
+  const { settings } = await prepare(() => ({ keep: { notPickedUpMs: 1 } }));
   const left = join(settings.work, "staging", "d1.removed");
   await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
   const daemon = startDaemon(settings);

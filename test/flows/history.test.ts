@@ -9,7 +9,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 test("tells of what was delivered and what was not, to programs and to people", async () => {
-  const { config } = await collected();
+  const { config } = await delivered();
   const lines = await runProgram(["history", "--config", config]);
   expect([lines.exitCode, lines.stderr]).toEqual([0, ""]);
   const cells = lines.stdout.trim().split("\n");
@@ -28,7 +28,7 @@ test("tells of what was delivered and what was not, to programs and to people", 
 });
 
 test("says how many lines are damaged, that there is more, and that nothing fits", async () => {
-  const { config, inbox } = await collected();
+  const { config, inbox } = await delivered();
   const journal = join(inbox, ".inlet/journal");
   const [file = ""] = await readdir(journal);
   await appendFile(join(journal, file), "torn");
@@ -52,7 +52,7 @@ test.each([
 });
 
 /** Two transfers, one of which cannot be vouched for. */
-async function collected(): Promise<Installation> {
+async function delivered(): Promise<Installation> {
   const wrong = transferPlan({
     trackingId: "t2",
     files: [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }],

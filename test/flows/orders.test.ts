@@ -125,7 +125,7 @@ describe("a transfer in quarantine", () => {
     await expect.poll(() => readdir(join(folder, "inbox/.inlet/quarantine"))).toEqual([]);
   });
 
-  test("is collected again from the start where it is retried, and stays where it is if nothing has changed", async () => {
+  test("is downloaded again from the start where it is retried, and stays where it is if nothing has changed", async () => {
     const { config, inlet, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
     });

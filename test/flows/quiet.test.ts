@@ -1,4 +1,4 @@
-/** Quiet hours: transfers are seen, but only those are collected that would not be there any more when they end. */
+/** Quiet hours: transfers are seen, but only those are downloaded that expire before they end. */
 import { expect, test } from "vitest";
 import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
 import { daemonSettings, readTree, runOnce } from "../support/daemon.ts";

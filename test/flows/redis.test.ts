@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
-import { collectQueueOf } from "../../src/queue/bullmq-services.ts";
+import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
@@ -27,7 +27,7 @@ describe("I2 once, by several daemons", () => {
     for (const daemon of daemons) await daemon.stop();
     expect(new Set(delivered(daemons).map(({ trackingId }) => trackingId)).size).toBe(MANY.length);
     const keys = await redis.client.keys("*");
-    expect(keys.filter((key) => /:collect-\w+:t\d/.test(key))).toEqual([]);
+    expect(keys.filter((key) => /:download-\w+:t\d/.test(key))).toEqual([]);
     expect(keys.length).toBeLessThan(20);
   });
 
@@ -64,8 +64,8 @@ test("I5 no escape: jobs that somebody else wrote into Redis read, move and remo
   await mkdir(outside);
   await writeFile(join(outside, "precious"), "text");
   const options = { connection: { url: redis.url }, prefix: "inlet" };
-  const [collects, polls] = [
-    new Queue(collectQueueOf(new URL(simulator.url).origin), options),
+  const [downloads, polls] = [
+    new Queue(downloadQueueOf(new URL(simulator.url).origin), options),
     new Queue("poll", options),
   ];
   const up = "../../outside";
@@ -78,29 +78,29 @@ test("I5 no escape: jobs that somebody else wrote into Redis read, move and remo
     null,
   ];
   for (const [at, data] of jobs.entries()) {
-    await collects.add("collect", data, { jobId: `${up}-${at}`.replaceAll(":", "") });
+    await downloads.add("download", data, { jobId: `${up}-${at}`.replaceAll(":", "") });
     await polls.add("poll", data, { jobId: `crafted-${at}` });
   }
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   await expect
-    .poll(() => Promise.all([collects, polls].map((it) => it.getJobCountByTypes("wait", "active"))))
+    .poll(() => Promise.all([downloads, polls].map((it) => it.getJobCountByTypes("wait", "active"))))
     .toEqual([0, 0]);
   await daemon.stop();
-  await Promise.all([collects.close(), polls.close()]);
+  await Promise.all([downloads.close(), polls.close()]);
   expect(await readdir(outside)).toEqual(["precious"]);
   expect(delivered([daemon])).toHaveLength(1);
   expect(await readdir(join(settings.work, "staging"))).toEqual([]);
 });
 
 describe("roles", () => {
-  test("a scheduler looks for transfers and collects none; a worker collects them and looks for none", async () => {
+  test("a scheduler looks for transfers and downloads none; a worker downloads them and looks for none", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const as = (role: "worker" | "scheduler") => ({ ...settings, queue: { ...redisQueue(redis.url), role } });
     const worker = startDaemon(as("worker"));
-    await expect.poll(() => redis.client.keys("inlet:collect-*:stalled-check")).toHaveLength(1);
+    await expect.poll(() => redis.client.keys("inlet:download-*:stalled-check")).toHaveLength(1);
     const scheduler = startDaemon(as("scheduler"));
     await expect.poll(() => delivered([worker])).toHaveLength(3);
     expect(new Set(scheduler.changes.map(({ state }) => state))).toEqual(new Set(["discovered"]));
@@ -128,7 +128,7 @@ describe("roles", () => {
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const worker = startDaemon({ ...settings, queue: { ...redisQueue(redis.url), role: "worker" } });
-    await expect.poll(() => redis.client.keys("inlet:collect-*:stalled-check")).toHaveLength(1);
+    await expect.poll(() => redis.client.keys("inlet:download-*:stalled-check")).toHaveLength(1);
     await worker.stop();
     expect(Object.values(simulator.totals()).reduce((sum, count) => sum + count, 0)).toBe(0);
   });

@@ -133,7 +133,7 @@ whose whole span lies after it was heard of; one that is changed is a new one.
 
 In quiet hours a mailbox is polled as ever, so that nothing expires unseen, but no transfer is taken up: a new one stays
 \`discovered\` until they end, and one that broke off goes on then. What is being downloaded when they begin goes on. So that
-nothing is lost, a transfer that would expire before they end, or within six hours after, is collected all the same. They
+nothing is lost, a transfer that would expire before they end, or within six hours after, is downloaded all the same. They
 may not fill the whole week.
 
 ## limits
@@ -175,7 +175,7 @@ ${handoff.description}
 ${keyTable(handoff.properties, [])}
 
 [handoff.md](handoff.md) is the page for those who take folders from the inbox: what a command and a webhook are told, and
-what counts as collected.
+what counts as picked up.
 
 \`webhook\` has these:
 

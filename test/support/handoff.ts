@@ -21,7 +21,7 @@ export interface HandoffTask {
   readonly webhookTimeoutMs?: number;
   readonly acknowledgement?: string;
   readonly expectWithinMs?: number;
-  readonly keep?: { readonly collectedMs?: number; readonly uncollectedMs?: number };
+  readonly keep?: { readonly pickedUpMs?: number; readonly notPickedUpMs?: number };
 }
 
 export function handoffOf(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {
@@ -43,6 +43,6 @@ export function handoffOf(task: HandoffTask, fileMode = 0o640, marker?: string):
           },
     acknowledgement: task.acknowledgement,
     expectWithinMs: task.expectWithinMs,
-    keep: { collectedMs: keep.collectedMs, uncollectedMs: keep.uncollectedMs },
+    keep: { pickedUpMs: keep.pickedUpMs, notPickedUpMs: keep.notPickedUpMs },
   };
 }

@@ -114,14 +114,14 @@ handoff:
       webhook: { timeoutMs: 30_000 },
       acknowledgement: "GOT-IT",
       expectWithinMs: 129_600_000,
-      keep: { collectedMs: 604_800_000, uncollectedMs: undefined },
+      keep: { pickedUpMs: 604_800_000, notPickedUpMs: undefined },
     });
     expect(Object.keys(handoff.command?.env ?? {})).toEqual(["PATH", "HOME", "LANG"]);
     expect(handoff.webhook?.url.href).toBe("http://127.0.0.1:1/?token=q");
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
   });
 
-  test("warns of a time for collected folders where none stays", async () => {
+  test("warns of a time for picked-up folders where none stays", async () => {
     const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { collected: 7d } }`);
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.collected: not used")]);
   });

@@ -4,17 +4,17 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
-import { collectTransfer } from "../../../src/collect/collect.ts";
-import type { CollectTools, Source } from "../../../src/collect/tools.ts";
 import { readUnfinished } from "../../../src/daemon/unfinished.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
+import { downloadTransfer } from "../../../src/transfer/download.ts";
+import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 
-test("goes on as long as a transfer that lacks room is to be collected", async () => {
+test("goes on as long as a transfer that lacks room is to be downloaded", async () => {
   const { told, learn } = await setUp();
   await learn([stateOf("m")]);
   expect(told).toEqual(["began"]);
@@ -39,10 +39,10 @@ test("is over for a transfer that another machine has finished", async () => {
 test("is over for a transfer whose turn comes when it was finished, or its mailbox is paused", async () => {
   const finished = await setUp();
   await finished.finish();
-  await finished.collect(false);
+  await finished.download(false);
   expect(finished.told).toEqual(["began", "ended"]);
   const paused = await setUp();
-  await paused.collect(true);
+  await paused.download(true);
   expect(paused.told).toEqual(["began", "ended"]);
 });
 
@@ -70,9 +70,9 @@ async function setUp() {
     async finish() {
       await ledger.end({ ...record, state: "gone" });
     },
-    collect: (paused: boolean) =>
-      collectTransfer(
-        tools as unknown as CollectTools,
+    download: (paused: boolean) =>
+      downloadTransfer(
+        tools as unknown as TransferTools,
         { mailbox: { name: "m", paused } } as Source,
         record,
         SIGNAL,

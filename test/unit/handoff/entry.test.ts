@@ -70,8 +70,8 @@ describe("an outbox entry", () => {
     [{ command: ["true"] }, undefined, true],
     [{ webhook: "https://hooks.example.com/" }, undefined, true],
     [{ expectWithinMs: 1 }, undefined, true],
-    [{ keep: { collectedMs: 1 } }, undefined, true],
-    [{ keep: { uncollectedMs: 1 } }, undefined, true],
+    [{ keep: { pickedUpMs: 1 } }, undefined, true],
+    [{ keep: { notPickedUpMs: 1 } }, undefined, true],
   ])("with %j and acknowledgement %j survives a power cut: %j", (task, acknowledgement, isNeeded) => {
     expect(needsDurability(handoffOf(task), acknowledgement)).toBe(isNeeded);
   });

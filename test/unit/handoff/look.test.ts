@@ -7,7 +7,7 @@ import { type HandoffTask, handoffOf } from "../../support/handoff.ts";
 const DAY_MS = 24 * 3_600_000;
 const DELIVERED = "2026-03-01T08:00:00.000Z";
 const NOW = { atMs: Date.parse(DELIVERED) + 10 * DAY_MS, uptimeMs: 20 * DAY_MS, isClockRight: true };
-const KEEP = { keep: { collectedMs: DAY_MS, uncollectedMs: DAY_MS } };
+const KEEP = { keep: { pickedUpMs: DAY_MS, notPickedUpMs: DAY_MS } };
 const OLD = { foundOld: { atMs: NOW.atMs - DAY_MS, uptimeMs: NOW.uptimeMs - DAY_MS } };
 const PICKED_UP = { pickedUpAt: DELIVERED, how: "acknowledged" } as const;
 const PENDING = { command: { state: "pending", attempts: 0 } } as const;

@@ -9,8 +9,8 @@ import { openBench } from "./bench.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const NOT_PICKED_UP = { keep: { uncollectedMs: 90 * DAY_MS } };
-const PICKED_UP = { acknowledgement: "DONE", keep: { collectedMs: 7 * DAY_MS } };
+const NOT_PICKED_UP = { keep: { notPickedUpMs: 90 * DAY_MS } };
+const PICKED_UP = { acknowledgement: "DONE", keep: { pickedUpMs: 7 * DAY_MS } };
 
 describe("a removal that the disk refused", () => {
   test("is not repeated where folders are to be kept now", async () => {

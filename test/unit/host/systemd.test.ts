@@ -49,8 +49,8 @@ test("feeds the watchdog as long as what runs gets on, and tells once what does 
   onTestFinished(() => attended?.close());
   const fed = async () => (await told()).filter((line) => line === "WATCHDOG=1").length;
   await expect.poll(fed).toBeGreaterThan(2);
-  vitals.silent = "the collecting of t1";
-  await expect.poll(() => heard).toEqual(["stuck: the collecting of t1"]);
+  vitals.silent = "the download of t1";
+  await expect.poll(() => heard).toEqual(["stuck: the download of t1"]);
   // One may be on its way.
   await new Promise((resolve) => setTimeout(resolve, 200));
   const before = await fed();

@@ -15,7 +15,7 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
   const board = new HandoffBoard(() => changes++);
   board.failed(t1, "command", "It failed", true);
   board.failed(t1, "webhook", "It was refused", false);
-  board.uncollected(t2);
+  board.notPickedUp(t2);
   expect(shown(board)).toMatchObject([
     {
       trackingId: "t1",
@@ -24,11 +24,11 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
       message:
         "It failed. It is tried again by itself; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
     },
-    { reason: "uncollected", message: "Nobody has collected m/t yet." },
+    { reason: "not-picked-up", message: "m/t was not picked up yet." },
   ]);
   board.handedOver(t1, "command");
   board.handedOver(t1, "webhook");
-  board.collected(t2);
+  board.pickedUp(t2);
   expect([shown(board), changes]).toEqual([[], 6]);
   board.failed(t2, "command", "It failed", false);
   expect(shown(board)[0]?.message).toBe(
@@ -38,7 +38,7 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
 
 test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
   const board = new HandoffBoard(() => {});
-  for (let at = 0; at < 2_000; at++) board.uncollected({ ...FACTS, trackingId: `t${at}` });
+  for (let at = 0; at < 2_000; at++) board.notPickedUp({ ...FACTS, trackingId: `t${at}` });
   expect(shown(board)).toHaveLength(1_000);
   board.seen({
     waiting: 1,
@@ -50,6 +50,6 @@ test("I8 bounded: it is learnt again from each look, and never more than a perso
 });
 
 function shown(board: HandoffBoard) {
-  const { failed, uncollected } = board.read();
-  return [...failed, ...uncollected];
+  const { failed, notPickedUp } = board.read();
+  return [...failed, ...notPickedUp];
 }

@@ -32,7 +32,7 @@ const NO_ENDS = [
 describe("all pages of a list", () => {
   test("end at the empty page, whatever the size of the pages before", async () => {
     const asked: number[] = [];
-    const ids = await collect((page) => {
+    const ids = await readAll((page) => {
       asked.push(page);
       return [["a", "b"], ["c"], ["d", "e"], []][page - 1] ?? [];
     });
@@ -41,23 +41,23 @@ describe("all pages of a list", () => {
   });
 
   test.each(REFUSALS)("end where the page behind a short one is answered with %s", async (_name, refusal) => {
-    expect(await collectUntil([["a", "b"], ["c"]], refusal, 2)).toEqual(["a", "b", "c"]);
+    expect(await readUntil([["a", "b"], ["c"]], refusal, 2)).toEqual(["a", "b", "c"]);
     // The service caps its pages: the last one is shorter than the first.
-    expect(await collectUntil([["a", "b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
-    expect(await collectUntil([["a"]], refusal, 100)).toEqual(["a"]);
+    expect(await readUntil([["a", "b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
+    expect(await readUntil([["a"]], refusal, 100)).toEqual(["a"]);
   });
 
   test.each(OWN_WORDS)("end where the page behind a full one is answered with %s", async (_name, refusal) => {
-    expect(await collectUntil([["a", "b"]], refusal, 2)).toEqual(["a", "b"]);
-    expect(await collectUntil([["a"], ["b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
+    expect(await readUntil([["a", "b"]], refusal, 2)).toEqual(["a", "b"]);
+    expect(await readUntil([["a"], ["b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
   });
 
   test.each(OTHERS_WORDS)(
     "are a fault where a page behind full ones is answered with %s",
     async (_name, refusal) => {
-      await expect(collectUntil([["a", "b"]], refusal, 2)).rejects.toBe(refusal);
+      await expect(readUntil([["a", "b"]], refusal, 2)).rejects.toBe(refusal);
       // Capped pages of one length: there may be more of them.
-      await expect(collectUntil([["a"], ["b"]], refusal, 100)).rejects.toBe(refusal);
+      await expect(readUntil([["a"], ["b"]], refusal, 100)).rejects.toBe(refusal);
     },
   );
 
@@ -65,12 +65,12 @@ describe("all pages of a list", () => {
     ...REFUSALS.map(([name, refusal]) => [`${name} as the first page`, refusal, []] as const),
     ...NO_ENDS.map(([name, refusal]) => [`${name} behind a short page`, refusal, [["a"]]] as const),
   ])("are a fault with %s", async (_name, refusal, pages) => {
-    await expect(collectUntil(pages, refusal, 100)).rejects.toBe(refusal);
+    await expect(readUntil(pages, refusal, 100)).rejects.toBe(refusal);
   });
 
   test("give each entry once, although pages repeat some", async () => {
     expect(
-      await collect(
+      await readAll(
         (page) =>
           [
             ["a", "a", "b"],
@@ -82,12 +82,12 @@ describe("all pages of a list", () => {
   });
 
   test("go on behind a page that brought nothing new, since others may have been pushed there", async () => {
-    expect(await collect((page) => [["a", "b"], ["b", "a"], ["c"]][page - 1] ?? [])).toEqual(["a", "b", "c"]);
+    expect(await readAll((page) => [["a", "b"], ["b", "a"], ["c"]][page - 1] ?? [])).toEqual(["a", "b", "c"]);
   });
 
   test("end where the service ignores the page number", async () => {
     const asked: number[] = [];
-    const ids = await collect((page) => {
+    const ids = await readAll((page) => {
       asked.push(page);
       return ["a", "b"];
     });
@@ -97,7 +97,7 @@ describe("all pages of a list", () => {
 
   test("end where pages bring old entries for ever", async () => {
     const asked: number[] = [];
-    const ids = await collect((page) => {
+    const ids = await readAll((page) => {
       asked.push(page);
       return page % 2 === 0 ? ["b", "a"] : ["a", "b"];
     });
@@ -147,7 +147,7 @@ describe("all pages of a list", () => {
 
   test("go on behind pages of which all is known, and give only what is not", async () => {
     const pages = [knownPage(["a"]), knownPage(["b"]), knownPage(["c"]), knownPage(["d"]), pageOf(["e"])];
-    expect(await collectPages(pages)).toEqual(["e"]);
+    expect(await readPages(pages)).toEqual(["e"]);
   });
 
   test("end where all that is known comes again and again", async () => {
@@ -207,7 +207,7 @@ function knownPage(known: readonly string[]): Page<Entry> {
 }
 
 /** These pages, and then the refusal. */
-async function collectUntil(
+async function readUntil(
   pages: readonly (readonly string[])[],
   refusal: Fault,
   pageSize: number,
@@ -221,12 +221,12 @@ async function collectUntil(
   return given.flat().map((entry) => entry.trackingId);
 }
 
-async function collectPages(pages: readonly Page<Entry>[]): Promise<string[]> {
+async function readPages(pages: readonly Page<Entry>[]): Promise<string[]> {
   const given = await Array.fromAsync(allPages(async (page) => pages[page - 1] ?? pageOf([]), ignore));
   return given.flat().map((entry) => entry.trackingId);
 }
 
-async function collect(idsOf: (page: number) => readonly string[]): Promise<string[]> {
+async function readAll(idsOf: (page: number) => readonly string[]): Promise<string[]> {
   const entries = await Array.fromAsync(allPages(async (page) => pageOf(idsOf(page)), ignore));
   return entries.flat().map((entry) => entry.trackingId);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
-import { collectTransfer } from "../../../src/collect/collect.ts";
-import { quietForMs } from "../../../src/collect/quiet.ts";
-import type { CollectTools, Source } from "../../../src/collect/tools.ts";
 import { parseWindow } from "../../../src/config/weekly.ts";
 import type { Next } from "../../../src/model/job.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
+import { downloadTransfer } from "../../../src/transfer/download.ts";
+import { quietForMs } from "../../../src/transfer/quiet.ts";
+import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const HOUR_MS = 3_600_000;
@@ -75,17 +75,17 @@ async function turn(
         place: async () => void asked.push("place"),
       },
     },
-  } as unknown as CollectTools;
+  } as unknown as TransferTools;
   const stateOf = async () => {
     asked.push("state");
     throw new Fault("STOPPED");
   };
   const mailbox = { name: "m", quiet };
   const source = { mailbox, stateOf, service: {} } as unknown as Source;
-  return { next: await collectTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
+  return { next: await downloadTransfer(tools, source, { mailbox: "m", trackingId: "t1" }, signal), asked };
 }
 
-describe("collecting in quiet hours", () => {
+describe("downloading in quiet hours", () => {
   test.each(["discovered", "downloading", "waiting"] as const)(
     "puts the job of a %s transfer off, and leaves its record as it is",
     async (state) => {

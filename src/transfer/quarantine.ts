@@ -5,11 +5,11 @@ import { faultOfDisk, syncFile, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
 import { formatReason, REASON } from "./contents.ts";
 import type { Run } from "./run.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 /** Throws `ROUND_LOST` where the round has ended otherwise. */
 export async function quarantine(
-  { ledger, passwords, clock }: CollectTools,
+  { ledger, passwords, clock }: TransferTools,
   { mailbox }: Source,
   run: Run,
   fault: Fault,

@@ -8,11 +8,11 @@ import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
 import type { Plan } from "./plan.ts";
 import type { Run } from "./run.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 /** Where the ZIP is refused, or not what it should be, the files are fetched one by one. */
 export async function fetchContent(
-  tools: CollectTools,
+  tools: TransferTools,
   { service }: Source,
   run: Run,
   stage: Stage,

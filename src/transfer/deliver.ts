@@ -12,13 +12,13 @@ import { type Contents, verifiedOf } from "./contents.ts";
 import { formatManifest, formatSums, type MessageFile } from "./manifest.ts";
 import { MANIFEST, MESSAGE, SUMS } from "./plan.ts";
 import type { Run } from "./run.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 const OWNER_BITS = 0o700;
 
 /** Throws `ROUND_LOST` where another attempt, or an operator, has ended the round. */
 export async function deliver(
-  tools: CollectTools,
+  tools: TransferTools,
   source: Source,
   run: Run,
   contents: Contents,
@@ -52,14 +52,14 @@ export async function deliver(
 }
 
 /** A crash may have come between the end record of a round and the rename, in whichever process. */
-export async function finishPlacing(tools: CollectTools, source: Source, run: Run): Promise<void> {
+export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
   const placed = await tools.ledger.stages.place(run.record);
   if (placed !== undefined) await follow(tools, source, run, placed);
 }
 
 /** What is left to do when a delivery is in the inbox, or a transfer in quarantine. Safe to be cut short. */
 async function follow(
-  { handoffs, ledger, passwords }: CollectTools,
+  { handoffs, ledger, passwords }: TransferTools,
   { mailbox }: Source,
   run: Run,
   record: TransferRecord,
@@ -76,7 +76,7 @@ async function follow(
 
 /** Adds manifest, sums and marker. Each file is on the disk then. */
 async function finishStage(
-  { handoff, ledger }: CollectTools,
+  { handoff, ledger }: TransferTools,
   run: Run,
   { folder, isNew }: Stage,
   contents: Contents,

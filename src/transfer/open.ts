@@ -9,7 +9,7 @@ import type { TransferAccess } from "../service/port.ts";
 import { canDoWithout, ofOperation } from "./answers.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 export interface OpenedTransfer {
   readonly access: TransferAccess;
@@ -27,7 +27,7 @@ interface OpenedFile extends TransferFile {
 
 /** `undefined`: no password opens it, and the record says so. Throws `LIMIT_EXCEEDED`. */
 export async function openTransfer(
-  tools: CollectTools,
+  tools: TransferTools,
   source: Source,
   run: Run,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ export function clientOf({ service }: Pick<Source, "service">) {
 function checkLimits(
   files: readonly TransferFile[],
   totalBytes: number,
-  { maxFiles, maxTransferBytes }: CollectTools["limits"],
+  { maxFiles, maxTransferBytes }: TransferTools["limits"],
 ): void {
   const bytes = Math.max(
     totalBytes,
@@ -108,7 +108,7 @@ function isKnown(algorithm: string): boolean {
 
 /** The service refuses the password in a later request. */
 export async function refusePassword(
-  { passwords }: CollectTools,
+  { passwords }: TransferTools,
   source: Source,
   { record, password }: Run,
   signal: AbortSignal,
@@ -118,7 +118,7 @@ export async function refusePassword(
 
 /** Whether it waits for a password, and would only go on waiting: then not even its note is touched. */
 export async function waitsIdly(
-  { passwords }: CollectTools,
+  { passwords }: TransferTools,
   source: Source,
   record: TransferRecord,
   signal: AbortSignal,

@@ -2,7 +2,7 @@
  * A slow download gives its slot to others that wait, and goes on later where it was. Only one that can go on does so: where
  * the service sends files from their beginning only, a slow file would never be complete.
  */
-import type { CollectTools } from "./tools.ts";
+import type { TransferTools } from "./tools.ts";
 
 const SLOW_BYTES_PER_SECOND = 16 * 1024;
 /** Each later run may be slow for twice as long as the one before, so that on a slow line everything is done in the end. */
@@ -35,7 +35,7 @@ export class Pace {
 
   /** `attempts`: how often the transfer was begun. */
   async isToGiveWay(
-    { patience, clock, othersWait }: Pick<CollectTools, "patience" | "clock" | "othersWait">,
+    { patience, clock, othersWait }: Pick<TransferTools, "patience" | "clock" | "othersWait">,
     attempts: number,
     expiresMs: number,
   ): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** What collecting works with, and what it tells others while it does. */
+/** The parts that a download works with, and the events that it emits. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
@@ -13,7 +13,7 @@ import type { Passwords } from "../passwords/port.ts";
 import type { ServicePort } from "../service/port.ts";
 import type { LargeTransfers } from "./large.ts";
 
-export interface CollectTools {
+export interface TransferTools {
   readonly inbox: Inbox;
   readonly ledger: Ledger;
   readonly passwords: Passwords;
@@ -29,7 +29,7 @@ export interface CollectTools {
   readonly large: LargeTransfers;
   /** Whether other transfers wait for a slot. */
   othersWait(): Promise<boolean>;
-  readonly watch: CollectWatch;
+  readonly watch: TransferWatch;
 }
 
 /** How long to wait before asking again. */
@@ -45,7 +45,7 @@ export interface Patience {
 }
 
 /** Hears what happens. Must not throw. */
-interface CollectWatch {
+interface TransferWatch {
   /** A record was written whose state differs from before; `fault`: what made it wait, or ended it. */
   stateChanged(record: TransferRecord, fault?: Fault): void;
   /** It cannot go on, and not even its record can say so; it is tried again and again. */

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Fault } from "../../../src/base/faults.ts";
-import { type UnpackLimits, unpackZip } from "../../../src/collect/unpack.ts";
-import type { WantedEntry } from "../../../src/collect/unpack-directory.ts";
+import { type UnpackLimits, unpackZip } from "../../../src/transfer/unpack.ts";
+import type { WantedEntry } from "../../../src/transfer/unpack-directory.ts";
 
 const PLENTY: UnpackLimits = { maxEntries: 1_000, maxBytes: 2 ** 40, deadlineMs: 30_000, fileMode: 0o600 };
 

@@ -1,4 +1,4 @@
-/** One case of many small transfers: how fast workers collect them, and what that takes of whom. */
+/** One case of many small transfers: how fast workers download them, and what that takes of whom. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunningDaemon } from "../support/daemons.ts";
@@ -8,7 +8,7 @@ import type { RunningSimulator, SimulatedTransfers } from "../support/simulator.
 import type { Part, Usage, Window } from "./meter.ts";
 import { type Bench, openWorld, PASSWORD, type World } from "./world.ts";
 
-export interface CollectCase {
+export interface DownloadCase {
   readonly title: string;
   /** None: the embedded engine, in one process. */
   readonly workers: number;
@@ -20,14 +20,14 @@ export interface CollectCase {
   readonly places?: number;
 }
 
-export interface Collected {
+export interface Downloads {
   readonly title: string;
   readonly transfers: number;
   readonly perSecond: number;
   /** From the first that was listed to the last. */
   readonly discoverSeconds: number;
   /** From the first that was begun to the last that was delivered; what follows is about this while. */
-  readonly collectSeconds: number;
+  readonly downloadSeconds: number;
   readonly cpuSeconds: Readonly<Record<Part | "others", number>>;
   /** The thread that computed most, and its share of a core. */
   readonly busiest: { readonly part: Part; readonly share: number };
@@ -64,7 +64,7 @@ export function describeScenario(
   return { transfers, faults: [{ on, times: "always", does: { kind: "stall", seconds: delaySeconds } }] };
 }
 
-export async function measureCollect(bench: Bench, it: CollectCase): Promise<Collected> {
+export async function measureDownloads(bench: Bench, it: DownloadCase): Promise<Downloads> {
   const transfers = it.mailboxes.reduce((sum, count) => sum + count, 0);
   await using world = await openWorld(bench, {
     isShared: it.workers > 0,
@@ -80,15 +80,15 @@ export async function measureCollect(bench: Bench, it: CollectCase): Promise<Col
   const after = await world.redis?.count();
   const journal = readJournal(world.work);
   const window = { fromMs: journal.firstMs("downloading"), toMs: journal.lastMs("delivered") };
-  const collectSeconds = (window.toMs - window.fromMs) / 1000;
+  const downloadSeconds = (window.toMs - window.fromMs) / 1000;
   const usage = world.meter.usage(window);
   const asked = await countRequests(world.simulator);
   return {
     title: it.title,
     transfers,
-    perSecond: transfers / collectSeconds,
+    perSecond: transfers / downloadSeconds,
     discoverSeconds: (journal.lastMs("discovered") - journal.firstMs("discovered")) / 1000,
-    collectSeconds,
+    downloadSeconds,
     cpuSeconds: { ...sumByPart(usage), others: world.meter.others(window) },
     busiest: findBusiest(usage, window),
     peakMib: peakByPart(usage),
@@ -115,7 +115,7 @@ export async function measureWaiting(bench: Bench, transfers: number): Promise<W
   return { transfers, bytes: (usedBytes - usedByFew) / (transfers - few), ...facts };
 }
 
-/** A scheduler alone: nobody collects. */
+/** A scheduler alone: nobody downloads. */
 async function fillQueue(bench: Bench, transfers: number) {
   await using world = await openWorld(bench, {
     isShared: true,
@@ -177,7 +177,7 @@ export function peakByPart(usage: readonly Usage[]): Record<Part, number> {
   return peaks;
 }
 
-function findBusiest(usage: readonly Usage[], { fromMs, toMs }: Window): Collected["busiest"] {
+function findBusiest(usage: readonly Usage[], { fromMs, toMs }: Window): Downloads["busiest"] {
   const [most] = usage.toSorted((a, b) => b.threadSeconds - a.threadSeconds);
   if (most === undefined) throw new Error("nothing was measured");
   return { part: most.part, share: most.threadSeconds / ((toMs - fromMs) / 1000) };

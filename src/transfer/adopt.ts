@@ -8,7 +8,7 @@ import type { Stage } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, readKept } from "./contents.ts";
 import { MESSAGE, type Plan } from "./plan.ts";
-import type { CollectTools } from "./tools.ts";
+import type { TransferTools } from "./tools.ts";
 
 /** Fails where the copy exists; shares blocks where the file system can. */
 const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
@@ -19,7 +19,7 @@ export interface Kept {
 }
 
 /** What is complete in quarantine, of the round before. */
-export async function findKept({ ledger }: CollectTools, record: TransferRecord): Promise<Kept | undefined> {
+export async function findKept({ ledger }: TransferTools, record: TransferRecord): Promise<Kept | undefined> {
   const folder = ledger.keptFolder(record, record.round - 1);
   const contents = await readKept(folder);
   if (contents === undefined) return undefined;
@@ -55,7 +55,7 @@ export async function copyKept(
  * Makes a stage ready for the files of a plan: what this process left there stays, what others have of them is copied where
  * a checksum can prove it, and anything else goes. Returns how many bytes are there.
  */
-export async function adoptContent({ ledger }: CollectTools, stage: Stage, plan: Plan): Promise<number> {
+export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan: Plan): Promise<number> {
   const { folder } = stage;
   const isWanted = plan.way === "files";
   const wanted = new Map(isWanted ? plan.files.map((file) => [file.name, file]) : []);

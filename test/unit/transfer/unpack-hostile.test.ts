@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { deflateRawSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { type UnpackLimits, unpackZip } from "../../../src/collect/unpack.ts";
-import type { WantedEntry } from "../../../src/collect/unpack-directory.ts";
+import { type UnpackLimits, unpackZip } from "../../../src/transfer/unpack.ts";
+import type { WantedEntry } from "../../../src/transfer/unpack-directory.ts";
 import { writeZip, type ZipEntry, type ZipWhole } from "../../support/zip-writer.ts";
 import { UNTOUCHED, Unpacking, wish } from "./unpacking.ts";
 

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openDescriptor } from "../../../src/base/descriptor.ts";
-import { Part } from "../../../src/collect/part.ts";
 import { checksumOf } from "../../../src/model/checksum.ts";
+import { Part } from "../../../src/transfer/part.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const SIGNAL = new AbortController().signal;

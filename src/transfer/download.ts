@@ -15,7 +15,7 @@ import { planTransfer } from "./plan.ts";
 import { quietForMs } from "./quiet.ts";
 import { Run } from "./run.ts";
 import { endIfGone, hasRoom, settleFault, stuck } from "./settle.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 const LOOK_EVERY_MS = 5_000;
 
@@ -24,8 +24,8 @@ const [LOST, GIVES_WAY] = ["its round has ended", "others wait"];
 
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
 
-export async function collectTransfer(
-  tools: CollectTools,
+export async function downloadTransfer(
+  tools: TransferTools,
   source: Source,
   key: TransferKey,
   signal: AbortSignal,
@@ -59,7 +59,7 @@ export async function collectTransfer(
 
 /** For how long nothing is begun; `idle`: until somebody supplies a password. */
 async function putOffMs(
-  tools: CollectTools,
+  tools: TransferTools,
   source: Source,
   { record, key }: Run,
   signal: AbortSignal,
@@ -75,14 +75,14 @@ async function putOffMs(
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
 }
 
-async function work(tools: CollectTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
+async function work(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
   const { passwords, ledger } = tools;
   const { trackingId, state, reason } = run.record;
   const wasWaiting = state === "waiting" && reason === "password";
   const watch = watchRun(tools, run);
   try {
     const supplied = wasWaiting ? await passwords.supplied(source.mailbox, trackingId) : undefined;
-    const next = await collect(tools, source, run, AbortSignal.any([signal, watch.signal]));
+    const next = await downloadAndDeliver(tools, source, run, AbortSignal.any([signal, watch.signal]));
     if (next !== undefined) return next;
     hasRoom(tools, run.key);
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
@@ -98,7 +98,7 @@ async function work(tools: CollectTools, source: Source, run: Run, signal: Abort
 }
 
 /** A long download ends soon after an operator, or another process, has ended its round; a slow one, where others wait. */
-function watchRun(tools: CollectTools, run: Run): { readonly signal: AbortSignal; close(): void } {
+function watchRun(tools: TransferTools, run: Run): { readonly signal: AbortSignal; close(): void } {
   const { ledger, patience } = tools;
   const ending = new AbortController();
   const look = async () => {
@@ -120,7 +120,7 @@ function endedFrom({ aborted, reason }: AbortSignal, error: unknown): Fault {
 
 /** Somebody supplied a password while others were tried: no new job was given out for it. */
 async function isSuppliedSince(
-  { passwords }: CollectTools,
+  { passwords }: TransferTools,
   { mailbox }: Source,
   { record }: Run,
   before: string | undefined,
@@ -137,8 +137,8 @@ function waitLeftMs({ state, until, wanted }: TransferRecord, nowMs: number): nu
 }
 
 /** Returns what becomes of the job where it is not tried now. */
-async function collect(
-  tools: CollectTools,
+async function downloadAndDeliver(
+  tools: TransferTools,
   source: Source,
   run: Run,
   signal: AbortSignal,
@@ -153,7 +153,7 @@ async function collect(
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // A command that supplied a password goes by the note, as soon as the password is taken.
   if (wasWaiting) await tools.ledger.flush();
-  const contents = (await takeKept(tools, run, signal)) ?? (await download(tools, source, run, signal));
+  const contents = (await takeKept(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
   if (contents === undefined) return undefined;
   signal.throwIfAborted();
   await deliver(tools, source, run, contents, layoutOf(tools, source, run.record, contents.subject));
@@ -161,7 +161,7 @@ async function collect(
 }
 
 /** An operator vouches for what is complete in quarantine: the service need not have it any more. */
-async function takeKept(tools: CollectTools, run: Run, signal: AbortSignal): Promise<Contents | undefined> {
+async function takeKept(tools: TransferTools, run: Run, signal: AbortSignal): Promise<Contents | undefined> {
   const kept = run.record.released && (await findKept(tools, run.record));
   if (!kept) return undefined;
   run.stage = await tools.ledger.stages.openStage(run.record);
@@ -177,8 +177,8 @@ async function takeKept(tools: CollectTools, run: Run, signal: AbortSignal): Pro
 }
 
 /** `undefined`: no password opens it, and the record says so. */
-async function download(
-  tools: CollectTools,
+async function fetchContents(
+  tools: TransferTools,
   source: Source,
   run: Run,
   signal: AbortSignal,
@@ -240,7 +240,7 @@ function doubtOf(
 }
 
 function layoutOf(
-  { inbox }: CollectTools,
+  { inbox }: TransferTools,
   { mailbox }: Source,
   record: TransferRecord,
   subject: OpenedTransfer["subject"],

@@ -8,7 +8,7 @@ import { needsPerson } from "./answers.ts";
 import { clientOf } from "./open.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Run } from "./run.ts";
-import type { CollectTools, Source } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 const LEAST_LOCK_MS = 60_000;
 
@@ -22,7 +22,7 @@ const SHAKY: ReadonlySet<FaultCode> = new Set([
 ]);
 
 export async function settleFault(
-  tools: CollectTools,
+  tools: TransferTools,
   source: Source,
   run: Run,
   fault: Fault,
@@ -50,7 +50,7 @@ export async function settleFault(
 }
 
 async function endOf(
-  { ledger }: CollectTools,
+  { ledger }: TransferTools,
   { record, stage, key }: Run,
 ): Promise<"this" | "another" | undefined> {
   if (stage !== undefined) return ledger.stages.endedBy(stage);
@@ -58,7 +58,7 @@ async function endOf(
 }
 
 /** Another attempt, or an operator, has ended the round: what this one has is of no use. */
-async function giveUp(tools: CollectTools, run: Run): Promise<Next> {
+async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
   hasRoom(tools, run.key);
   tools.watch.lost(run.record);
   if (run.stage !== undefined) await tools.ledger.stages.dropStage(run.stage).catch(() => {});
@@ -66,19 +66,19 @@ async function giveUp(tools: CollectTools, run: Run): Promise<Next> {
 }
 
 /** The disk is not what keeps this transfer back, now. `key`: what belongs to it is called so. */
-export function hasRoom({ diskFull, inbox }: Pick<CollectTools, "diskFull" | "inbox">, key: string): void {
+export function hasRoom({ diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">, key: string): void {
   diskFull.isPast(key);
   inbox.forget(key);
 }
 
-export function stuck({ diskFull, watch, patience }: CollectTools, run: Run, fault: Fault): Next {
+export function stuck({ diskFull, watch, patience }: TransferTools, run: Run, fault: Fault): Next {
   if (fault.code === "DISK_FULL") diskFull.meets(run.key, fault);
   else watch.stuck(run.record, fault);
   return { kind: "again", afterMs: patience.diskMs };
 }
 
 async function settle(
-  tools: CollectTools,
+  tools: TransferTools,
   source: Source,
   run: Run,
   fault: Fault,
@@ -118,7 +118,7 @@ function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
 }
 
 function wait(
-  { clock, patience }: CollectTools,
+  { clock, patience }: TransferTools,
   run: Run,
   reason: string,
   fault: Fault,
@@ -135,7 +135,7 @@ function wait(
 
 /** Asks the service before it believes that a transfer is no more. Throws `ROUND_LOST`. */
 export async function endIfGone(
-  { passwords, ledger }: CollectTools,
+  { passwords, ledger }: TransferTools,
   source: Source,
   run: Run,
   signal: AbortSignal,

@@ -2,10 +2,10 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import { Run } from "../../../src/collect/run.ts";
-import { settleFault } from "../../../src/collect/settle.ts";
-import type { CollectTools, Source } from "../../../src/collect/tools.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
+import { Run } from "../../../src/transfer/run.ts";
+import { settleFault } from "../../../src/transfer/settle.ts";
+import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -72,7 +72,7 @@ async function setUp({ attempts = 1 } = {}) {
       lost: ({ trackingId }: TransferRecord) => told.push(`lost ${trackingId}`),
       stuck: (_: TransferRecord, fault: Fault) => told.push(fault.code),
     },
-  } as unknown as CollectTools;
+  } as unknown as TransferTools;
   const source = { service: { origin: "https://transfer.example.com" } } as unknown as Source;
   return { folder, tools, source, told, run: new Run(tools, record) };
 }

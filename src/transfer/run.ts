@@ -5,10 +5,10 @@ import type { Stage } from "../ledger/port.ts";
 import { entered, type State, type TransferRecord } from "../model/record.ts";
 import type { Contents } from "./contents.ts";
 import { Pace } from "./give-way.ts";
-import type { CollectTools } from "./tools.ts";
+import type { TransferTools } from "./tools.ts";
 
 export class Run {
-  readonly #tools: CollectTools;
+  readonly #tools: TransferTools;
   #record: TransferRecord;
   /** Missing until there is something to download. */
   stage: Stage | undefined;
@@ -20,7 +20,7 @@ export class Run {
   /** The round has ended with this stage, which may still have to be placed. */
   isDecided = false;
 
-  constructor(tools: CollectTools, record: TransferRecord) {
+  constructor(tools: TransferTools, record: TransferRecord) {
     this.#tools = tools;
     this.#record = record;
   }
