@@ -20,7 +20,7 @@ const CAPABILITIES = [
   "observe",
   "host",
 ];
-const FLOWS = ["mailbox", "download"];
+const FLOWS = ["mailbox", "transfer"];
 
 /** What each room may import besides itself. Flows know capabilities by their ports alone. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
