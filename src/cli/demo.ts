@@ -14,9 +14,11 @@ import {
 } from "../../simulator/demo.ts";
 import { openSimulator } from "../../simulator/open.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
+import type { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
-import { type DaemonWatch, runDaemon } from "../daemon.ts";
+import { runDaemon } from "../daemon.ts";
+import { type Emit, listenTo } from "../model/events.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
 import { formatProgress, printable } from "./printing.ts";
@@ -38,14 +40,14 @@ async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
   const settled = new Set<string>();
   const allSettled = Promise.withResolvers<void>();
   stop.signal.addEventListener("abort", () => allSettled.resolve(), { once: true });
-  const watch = narrate(context, settings, simulator, (record) => {
+  const onEvent = narrate(context, settings, simulator, (record) => {
     settled.add(record.trackingId);
     if (settled.size === simulator.transfers().length) allSettled.resolve();
   });
   try {
     print(context, `A simulated transfer service listens on ${simulator.url}.`);
     print(context, `The daemon mirrors what ${DEMO_MAILBOX} has received into ${settings.inbox}.\n`);
-    const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, watch });
+    const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, onEvent });
     await Promise.race([allSettled.promise, daemon]);
     if (!context.stop.aborted) await showEnd(context, settings, exits);
     if (!exits) await untilStopped(context.stop);
@@ -112,58 +114,28 @@ function narrate(
   settings: Settings,
   simulator: Simulator,
   onSettled: (record: TransferRecord) => void,
-): DaemonWatch {
+): Emit {
   const startedMs = performance.now();
   let drawnMs = 0;
-  const quiet = () => {};
-  return {
-    ready: quiet,
-    clientIdMade: quiet,
-    recordDamaged: quiet,
-    polled: quiet,
-    pollFailed: (_mailbox, fault) => print(context, `✗ ${fault.message}`),
-    recovered: quiet,
-    rejected: quiet,
-    expiresSoon: quiet,
-    diskFull: (fault) => print(context, `✗ ${fault.message}`),
-    diskHasRoom: quiet,
-    queueLost: quiet,
-    queueBack: quiet,
-    queueForgets: quiet,
-    handedOver: quiet,
-    handoffFailed: quiet,
-    pickedUp: quiet,
-    overdue: quiet,
-    passwordRefused: quiet,
-    messageRefused: quiet,
-    removed: quiet,
-    leftInPlace: quiet,
-    leftOver: quiet,
-    workExposed: quiet,
-    handoffsSeen: quiet,
-    acknowledged: quiet,
-    handoffsStuck: quiet,
-    handoffsGoOn: quiet,
-    missed: quiet,
-    reloaded: quiet,
-    reloadRefused: quiet,
-    unwatchable: quiet,
-    orderFailed: (_order, fault) => print(context, `✗ ${fault.message}`),
-    arrived: quiet,
-    pageOpened: (address) => print(context, `The status page is ${address}\n`),
-    pageFailed: (address, reason) => print(context, `✗ No status page on ${address}: ${reason}`),
-    lost: quiet,
-    stuck: (_record, fault) => print(context, `✗ ${fault.message}`),
-    discovered: ({ trackingId, sender }) => print(context, `• ${trackingId} from ${sender}: discovered`),
-    progressed(record, bytes, total) {
+  const printFault = ({ fault }: { readonly fault: Fault }) => print(context, `✗ ${fault.message}`);
+  return listenTo({
+    "poll-failed": printFault,
+    "disk-full": printFault,
+    "order-failed": printFault,
+    "transfer-stuck": printFault,
+    "console-opened": ({ address }) => print(context, `The console is ${address}\n`),
+    "console-failed": ({ address, reason }) => print(context, `✗ No console on ${address}: ${reason}`),
+    "transfer-discovered": ({ record: { trackingId, sender } }) =>
+      print(context, `• ${trackingId} from ${sender}: discovered`),
+    "transfer-progressed": ({ record, doneBytes, totalBytes }) => {
       const nowMs = performance.now();
-      if (total < 1024 ** 2 || nowMs - drawnMs < 100) return;
+      if (totalBytes < 1024 ** 2 || nowMs - drawnMs < 100) return;
       drawnMs = nowMs;
-      const line = formatProgress(record.trackingId, bytes, total, (nowMs - startedMs) / 1000);
+      const line = formatProgress(record.trackingId, doneBytes, totalBytes, (nowMs - startedMs) / 1000);
       if (context.stderr.isTTY)
         context.stderr.write(`\r\u001b[K${line.slice(0, (context.stderr.columns || 80) - 1)}`);
     },
-    stateChanged(record) {
+    "transfer-changed": ({ record }) => {
       const { trackingId, state, message, folder } = record;
       if (hasEnded(record)) onSettled(record);
       if (state === "delivered")
@@ -177,7 +149,7 @@ function narrate(
         void playPeople(context, settings, simulator, trackingId);
       }
     },
-  };
+  });
 }
 
 async function playPeople(

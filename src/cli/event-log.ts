@@ -1,89 +1,137 @@
 /** The daemon's log: one line per change of state, one per outage, however long it lasts. */
 import type { Fault } from "../base/faults.ts";
-import type { DaemonWatch } from "../daemon.ts";
-import type { HandoffWatch } from "../handoff/port.ts";
-import type { HostWatch } from "../host/systemd.ts";
+import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { Log } from "../observe/log.ts";
 
-export function logEvents(log: Log): DaemonWatch {
+export function logEvents(log: Log): Emit {
+  const all: AllListeners = {
+    ...logTransfers(log),
+    ...logMailboxes(log),
+    ...logHandoffs(log),
+    ...logProcess(log),
+  };
+  return listenTo(all);
+}
+
+function logTransfers(log: Log) {
   const logged = new LoggedReasons();
   return {
-    ...logHandoff(log),
-    ready: () => log.info("ready"),
-    clientIdMade: (origin, file) =>
-      log.warn({ origin, file }, "a client id was made: have the service's administrator register it"),
-    recordDamaged: (file, reason) => log.error({ file, reason }, "a record cannot be read"),
-    workExposed: (folder) =>
-      log.warn({ folder }, "others can exchange what Inlet works with: put work elsewhere"),
-    leftOver: (fault) => log.warn({ fault }, "what is left of a transfer cannot be cleared away"),
-    diskFull: (fault) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
-    diskHasRoom: (pausedForMs) => log.info(pausedFor(pausedForMs), "there is room on the disk again"),
-    queueLost: (fault) =>
-      log.error({ fault }, "the queue cannot be reached: nothing new is begun until it can"),
-    queueBack: (lostForMs) => log.info(pausedFor(lostForMs), "the queue can be reached again"),
-    queueForgets: (policy) =>
-      log.warn({ policy }, "Redis may forget jobs: set its maxmemory-policy to noeviction"),
-    reloaded: (mailboxes, waiting) =>
-      log[waiting.length > 0 ? "warn" : "info"](
-        { mailboxes, ...(waiting.length > 0 ? { needsRestart: waiting } : {}) },
-        "the configuration was reloaded",
-      ),
-    reloadRefused: (fault) =>
-      log.error({ fault }, "the configuration was refused: the old one stays in force"),
-    orderFailed: ({ action, mailbox, trackingId }, fault) =>
-      log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is tried again"),
-    unwatchable: (fault) =>
-      log.warn({ fault }, "a folder cannot be watched for changes: it is checked every few seconds"),
-    pageOpened: (address) => log.info({ address }, "the status page is open"),
-    pageFailed: (address, reason) =>
-      log.warn({ address, reason }, "the status page cannot be opened, and is tried again"),
-    polled: (mailbox, listed, discovered) => log.debug({ mailbox, listed, discovered }, "polled"),
-    pollFailed(mailbox, fault, first) {
-      const level = first && !isLoggedForAll(fault) ? "warn" : "debug";
+    "transfer-discovered": ({ record }) => log.info(factsOf(record), "discovered"),
+    "transfer-changed": ({ record, fault }) => logState(log, logged, record, fault),
+    "transfer-progressed": () => {},
+    "transfer-stuck": ({ record, fault }) => {
+      const level = logged.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
+      log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and retried");
+    },
+    "transfer-lost": ({ record }) => log.info(factsOf(record), "ended by another attempt or an operator"),
+    "transfer-acknowledged": ({ record }) => log.info(factsOf(record), "gone, and acknowledged"),
+    "transfer-expiring": ({ record }) =>
+      log.warn({ ...factsOf(record), expires: record.expires }, "expires soon and is not delivered"),
+    "password-refused": ({ record }) => log.debug(factsOf(record), "a password was refused"),
+    "message-refused": ({ record, fault }) =>
+      log.warn({ ...factsOf(record), fault }, "delivering without the confidential message"),
+  } satisfies Partial<AllListeners>;
+}
+
+function logMailboxes(log: Log) {
+  return {
+    "poll-succeeded": ({ mailbox, listed, discovered }) =>
+      log.debug({ mailbox, listed, discovered }, "polled"),
+    "poll-failed": ({ mailbox, fault, isFirst }) => {
+      const level = isFirst && !isLoggedForAll(fault) ? "warn" : "debug";
       log[level]({ mailbox, fault }, "the mailbox cannot be polled");
     },
-    recovered(mailbox, failedForMs, fault) {
-      const facts = { mailbox, failedForSeconds: Math.round(failedForMs / 1000) };
+    "poll-recovered": ({ mailbox, failedForMs, fault }) => {
+      const facts = { mailbox, failedForSeconds: inSeconds(failedForMs) };
       log[isLoggedForAll(fault) ? "debug" : "info"](facts, "the mailbox can be polled again");
     },
-    discovered: (record) => log.info(factsOf(record), "discovered"),
-    rejected: (mailbox, entries, [fault, other]) =>
+    "entries-rejected": ({ mailbox, entries, reasons: [fault, other] }) =>
       log.warn(
         { mailbox, entries, fault, ...(other === undefined ? {} : { otherReason: other.message }) },
         "entries of the list cannot be used",
       ),
-    missed: (mailbox, { described: expected }, dueMs) =>
+    "arrival-missed": ({ mailbox, expectation, dueMs }) =>
       log.error(
-        { mailbox, expected, due: new Date(dueMs).toISOString() },
-        "an expected transfer did not come",
+        { mailbox, expected: expectation.described, due: new Date(dueMs).toISOString() },
+        "an expected transfer did not arrive",
       ),
-    arrived: (mailbox, { described: expected }) =>
-      log.info({ mailbox, expected }, "an expected transfer came after all"),
-    expiresSoon: (record) =>
-      log.warn({ ...factsOf(record), expires: record.expires }, "expires soon and is not delivered"),
-    progressed() {},
-    stuck(record, fault) {
-      const level = logged.isNew(record, `stuck ${fault.code}`) ? "error" : "debug";
-      log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and tried again");
-    },
-    messageRefused: (record, fault) =>
-      log.warn({ ...factsOf(record), fault }, "delivering without the confidential message"),
-    passwordRefused: (record) => log.debug(factsOf(record), "a password was refused"),
-    acknowledged: (record) => log.info(factsOf(record), "gone, and acknowledged"),
-    lost: (record) => log.info(factsOf(record), "another attempt or an operator has ended it"),
-    stateChanged: (record, fault) => logState(log, logged, record, fault),
-  };
+    "arrival-late": ({ mailbox, expectation }) =>
+      log.info({ mailbox, expected: expectation.described }, "an expected transfer arrived late"),
+    "overdue-listed": () => {},
+  } satisfies Partial<AllListeners>;
 }
 
-/** Logs trouble with the service manager. */
-export function logHost(log: Log): HostWatch {
+function logHandoffs(log: Log) {
+  /** Steps that have failed since they last succeeded. */
+  const failing = new Set<HandoffStep>();
   return {
-    hostDeaf: (reason) => log.error({ reason }, "systemd cannot be told how the service is"),
-    workStuck: (work) =>
-      log.error({ work }, "work shows no sign of life: the watchdog of systemd is no longer fed"),
-  };
+    "handoff-succeeded": ({ delivered, step }) => {
+      failing.delete(step);
+      log.info({ ...deliveryFacts(delivered), step }, "handed over");
+    },
+    "handoff-failed": ({ delivered, step, fault, attempts, willRetry, output }) => {
+      const shown = output === "" ? {} : { output };
+      const facts = { ...deliveryFacts(delivered), step, fault, attempts, ...shown };
+      if (!willRetry) log.error(facts, "the hand-off failed, and was given up: inlet retry tries it again");
+      else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is retried");
+      failing.add(step);
+    },
+    "folder-picked-up": ({ delivered, how }) => log.info({ ...deliveryFacts(delivered), how }, "picked up"),
+    "pick-up-overdue": ({ delivered, sinceMs }) =>
+      log.warn({ ...deliveryFacts(delivered), forSeconds: inSeconds(sinceMs) }, "not picked up in time"),
+    "folder-removed": ({ delivered, after }) =>
+      log[after === "picked-up" ? "info" : "warn"](
+        { ...deliveryFacts(delivered), after },
+        "its folder was removed from the inbox",
+      ),
+    "folder-left": ({ delivered }) =>
+      log.warn(deliveryFacts(delivered), "its folder was changed after the delivery, and is not removed"),
+    "handoffs-checked": () => {},
+    "handoffs-stuck": ({ fault }) =>
+      log.error({ fault }, "hand-offs cannot be read or written, and are retried"),
+    "handoffs-resumed": ({ stuckForMs }) =>
+      log.info({ stuckForSeconds: inSeconds(stuckForMs) }, "hand-offs go on again"),
+  } satisfies Partial<AllListeners>;
+}
+
+function logProcess(log: Log) {
+  return {
+    ready: () => log.info("ready"),
+    "client-id-created": ({ origin, path: file }) =>
+      log.warn({ origin, file }, "a client id was created: have the service's administrator register it"),
+    "record-damaged": ({ path: file, reason }) => log.error({ file, reason }, "a record cannot be read"),
+    "work-exposed": ({ folder }) =>
+      log.warn({ folder }, "other users can replace Inlet's working files: move the work folder"),
+    "recovery-failed": ({ fault }) => log.warn({ fault }, "an unfinished transfer cannot be cleaned up"),
+    "disk-full": ({ fault }) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
+    "disk-has-room": ({ pausedForMs }) =>
+      log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "there is room on the disk again"),
+    "queue-lost": ({ fault }) =>
+      log.error({ fault }, "the queue cannot be reached: no new work begins until it can"),
+    "queue-back": ({ lostForMs }) =>
+      log.info({ pausedForSeconds: inSeconds(lostForMs) }, "the queue can be reached again"),
+    "queue-evicts": ({ policy }) =>
+      log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
+    "settings-reloaded": ({ mailboxes, needsRestart }) => {
+      const facts = { mailboxes: mailboxes.length, ...(needsRestart.length > 0 ? { needsRestart } : {}) };
+      log[needsRestart.length > 0 ? "warn" : "info"](facts, "the configuration was reloaded");
+    },
+    "settings-refused": ({ fault }) =>
+      log.error({ fault }, "the configuration was refused: the old one stays in force"),
+    "order-failed": ({ order: { action, mailbox, trackingId }, fault }) =>
+      log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is retried"),
+    "folder-unwatchable": ({ fault }) =>
+      log.warn({ fault }, "a folder cannot be watched for changes: it is checked every few seconds"),
+    "console-opened": ({ address }) => log.info({ address }, "the console is open"),
+    "console-failed": ({ address, reason }) =>
+      log.warn({ address, reason }, "the console cannot be opened, and is retried"),
+    "supervisor-unreachable": ({ reason }) =>
+      log.error({ reason }, "systemd cannot be notified of the service's state"),
+    "work-stuck": ({ work }) =>
+      log.error({ work }, "work makes no progress: the watchdog of systemd is no longer fed"),
+  } satisfies Partial<AllListeners>;
 }
 
 function logState(log: Log, logged: LoggedReasons, record: TransferRecord, fault: Fault | undefined): void {
@@ -137,49 +185,8 @@ function factsOf({ mailbox, trackingId, sender }: TransferRecord) {
   return { mailbox, trackingId, sender };
 }
 
-function pausedFor(ms: number) {
-  return { pausedForSeconds: Math.round(ms / 1000) };
-}
-
-function logHandoff(log: Log): Omit<HandoffWatch, "recordDamaged"> {
-  /** Steps that have failed since they last succeeded. */
-  const failing = new Set<HandoffStep>();
-  return {
-    handedOver(delivered, step) {
-      failing.delete(step);
-      log.info({ ...deliveryFacts(delivered), step }, "handed over");
-    },
-    handoffFailed(delivered, step, fault, { attempts, willRetry, output }) {
-      const facts = {
-        ...deliveryFacts(delivered),
-        step,
-        fault,
-        attempts,
-        ...(output === "" ? {} : { output }),
-      };
-      if (!willRetry) log.error(facts, "the hand-off failed, and was given up: inlet retry tries it again");
-      else log[failing.has(step) ? "debug" : "warn"](facts, "the hand-off failed, and is tried again");
-      failing.add(step);
-    },
-    pickedUp: (delivered, how) => log.info({ ...deliveryFacts(delivered), how }, "picked up"),
-    overdue: (delivered, sinceMs) =>
-      log.warn(
-        { ...deliveryFacts(delivered), forSeconds: Math.round(sinceMs / 1000) },
-        "not picked up in time",
-      ),
-    removed: (delivered, after) =>
-      log[after === "picked-up" ? "info" : "warn"](
-        { ...deliveryFacts(delivered), after },
-        "its folder was removed from the inbox",
-      ),
-    leftInPlace: (delivered) =>
-      log.warn(deliveryFacts(delivered), "its folder is not as it was delivered, and is not removed"),
-    handoffsSeen: () => {},
-    handoffsStuck: (fault) =>
-      log.error({ fault }, "hand-offs cannot be read or written, and are tried again"),
-    handoffsGoOn: (stuckForMs) =>
-      log.info({ stuckForSeconds: Math.round(stuckForMs / 1000) }, "hand-offs go on again"),
-  };
+function inSeconds(ms: number): number {
+  return Math.round(ms / 1000);
 }
 
 function deliveryFacts({ mailbox, trackingId, sender, folder }: Delivered) {

@@ -4,12 +4,13 @@ import { Fault } from "../base/faults.ts";
 import { type LoadOptions, loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { followSettings } from "../config/watch.ts";
-import { type DaemonOptions, type DaemonWatch, runDaemon } from "../daemon.ts";
+import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
+import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { createLog, type Log } from "../observe/log.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { logEvents, logHost } from "./event-log.ts";
+import { logEvents } from "./event-log.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
@@ -58,10 +59,10 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
   const { source: config, inbox, mailboxes } = settings;
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
-  const watch = logEvents(log);
-  const host = openHost(context.env, logHost(log));
-  const follow = followWith(context, prepared, host, early, watch);
-  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, watch, host, follow });
+  const onEvent = logEvents(log);
+  const host = openHost(context.env, onEvent);
+  const follow = followWith(context, prepared, host, early, onEvent);
+  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, onEvent, host, follow });
   log.info("stopped");
   return "fine";
 }
@@ -69,11 +70,17 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
   const { settings, log } = await prepare(context, options, context.stderr, USUAL_LEVEL.once);
   const last = new Map<string, TransferRecord>();
+  const logEvent = logEvents(log);
   const { failedPolls, unsettled } = await runDaemon(settings, {
     mode: "once",
     stop: context.stop,
     graceMs: GRACE_MS,
-    watch: remembering(logEvents(log), last),
+    onEvent(event) {
+      logEvent(event);
+      if (event.type !== "transfer-changed") return;
+      const { record } = event;
+      last.set(`${record.mailbox}\0${record.trackingId}`, record);
+    },
   });
   const ended = [...last.values()];
   const count = (state: string) => ended.filter((record) => record.state === state).length;
@@ -134,7 +141,7 @@ function followWith(
   { settings, log, load, levelOf }: Prepared,
   host: Host | undefined,
   early: { isWanted: boolean },
-  watch: Pick<DaemonWatch, "unwatchable">,
+  emit: Emit,
 ): NonNullable<DaemonOptions["follow"]> {
   const file = load.path === undefined && settings.source === "the environment" ? undefined : settings.source;
   return async (apply, refused) => {
@@ -144,23 +151,12 @@ function followWith(
         log.level = levelOf(next);
       },
       refused,
-      unwatchable: watch.unwatchable,
+      unwatchable: (fault) => emit({ type: "folder-unwatchable", fault }),
     });
     const reload = () => void (host?.reloading(() => followed.reload()) ?? followed.reload());
     context.onReload(reload);
     if (early.isWanted) reload();
     early.isWanted = false;
     return followed;
-  };
-}
-
-/** Keeps the last state of every transfer. */
-function remembering(watch: DaemonWatch, last: Map<string, TransferRecord>): DaemonWatch {
-  return {
-    ...watch,
-    stateChanged(record, fault) {
-      last.set(`${record.mailbox}\0${record.trackingId}`, record);
-      watch.stateChanged(record, fault);
-    },
   };
 }

@@ -1,31 +1,26 @@
-/** What the engine runs: polls of mailboxes that there are, and the download of their transfers. */
+/** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
 import type { Clock } from "../base/clock.ts";
 import type { Expected } from "../mailbox/expected.ts";
 import { pollMailbox } from "../mailbox/poll.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import type { PollTools } from "../mailbox/tools.ts";
 import { DONE } from "../model/job.ts";
+import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
 import { hasRoom } from "../transfer/settle.ts";
 import type { TransferTools } from "../transfer/tools.ts";
-import type { Desk } from "./desk.ts";
-import { workOn } from "./hearing.ts";
+import type { LiveSettings } from "./live-settings.ts";
 import { sourceOf } from "./mailboxes.ts";
 
-/** What a reload replaces. */
-export interface Current extends Pick<TransferTools, "limits" | "handoff"> {
-  readonly expected: Expected;
-}
-
 interface HandlerTools {
-  /** As it is now. */
-  current(): Current;
+  readonly live: LiveSettings;
   readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly expected: Expected;
   readonly poll: PollTools;
-  readonly transfer: Omit<TransferTools, keyof Current>;
+  readonly transfer: Omit<TransferTools, "limits" | "handoff">;
+  readonly pulse: Pulse;
   readonly clock: Clock;
-  readonly desk: Desk | undefined;
 }
 
 export interface DaemonHandlers extends Handlers {
@@ -34,32 +29,29 @@ export interface DaemonHandlers extends Handlers {
 }
 
 export function createHandlers(tools: HandlerTools): DaemonHandlers {
-  const { current, mailboxes, poll, transfer, clock, desk } = tools;
-  const during: Desk["pulse"]["during"] = (what, work) => desk?.pulse.during(what, work) ?? work();
+  const { live, mailboxes, expected, poll, transfer, pulse, clock } = tools;
   let failedPolls = 0;
   const pollByName = async (name: string, signal: AbortSignal) => {
     const state = mailboxes.get(name);
     if (state === undefined) return 0;
     const beganMs = clock.now();
     const { isGood, waitMs } = await pollMailbox(poll, state, signal);
-    if (isGood) await current().expected.check(name, beganMs);
+    if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
-    desk?.polled(state, isGood, (clock.now() - beganMs) / 1000);
-    desk?.showOverdue(current().expected.overdue());
     return waitMs;
   };
   return {
     failedPolls: () => failedPolls,
-    poll: (name, signal) => during(`the poll of ${name}`, () => pollByName(name, signal)),
+    poll: (name, signal) => pulse.during(`the poll of ${name}`, () => pollByName(name, signal)),
     async download(key, signal) {
       const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
         hasRoom(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
-      const { limits, handoff } = current();
+      const { limits, handoff } = live.now;
       const now = { ...transfer, limits, handoff };
-      return during(workOn(key), () => downloadTransfer(now, sourceOf(state), key, signal));
+      return pulse.during(downloadOf(key), () => downloadTransfer(now, sourceOf(state), key, signal));
     },
   };
 }

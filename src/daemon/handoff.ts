@@ -1,14 +1,13 @@
-/** Joins the hand-offs with what they need of the rest of the house. */
+/** Opens the hand-offs with the parts of the daemon that they need. */
 import { uptime } from "node:os";
 import type { Clock } from "../base/clock.ts";
-import type { Settings } from "../config/settings.ts";
 import { openHandoffs } from "../handoff/open.ts";
 import type { HandoffPatience, OpenHandoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { Handoff } from "../model/mailbox.ts";
-import type { DaemonWatch } from "./watching.ts";
+import type { Emit } from "../model/events.ts";
+import type { LiveSettings } from "./live-settings.ts";
 
 const PATIENCE: HandoffPatience = {
   retryMs: 60_000,
@@ -21,24 +20,24 @@ interface Surroundings {
   readonly ledger: Ledger;
   readonly inbox: Inbox;
   readonly clock: Clock;
-  readonly watch: DaemonWatch;
+  readonly emit: Emit;
   readonly stop: AbortSignal;
-  /** Where it differs from the usual. */
+  /** Replaces some of the usual values. */
   readonly patience: Partial<HandoffPatience> | undefined;
-  /** As it is configured now. */
-  handoff(): Handoff;
-  /** The clock agrees with that of the services. */
+  /** Whether the clock agrees with that of the services. */
   isClockRight(): boolean;
 }
 
 export function openDaemonHandoffs(
-  { work, queue }: Settings,
+  live: LiveSettings,
   { patience, ...rest }: Surroundings,
 ): Promise<OpenHandoffs> {
+  const { work, queue } = live.now;
   const paths = new LedgerPaths(work);
   return openHandoffs({
     ...rest,
     work,
+    handoff: () => live.now.handoff,
     isAlone: queue === "embedded",
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => uptime() * 1_000,

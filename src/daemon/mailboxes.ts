@@ -4,39 +4,38 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
-import { serviceIdOf } from "../base/service-id.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { findLink } from "../mailbox/links.ts";
 import { findState } from "../mailbox/reconcile.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
+import type { Emit } from "../model/events.ts";
 import { POLLS_AT_ONCE } from "../model/job.ts";
 import { createBandwidth } from "../service/bandwidth.ts";
 import { openService } from "../service/open.ts";
 import type { ServicePort } from "../service/port.ts";
-import type { DaemonWatch } from "./watching.ts";
 
 export interface Mailboxes {
-  /** By name. Changes with the settings; whoever works on a transfer keeps what was true when it began. */
+  /** By name. A reload replaces entries; a running download keeps the entry it began with. */
   readonly states: ReadonlyMap<string, MailboxState>;
   /**
-   * Makes ready what these mailboxes need; from the moment that the returned is called, they are the mailboxes. Throws
-   * `SECRET_UNREADABLE`. Until the call, nothing has changed.
+   * Gets ready for other mailboxes. They take effect when the returned function is called. Throws `SECRET_UNREADABLE`, and
+   * then nothing has changed.
    */
   prepare(mailboxes: readonly MailboxSettings[]): Promise<() => void>;
   /** Whether our clock agrees with that of the services, as far as they have said so lately. */
   isClockRight(): boolean;
 }
 
-/** Nothing is deleted because of its age while the clock is wrong by more than that. */
+/** Retention deletes nothing while the clock is wrong by more than this. */
 const MOST_CLOCK_ERROR_MS = 60 * 60_000;
 
 export async function openMailboxes(
   settings: Settings,
   scope: Scope,
   clock: Clock,
-  watch: Pick<DaemonWatch, "clientIdMade">,
+  emit: Emit,
   stop: AbortSignal,
 ): Promise<Mailboxes> {
   const openTokens = await loadTokenStores();
@@ -48,10 +47,12 @@ export async function openMailboxes(
   const services = new Map<string, ServicePort>();
   const states = new Map<string, MailboxState>();
 
-  /** Those that no mailbox uses any more stay open until the end: a download may run. */
+  /** Services that no mailbox uses stay open until the end: a download may still run. */
   const serviceFor = async (described: MailboxSettings["service"]): Promise<ServicePort> => {
     const own = described.clientId === undefined ? await keepClientId(settings.state) : undefined;
-    if (own?.made === true) watch.clientIdMade(described.baseUrl.origin, own.path);
+    if (own?.made === true) {
+      emit({ type: "client-id-created", origin: described.baseUrl.origin, path: own.path });
+    }
     const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");
     const key = fingerprint(described, clientId);
     const known = services.get(key);
@@ -92,13 +93,7 @@ export async function openMailboxes(
   return { states, prepare, isClockRight };
 }
 
-/** The service of each mailbox that is polled, for the queue: mailboxes of one origin share its slots. */
-export function servicesOf(mailboxes: readonly MailboxSettings[]): ReadonlyMap<string, string> {
-  const active = mailboxes.filter(({ paused }) => !paused);
-  return new Map(active.map(({ name, service }) => [name, serviceIdOf(service.baseUrl)]));
-}
-
-/** The same for services that are reached in the same way, as the same client. */
+/** Equal for services that are reached in the same way, as the same client. */
 function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
   const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = described;
   const tls = [ca, cert, key];
@@ -117,7 +112,7 @@ export function sourceOf(state: MailboxState) {
   };
 }
 
-/** Some services, or firewalls before them, have no server status to give: then a list of one transfer does. */
+/** Some services, or firewalls before them, refuse the server status. A list with one entry is asked for instead. */
 async function askHarmlessly({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
   await service.apiVersions(signal).catch(() => {});

@@ -3,7 +3,6 @@ import { asFault } from "../base/faults.ts";
 import { listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
-import type { DaemonWatch } from "./watching.ts";
 
 const LOOK_EVERY_MS = 30_000;
 
@@ -15,7 +14,6 @@ export interface OrderRunner {
 
 interface OrderRunnerTools extends OrderTools {
   readonly work: string;
-  readonly watch: OrderTools["watch"] & Pick<DaemonWatch, "orderFailed" | "unwatchable">;
 }
 
 export async function startOrderRunner(
@@ -28,7 +26,11 @@ export async function startOrderRunner(
     last = last.then(() => runOrders(tools, mailboxes, failing)).catch(() => {});
     return last;
   };
-  const watcher = await watchOrders(tools.work, () => void run(), tools.watch.unwatchable);
+  const watcher = await watchOrders(
+    tools.work,
+    () => void run(),
+    (fault) => tools.emit({ type: "folder-unwatchable", fault }),
+  );
   const timer = setInterval(() => void run(), LOOK_EVERY_MS);
   return {
     run,
@@ -56,13 +58,13 @@ export async function runOrders(
     if (state === undefined) continue;
     try {
       if (await carryOut(tools, state, order)) await remove();
-      // Somebody looks after this mailbox: it is not left waiting for its next poll.
+      // An operator is at work on this mailbox, so it is polled at once.
       if (state.failing !== undefined) tools.queue.pollNow([order.mailbox]).catch(() => {});
       failing.delete(id);
     } catch (error) {
       const fault = asFault(error);
       if (fault.code === "STOPPED") return;
-      if (!failing.has(id)) tools.watch.orderFailed(order, fault);
+      if (!failing.has(id)) tools.emit({ type: "order-failed", order, fault });
       failing.add(id);
     }
   }

@@ -1,4 +1,4 @@
-/** The folders that a daemon works in, and what it opens there. */
+/** Opens the folders of a daemon, and the stores in them. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,41 +8,24 @@ import { Fault } from "../base/faults.ts";
 import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { lockInbox } from "../inbox/lock.ts";
 import { joinMembers } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
 import { demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
 import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
 import { openLedger } from "../ledger/open.ts";
-import type { Handoff } from "../model/mailbox.ts";
+import type { Emit } from "../model/events.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { coRecipientsAmong } from "./co-recipients.ts";
-
-/** Must not throw. */
-export interface WorkspaceWatch {
-  /** Others may write this folder: they could replace the work folder, or what is in it. */
-  workExposed(folder: string): void;
-}
-
-/** What may change while the daemon runs. */
-interface Live {
-  mailboxes(): readonly MailboxSettings[];
-  handoff(): Handoff;
-}
+import type { LiveSettings } from "./live-settings.ts";
 
 /**
- * Throws `INBOX_HELD` where another daemon has the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the work
- * folder is not the one that we had, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and what the disk
- * says against it.
+ * Throws `INBOX_HELD` where another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the work
+ * folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and the faults of the
+ * disk.
  */
-export async function openWorkspace(
-  settings: Settings,
-  live: Live,
-  scope: Scope,
-  watch: WorkspaceWatch,
-  clock: Clock,
-) {
+export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit, clock: Clock) {
+  const settings = live.now;
   const { inbox: root, work, state, handoff, limits, queue } = settings;
   const isAlone = queue === "embedded";
   const nowMs = clock.now();
@@ -54,7 +37,7 @@ export async function openWorkspace(
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
-  for (const folder of await findExposed(work)) watch.workExposed(folder);
+  for (const folder of await findExposed(work)) emit({ type: "work-exposed", folder });
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   scope.use(await joinMembers(work, state), (joined) => joined.leave());
   const temporary = join(work, "new");
@@ -66,7 +49,7 @@ export async function openWorkspace(
     root,
     clock,
     writer: isAlone ? undefined : await readWriter(state),
-    folderMode: () => live.handoff().folderMode,
+    folderMode: () => live.now.handoff.folderMode,
     watermark: { path: `${memoryOf(settings)}.last`, id },
   });
   scope.use(ledger, (it) => it.close());
@@ -78,7 +61,7 @@ export async function openWorkspace(
       clock,
       attempts: ledger.attempts,
       nameOf: (key) => ledger.nameOf(key),
-      coRecipients: coRecipientsAmong(live.mailboxes, ledger),
+      coRecipients: coRecipientsAmong(() => live.now.mailboxes, ledger),
     }),
   };
 }

@@ -144,20 +144,23 @@ class Look {
   }
 
   #eventOf(type: "picked-up" | "overdue"): () => void {
-    const { watch, ledger, clock } = this.#tools;
+    const { ledger, clock, emit } = this.#tools;
+    const delivered = this.#delivered;
     const { end, delivery } = this.#opened;
     const { pickedUpAt = "", how = "taken" } = this.#entry;
     if (type === "overdue") {
-      return () => watch.overdue(this.#delivered, clock.now() - Date.parse(delivery.deliveredAt));
+      const deliveredMs = Date.parse(delivery.deliveredAt);
+      return () => emit({ type: "pick-up-overdue", delivered, sinceMs: clock.now() - deliveredMs });
     }
     return () => {
       ledger.pickedUp({ ...end, folder: delivery.folder }, pickedUpAt);
-      watch.pickedUp(this.#delivered, how);
+      emit({ type: "folder-picked-up", delivered, how });
     };
   }
 
   async #remove(isGone: boolean): Promise<boolean> {
-    const { watch, clock, inbox } = this.#tools;
+    const { clock, inbox, emit } = this.#tools;
+    const delivered = this.#delivered;
     const { id, folder } = this.#opened.delivery;
     const isPickedUp = this.#entry.pickedUpAt !== undefined;
     if (!isPickedUp && !isGone) {
@@ -168,11 +171,12 @@ class Look {
     // Also where it is gone: an earlier call may have been cut short.
     const result = await inbox.removeDelivered({ id, folder });
     if (result === "foreign" && !isGone) {
-      this.#events.push(() => watch.leftInPlace(this.#delivered));
+      this.#events.push(() => emit({ type: "folder-left", delivered }));
       this.#entry = { ...this.#entry, isRemoving: false, isForeign: true };
       return false;
     }
-    this.#events.push(() => watch.removed(this.#delivered, isPickedUp ? "picked-up" : "not-picked-up"));
+    const after = isPickedUp ? "picked-up" : "not-picked-up";
+    this.#events.push(() => emit({ type: "folder-removed", delivered, after }));
     const removedAt = new Date(clock.now()).toISOString();
     this.#entry = { ...this.#entry, isRemoving: false, isForeign: true, removedAt };
     return isPickedUp ? false : this.#finish();

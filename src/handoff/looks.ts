@@ -95,7 +95,7 @@ export class Looks {
       fail("", error);
     }
     if (isWell) this.#hooks.isWell();
-    this.#tools.watch.handoffsSeen(summary);
+    this.#tools.emit({ type: "handoffs-checked", summary });
     return due;
   }
 

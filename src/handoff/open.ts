@@ -38,11 +38,11 @@ class FileHandoffs implements OpenHandoffs {
   #tried = 0;
 
   constructor(tools: HandoffTools) {
-    const { work, isAlone, clock, watch } = tools;
+    const { work, isAlone, clock, emit } = tools;
     this.#tools = tools;
     this.#outage = new Outage(clock, {
-      began: (fault) => watch.handoffsStuck(fault),
-      ended: (lastedMs) => watch.handoffsGoOn(lastedMs),
+      began: (fault) => emit({ type: "handoffs-stuck", fault }),
+      ended: (lastedMs) => emit({ type: "handoffs-resumed", stuckForMs: lastedMs }),
     });
     this.#outbox = new Outbox({
       work,
@@ -166,6 +166,6 @@ class FileHandoffs implements OpenHandoffs {
   #reportDamaged(path: string, reason: string): void {
     if (this.#damaged.has(path) || this.#damaged.size >= MOST_DAMAGED) return;
     this.#damaged.add(path);
-    this.#tools.watch.recordDamaged(path, reason);
+    this.#tools.emit({ type: "record-damaged", path, reason });
   }
 }

@@ -5,8 +5,6 @@
  * Each delivery has one small file in the outbox. The file exists before the end record of its round, so no crash loses
  * it, and all processes that share the inbox work on it. The facts of the delivery are in the end record.
  */
-import type { Fault } from "../base/faults.ts";
-import type { Delivered, HandoffStep, HandoffSummary } from "../model/handoff.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 
 export interface Handoffs {
@@ -35,37 +33,6 @@ export interface OpenHandoffs extends Handoffs {
   /** How many entries had a failed step when last seen. */
   failing(): number;
   close(): Promise<void>;
-}
-
-/** Receives events. Must not throw. */
-export interface HandoffWatch {
-  handedOver(delivered: Delivered, step: HandoffStep): void;
-  /** Called for every failed attempt. */
-  handoffFailed(delivered: Delivered, step: HandoffStep, fault: Fault, failure: StepFailure): void;
-  pickedUp(delivered: Delivered, how: PickUp): void;
-  /** The folder was not picked up within the expected time. Called once. */
-  overdue(delivered: Delivered, sinceMs: number): void;
-  /** The folder was removed, because its time to be kept was over. */
-  removed(delivered: Delivered, after: "picked-up" | "not-picked-up"): void;
-  /** The folder was to be removed, but was changed since the delivery: it stays for good. */
-  leftInPlace(delivered: Delivered): void;
-  /** All entries were looked at. */
-  handoffsSeen(summary: HandoffSummary): void;
-  /** Entries cannot be read or written. Called once until `handoffsGoOn`. */
-  handoffsStuck(fault: Fault): void;
-  handoffsGoOn(stuckForMs: number): void;
-  recordDamaged(path: string, reason: string): void;
-}
-
-/** `taken`: the folder is gone. `acknowledged`: it holds the acknowledgement file. */
-type PickUp = "taken" | "acknowledged";
-
-interface StepFailure {
-  readonly attempts: number;
-  /** False: no further attempt without an operator's order. */
-  readonly willRetry: boolean;
-  /** The last output of the command; empty for a webhook. */
-  readonly output: string;
 }
 
 export interface HandoffPatience {

@@ -120,7 +120,7 @@ export class Steps {
 
   /** Returns only when the result is stored: otherwise the step would run again and again on a full disk. */
   async #note(key: string, step: HandoffStep, delivery: Delivery, { fault, output }: Attempt): Promise<void> {
-    const { clock, watch } = this.#tools;
+    const { clock, emit } = this.#tools;
     const atMs = clock.now();
     const entry = await this.#persist(`${step} ${key}`, () => this.#store(key, step, fault, atMs));
     const after = entry?.[step];
@@ -128,10 +128,11 @@ export class Steps {
     const delivered = deliveredOf(delivery);
     if (fault === undefined) {
       if (step === "command") this.#known.delete(key);
-      watch.handedOver(delivered, step);
+      emit({ type: "handoff-succeeded", delivered, step });
     } else {
       const willRetry = after.state === "pending";
-      watch.handoffFailed(delivered, step, fault, { attempts: after.attempts, willRetry, output });
+      const { attempts } = after;
+      emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry, output });
     }
     if (after.nextAt !== undefined) this.#lanes[step].addLater(key, Date.parse(after.nextAt) - clock.now());
     this.#hooks.tried(key, entry);

@@ -1,8 +1,9 @@
 /** What hand-offs need from the ledger, the inbox and the machine. */
 import type { Clock } from "../base/clock.ts";
+import type { Emit } from "../model/events.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
-import type { HandoffPatience, HandoffWatch } from "./port.ts";
+import type { HandoffPatience } from "./port.ts";
 
 export interface HandoffTools {
   /** The work folder. */
@@ -39,7 +40,7 @@ export interface HandoffTools {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: HandoffPatience;
-  readonly watch: HandoffWatch;
+  readonly emit: Emit;
   /** Once aborted, no further step begins. */
   readonly stop: AbortSignal;
 }

@@ -3,6 +3,7 @@
  * feeds the watchdog only as long as what runs gets on.
  */
 import { stat } from "node:fs/promises";
+import type { Emit } from "../model/events.ts";
 import type { Status } from "../model/status.ts";
 import { createNotifier, type Notifier } from "./notify.ts";
 import { describeInOneLine } from "./status-line.ts";
@@ -15,13 +16,6 @@ export interface Vitals {
   stuck(): string | undefined;
   /** Called after every change, very often. Returns what ends it. */
   onChange(listener: () => void): () => void;
-}
-
-export interface HostWatch {
-  /** Systemd cannot be told anything; told once. */
-  hostDeaf(reason: string): void;
-  /** Nothing feeds the watchdog any more, because of this. Told once. */
-  workStuck(what: string): void;
 }
 
 export interface Host {
@@ -49,16 +43,16 @@ const EXTEND_BY_US = 60_000_000;
 const FEEDS = 3;
 
 /** `undefined` where nobody wants to be told. */
-export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefined {
+export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
-  const notifier = createNotifier(socket, path, (reason) => watch.hostDeaf(reason));
+  const notifier = createNotifier(socket, path, (reason) => emit({ type: "supervisor-unreachable", reason }));
   let isReady = false;
   const becameReady = () => {
     isReady = true;
   };
   return {
-    attend: (vitals, stop) => attend(notifier, vitals, watchdogMs(env), watch, stop, becameReady),
+    attend: (vitals, stop) => attend(notifier, vitals, watchdogMs(env), emit, stop, becameReady),
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
@@ -76,7 +70,7 @@ function attend(
   notifier: Notifier,
   vitals: Vitals,
   watchdog: number | undefined,
-  watch: HostWatch,
+  emit: Emit,
   stop: AbortSignal,
   becameReady: () => void,
 ) {
@@ -103,7 +97,7 @@ function attend(
     if (isReady) clearInterval(extending);
     else void notifier.tell(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
   }, EXTEND_EVERY_MS);
-  const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, watch);
+  const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
   // More time, asked for now, would put the stop off.
   const onStop = () => {
     clearTimeout(timer);
@@ -129,7 +123,7 @@ function attend(
  * That this timer runs shows that the event loop does, and a file that is looked at that the threads do that work on
  * files; the rest is said by the work itself.
  */
-function feed(notifier: Notifier, vitals: Vitals, everyMs: number, watch: HostWatch): NodeJS.Timeout {
+function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): NodeJS.Timeout {
   let isTold = false;
   const once = async () => {
     const stuck = vitals.stuck();
@@ -137,7 +131,7 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, watch: HostWa
       await stat("/");
       return notifier.tell("WATCHDOG=1");
     }
-    if (!isTold) watch.workStuck(stuck);
+    if (!isTold) emit({ type: "work-stuck", work: stuck });
     isTold = true;
   };
   return setInterval(() => void once().catch(() => {}), everyMs);

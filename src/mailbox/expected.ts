@@ -1,8 +1,8 @@
 /**
- * Transfers that are to come regularly: each deadline that passes without one is reported once, and so is its end.
+ * Transfers that are expected regularly: each deadline that passes without one is reported once, and so is a late arrival.
  *
- * Nothing is judged but after a poll that succeeded and began after the deadline: while nobody looked, nobody knows.
- * What came while no daemon ran is discovered by that poll, and counts from then on.
+ * A deadline is judged only after a successful poll that began after it. A transfer that arrived while no daemon ran is
+ * discovered by that poll, and counts from then on.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -11,92 +11,80 @@ import { clearTemporaries } from "../base/durable.ts";
 import { makeFolderDurably } from "../base/folders.ts";
 import { matchesGlob } from "../base/glob.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { Expectation, Mailbox } from "../model/mailbox.ts";
+import { type Emit, listenTo, type Overdue } from "../model/events.ts";
+import type { Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
-export interface ExpectedTools {
-  /** Where it is kept over restarts: one for all who share the inbox. */
+interface ExpectedTools {
+  /** Holds one file per mailbox. All processes that share the inbox share the folder. */
   readonly folder: string;
   readonly ledger: Pick<Ledger, "open">;
   readonly clock: Clock;
-  readonly watch: ExpectedWatch;
-}
-
-/** Hears what did not come in time. Must not throw. */
-interface ExpectedWatch {
-  /** Told once for each deadline. */
-  missed(mailbox: string, rule: Expectation, dueMs: number): void;
-  /** Told once, where `missed` was told before for the same deadline. */
-  arrived(mailbox: string, rule: Expectation, dueMs: number): void;
-}
-
-export interface Overdue {
-  readonly mailbox: string;
-  readonly rule: Expectation;
-  readonly dueMs: number;
+  readonly emit: Emit;
 }
 
 export interface Expected {
-  /** For every transfer that is discovered. */
-  discovered(record: TransferRecord): void;
-  /** After every poll of the mailbox that succeeded; `polledMs`: when it began. Never throws. */
+  /** Notes the arrival of each discovered transfer. */
+  readonly listener: Emit;
+  /** Judges the deadlines after a successful poll of the mailbox; `polledMs`: when it began. Never throws. */
   check(mailbox: string, polledMs: number): Promise<void>;
-  /** Learns what other processes have noted meanwhile. */
-  learn(): Promise<void>;
-  /** What was reported as missed and has not come yet, also before a restart. */
+  /** The expected transfers that have not arrived in time, also before a restart. */
   overdue(): Overdue[];
-  /** Resolves when all is written. */
+  /** Reads what other processes have noted since. */
+  learn(): Promise<void>;
+  /**
+   * Gets ready for other mailboxes. They take effect when the returned function is called, which never throws, and resolves
+   * when everything about the old ones is written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
+   */
+  prepare(mailboxes: readonly Mailbox[]): Promise<() => Promise<void>>;
+  /** Resolves when everything is written. */
   close(): Promise<void>;
 }
 
-/** Of no mailbox. */
-export const NOTHING_EXPECTED: Expected = {
-  discovered() {},
-  check: async () => {},
-  learn: async () => {},
-  overdue: () => [],
-  close: async () => {},
-};
-
-/** Throws `DISK_FULL` or `DISK_REFUSED` where the folder cannot be made. */
+/** Throws `DISK_FULL` or `DISK_REFUSED` where the folder cannot be created. */
 export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mailbox[]): Promise<Expected> {
-  const expecting = mailboxes.filter(({ expect = [] }) => expect.length > 0);
-  const files = new Map<string, ExpectedFile>();
-  if (expecting.length > 0) {
-    await makeFolderDurably(tools.folder, 0o700);
-    await clearTemporaries(tools.folder, tools.clock.now());
-  }
-  for (const { name, expect = [] } of expecting) {
-    const path = join(tools.folder, `${createHash("sha256").update(name).digest("hex").slice(0, 32)}.json`);
-    files.set(name, new ExpectedFile(path, expect, tools.clock));
-  }
-  const expected = new OpenExpected(tools.watch, files);
-  // Between a record and the note of its arrival, a process may have been killed.
-  if (files.size > 0) for await (const record of tools.ledger.open(() => {})) expected.discovered(record);
-  await expected.close();
+  const expected = new FileExpected(tools);
+  const apply = await expected.prepare(mailboxes);
+  await apply();
   return expected;
 }
 
-class OpenExpected implements Expected {
-  readonly #watch: ExpectedWatch;
-  readonly #files: ReadonlyMap<string, ExpectedFile>;
+type Files = ReadonlyMap<string, ExpectedFile>;
 
-  constructor(watch: ExpectedWatch, files: ReadonlyMap<string, ExpectedFile>) {
-    this.#watch = watch;
-    this.#files = files;
+class FileExpected implements Expected {
+  readonly #tools: ExpectedTools;
+  #files: Files = new Map();
+  readonly listener = listenTo({ "transfer-discovered": ({ record }) => noteArrival(this.#files, record) });
+
+  constructor(tools: ExpectedTools) {
+    this.#tools = tools;
   }
 
-  discovered({ mailbox, sender, at }: TransferRecord): void {
-    const arrivedMs = Date.parse(at.discovered ?? "");
-    const file = this.#files.get(mailbox);
-    if (file === undefined || Number.isNaN(arrivedMs)) return;
-    for (const rule of file.rules) {
-      if (!matchesGlob(canonicalAddress(sender), canonicalAddress(rule.sender))) continue;
-      file.learn(rule, { arrivedMs });
+  async prepare(mailboxes: readonly Mailbox[]): Promise<() => Promise<void>> {
+    const { folder, clock, ledger } = this.#tools;
+    const expecting = mailboxes.filter(({ expect = [] }) => expect.length > 0);
+    if (expecting.length > 0) {
+      await makeFolderDurably(folder, 0o700);
+      await clearTemporaries(folder, clock.now());
     }
+    const files: Files = new Map(
+      expecting.map(({ name, expect = [] }) => {
+        const path = join(folder, `${createHash("sha256").update(name).digest("hex").slice(0, 32)}.json`);
+        return [name, new ExpectedFile(path, expect, clock)];
+      }),
+    );
+    // A process may have been killed between a discovery and the note of the arrival.
+    if (files.size > 0) for await (const record of ledger.open(() => {})) noteArrival(files, record);
+    await syncAll(files);
+    return () => {
+      const before = this.#files;
+      this.#files = files;
+      this.#listOverdue();
+      return syncAll(before);
+    };
   }
 
   async check(mailbox: string, polledMs: number): Promise<void> {
@@ -104,30 +92,51 @@ class OpenExpected implements Expected {
     if (file === undefined) return;
     // Another process may know more.
     await file.sync();
-    const verdicts = file.rules.map((rule) => ({ rule, ...judge(rule, file.knownOf(rule), polledMs) }));
-    for (const { rule, known } of verdicts) file.learn(rule, known);
-    // Before it is told: what a crash cuts short is shown as overdue, but never told twice.
+    const judged = file.rules.map((rule) => ({ rule, ...judge(rule, file.knownOf(rule), polledMs) }));
+    for (const { rule, known } of judged) file.learn(rule, known);
+    // Written first: after a crash a deadline is listed as overdue, but never reported twice.
     await file.sync();
-    for (const { rule, cleared, missed } of verdicts) {
-      if (cleared !== undefined) this.#watch.arrived(mailbox, rule, cleared);
-      if (missed !== undefined) this.#watch.missed(mailbox, rule, missed);
+    for (const { rule: expectation, cleared, missed } of judged) {
+      const { emit } = this.#tools;
+      if (cleared !== undefined) emit({ type: "arrival-late", mailbox, expectation, dueMs: cleared });
+      if (missed !== undefined) emit({ type: "arrival-missed", mailbox, expectation, dueMs: missed });
     }
+    this.#listOverdue();
+  }
+
+  async learn(): Promise<void> {
+    await syncAll(this.#files);
+    this.#listOverdue();
+  }
+
+  close(): Promise<void> {
+    return syncAll(this.#files);
   }
 
   overdue(): Overdue[] {
     return [...this.#files].flatMap(([mailbox, file]) =>
-      file.rules.flatMap((rule) => {
-        const { missedMs, clearedMs } = file.knownOf(rule);
-        return missedMs > clearedMs ? [{ mailbox, rule, dueMs: missedMs }] : [];
+      file.rules.flatMap((expectation) => {
+        const { missedMs, clearedMs } = file.knownOf(expectation);
+        return missedMs > clearedMs ? [{ mailbox, expectation, dueMs: missedMs }] : [];
       }),
     );
   }
 
-  close(): Promise<void> {
-    return this.learn();
+  #listOverdue(): void {
+    this.#tools.emit({ type: "overdue-listed", overdue: this.overdue() });
   }
+}
 
-  async learn(): Promise<void> {
-    for (const file of this.#files.values()) await file.sync();
+function noteArrival(files: Files, { mailbox, sender, at }: TransferRecord): void {
+  const arrivedMs = Date.parse(at.discovered ?? "");
+  const file = files.get(mailbox);
+  if (file === undefined || Number.isNaN(arrivedMs)) return;
+  for (const rule of file.rules) {
+    if (!matchesGlob(canonicalAddress(sender), canonicalAddress(rule.sender))) continue;
+    file.learn(rule, { arrivedMs });
   }
+}
+
+async function syncAll(files: Files): Promise<void> {
+  for (const file of files.values()) await file.sync();
 }

@@ -7,6 +7,7 @@ import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
 import type { Action, Order } from "../model/order.ts";
 import {
   DISCARDED,
@@ -34,12 +35,7 @@ export interface OrderTools {
   readonly clock: Clock;
   /** The disk being full: what is discarded needs no room any more. */
   readonly diskFull: Outage;
-  /** Must not throw. */
-  readonly watch: {
-    stateChanged(record: TransferRecord): void;
-    /** An operator knows that it is gone. */
-    acknowledged(record: TransferRecord): void;
-  };
+  readonly emit: Emit;
 }
 
 /**
@@ -89,7 +85,7 @@ async function isStillThere(state: MailboxState, { trackingId }: TransferRecord)
 }
 
 async function beginAgain(
-  { ledger, queue, clock, watch }: OrderTools,
+  { ledger, queue, clock, emit }: OrderTools,
   state: MailboxState,
   { action, by, grants }: Order & { readonly action: Exclude<Action, "discard"> },
   record: TransferRecord,
@@ -106,7 +102,7 @@ async function beginAgain(
     const { reason = "", message = "" } = record;
     const released = { by, at: new Date(clock.now()).toISOString(), reason, message };
     const next = nextRound(record, { wanted: true, ...(action === "release" ? { released } : {}) });
-    if (await ledger.begin(next, action, by)) watch.stateChanged(next);
+    if (await ledger.begin(next, action, by)) emit({ type: "transfer-changed", record: next });
   } else ledger.note({ ...record, wanted: true });
   // Another process may take the job at once.
   await ledger.flush();
@@ -125,7 +121,7 @@ async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Orde
 }
 
 /** One step towards it. False where another one is needed: somebody may have begun or ended a round meanwhile. */
-async function isDiscarded({ ledger, clock, watch }: OrderTools, order: Order): Promise<boolean> {
+async function isDiscarded({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
   const record = await ledger.find(order);
   if (record === undefined || objectionTo("discard", record) !== undefined) return true;
   const { reason, message } = record;
@@ -141,7 +137,6 @@ async function isDiscarded({ ledger, clock, watch }: OrderTools, order: Order): 
     : { reason: DISCARDED, message: "An operator discarded it." };
   const end = entered(record, "gone", clock.now(), why);
   if (!(await ledger.end(end))) return false;
-  if (acknowledged) watch.acknowledged(end);
-  else watch.stateChanged(end);
+  emit({ type: acknowledged ? "transfer-acknowledged" : "transfer-changed", record: end });
   return true;
 }

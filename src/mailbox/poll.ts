@@ -51,9 +51,14 @@ export async function pollMailbox(
   state: MailboxState,
   signal: AbortSignal,
 ): Promise<PollOutcome> {
-  const { watch, clock, diskFull } = tools;
+  const { emit, clock, diskFull } = tools;
   const { name } = state.mailbox;
   const deadline = new Deadline(tools.deadline);
+  const beganMs = clock.now();
+  const pollFacts = () => ({
+    tookMs: clock.now() - beganMs,
+    tokenValidUntilMs: state.tokens.validUntilMs,
+  });
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
     const { unsettled, listed, discovered, postponed, isWhole } = await state.tokens.use(
@@ -66,21 +71,29 @@ export async function pollMailbox(
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskFull.isPast(name);
     if (state.failing !== undefined) {
-      watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
+      const { sinceMs, fault } = state.failing;
+      emit({ type: "poll-recovered", mailbox: name, failedForMs: clock.now() - sinceMs, fault });
     }
     state.failing = undefined;
-    watch.polled(name, listed, discovered, state.rejected.entries);
+    emit({
+      type: "poll-succeeded",
+      mailbox: name,
+      listed,
+      discovered,
+      unusable: state.rejected.entries,
+      ...pollFacts(),
+    });
     return { isGood: true, waitMs: 0 };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline);
     if (signal.aborted || fault.code === "STOPPED") return { isGood: false, waitMs: 0 };
-    const first = state.failing === undefined;
+    const isFirst = state.failing === undefined;
     const sinceMs = state.failing?.sinceMs ?? clock.now();
     state.failing = { sinceMs, fault };
     const waitMs = waitAfter(fault, state.mailbox.pollMs, clock.now() - sinceMs);
     if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
     else diskFull.isPast(name);
-    watch.pollFailed(name, fault, first, waitMs);
+    emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs };
   } finally {
     deadline.close();
@@ -249,13 +262,15 @@ async function discover(
 
 /** Once per poll, and not again while polls have the same to say. */
 function reportRejected(
-  { watch }: PollTools,
+  { emit }: PollTools,
   state: MailboxState,
   entries: number,
   reasons: readonly Fault[],
 ): void {
   if (entries === 0) return;
   const summary = [entries, ...reasons.map(({ message }) => message)].join("\n");
-  if (summary !== state.rejected.summary) watch.rejected(state.mailbox.name, entries, reasons);
+  if (summary !== state.rejected.summary) {
+    emit({ type: "entries-rejected", mailbox: state.mailbox.name, entries, reasons });
+  }
   state.rejected = { entries, summary };
 }

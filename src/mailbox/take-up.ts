@@ -61,7 +61,7 @@ export async function takeUp(
   recipient: Recipient | undefined,
   mayBegin: () => boolean,
 ): Promise<Taken> {
-  const { ledger, watch } = tools;
+  const { ledger, emit } = tools;
   const { name } = state.mailbox;
   const { trackingId } = entry;
   const known = await ledger.find({ mailbox: name, trackingId });
@@ -86,7 +86,7 @@ export async function takeUp(
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
     state.tried.set(trackingId, undefined);
-    if (isNew) watch.discovered(record);
+    if (isNew) emit({ type: "transfer-discovered", record });
     return { settled: false, discovered: isNew, job };
   }
   const record = await learnChanges(tools, entry, recipient, known);
@@ -151,12 +151,12 @@ async function isReady(
   return !isTried;
 }
 
-function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
+function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
   const { trackingId, expires } = record;
   if (expires === undefined || state.warned.has(trackingId)) return;
   if (Date.parse(expires) - clock.now() > DAY_MS) return;
   state.warned.add(trackingId);
-  watch.expiresSoon(record);
+  emit({ type: "transfer-expiring", record });
 }
 
 function hasPassword(link: Secret): boolean {

@@ -1,9 +1,9 @@
-/** What discovery works with, and what it tells others while it does. */
+/** The parts that discovery works with. */
 import type { Clock } from "../base/clock.ts";
 import type { DeadlineLimits } from "../base/deadline.ts";
-import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
 import type { TransferJob } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -16,25 +16,11 @@ export interface PollTools {
   readonly clock: Clock;
   /** The disk being full: it meets every transfer and mailbox alike. */
   readonly diskFull: Outage;
-  readonly watch: PollWatch;
+  readonly emit: Emit;
   /** How many transfers are taken up at the same time. */
   readonly atOnce: number;
   /** A poll that takes longer fails. */
   readonly deadline: DeadlineLimits;
-}
-
-/** Hears what polls find. Must not throw. */
-interface PollWatch {
-  /** `unusable`: how many entries of the list cannot be used. */
-  polled(mailbox: string, listed: number, discovered: number, unusable: number): void;
-  /** `first`: it is the first failure since a poll succeeded. `waitMs`: the next poll comes no sooner. */
-  pollFailed(mailbox: string, fault: Fault, first: boolean, waitMs: number): void;
-  /** `fault`: what it failed for, last. */
-  recovered(mailbox: string, failedForMs: number, fault: Fault): void;
-  discovered(record: TransferRecord): void;
-  /** How many listed entries cannot be used, and the first reasons. Not told again while polls find the same. */
-  rejected(mailbox: string, entries: number, reasons: readonly Fault[]): void;
-  expiresSoon(record: TransferRecord): void;
 }
 
 export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): TransferJob {

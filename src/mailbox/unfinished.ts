@@ -1,18 +1,12 @@
 /** What earlier runs, or other processes, have begun and not finished. */
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf } from "./tools.ts";
-
-/** Must not throw. */
-export interface LeftOverWatch {
-  recordDamaged: OnDamaged;
-  /** Something in the staging folder that nobody needs cannot be removed, or a delivery cannot be finished. */
-  leftOver(fault: Fault): void;
-}
 
 /** Reports each damaged file once, for callers that look again and again. */
 export function reportOnce(onDamaged: OnDamaged): OnDamaged {
@@ -45,14 +39,14 @@ export async function recoverLeftOvers(
   passwords: Passwords,
   ledger: Ledger,
   mailboxes: ReadonlyMap<string, MailboxState>,
-  watch: LeftOverWatch,
+  emit: Emit,
 ): Promise<TransferRecord[]> {
-  const placed = await ledger.recover((_path, error) => watch.leftOver(asFault(error)));
-  await inbox.clearAsides((error) => watch.leftOver(asFault(error)));
-  noteUnfinished(await Array.fromAsync(ledger.open(watch.recordDamaged)), mailboxes);
-  await forgetLateDrops(passwords, ledger, mailboxes).catch((error: unknown) =>
-    watch.leftOver(asFault(error)),
-  );
+  const failed = (error: unknown) => emit({ type: "recovery-failed", fault: asFault(error) });
+  const onDamaged: OnDamaged = (path, reason) => emit({ type: "record-damaged", path, reason });
+  const placed = await ledger.recover((_path, error) => failed(error));
+  await inbox.clearAsides(failed);
+  noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), mailboxes);
+  await forgetLateDrops(passwords, ledger, mailboxes).catch(failed);
   return placed;
 }
 

@@ -1,9 +1,7 @@
-/**
- * What the daemon knows of itself now: fed with everything that happens, asked for a picture of it at any time. All of
- * it is learnt again after a start, and all of it is bounded.
- */
+/** The status of the daemon, built from its events. It is bounded, and rebuilt after each start. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
+import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import {
   type DaemonFacts,
@@ -17,7 +15,7 @@ import {
 import { HandoffBoard } from "./handoff-board.ts";
 import { withHelp } from "./help.ts";
 import { Load } from "./load.ts";
-import { MailboxBoard, type MailboxFacts } from "./mailbox-board.ts";
+import { MailboxBoard } from "./mailbox-board.ts";
 import { TransferBoard } from "./transfer-board.ts";
 
 /** More than so many are counted, but not shown. */
@@ -33,17 +31,19 @@ export class Board {
   readonly #startedMs: number;
   readonly #mailboxes: MailboxBoard;
   readonly #transfers: TransferBoard;
-  readonly #troubles = new Map<string, Trouble>();
+  readonly #troubles = new Map<GeneralTrouble, Trouble>();
   #needsRestart: readonly string[] = [];
   readonly #load = new Load();
   #recent: Delivery[] = [];
-  readonly #listeners = new Set<() => void>();
-  readonly handoffs = new HandoffBoard(() => this.#changed());
+  #overdue: readonly Overdue[] = [];
+  readonly #handoffs = new HandoffBoard();
+  readonly #subscribers = new Set<() => void>();
+  readonly #apply = listenTo(this.#listeners());
 
   /** `keptIn`: where content is kept that is in quarantine. */
   constructor(
     facts: DaemonFacts,
-    mailboxes: readonly MailboxFacts[],
+    mailboxes: readonly ShownMailbox[],
     clock: Clock,
     keptIn?: (transfer: TransferStatus) => string,
   ) {
@@ -55,20 +55,20 @@ export class Board {
     this.#transfers = new TransferBoard(clock);
   }
 
-  /** Called after every change, which may be thousands of times a second. Returns what ends it. */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  readonly listener: Emit = (event) => {
+    this.#apply(event);
+    this.#changed();
+  };
+
+  /** Called after every event, which may be thousands of times a second. Returns a function that ends the subscription. */
+  onChange(subscriber: () => void): () => void {
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
   }
 
   /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
   learn(ledger: readonly TransferRecord[]): void {
     this.#transfers.learn(ledger);
-    this.#changed();
-  }
-
-  setMailboxes(mailboxes: readonly MailboxFacts[]): void {
-    this.#mailboxes.set(mailboxes);
     this.#changed();
   }
 
@@ -83,97 +83,12 @@ export class Board {
     this.#load.queued(count, this.#clock.now());
   }
 
-  tokenValidUntil(mailbox: string, ms: number | undefined): void {
-    this.#mailboxes.tokenValidUntil(mailbox, ms);
-  }
-
-  discovered(record: TransferRecord): void {
-    this.#transfers.keep(record);
-    this.#changed();
-  }
-
-  stateChanged(record: TransferRecord): void {
-    if (record.state === "delivered") this.#delivered(record);
-    this.#transfers.keep(record);
-    this.#changed();
-  }
-
-  /** Somebody knows that it is gone. */
-  acknowledged(record: TransferRecord): void {
-    this.#transfers.forget(record);
-    this.#changed();
-  }
-
-  /** Another process has it now. */
-  lost(record: TransferRecord): void {
-    this.#transfers.forget(record);
-    this.#changed();
-  }
-
-  progressed(record: TransferRecord, doneBytes: number, totalBytes: number, newBytes: number): void {
-    this.#transfers.progressed(record, doneBytes, totalBytes);
-    this.#load.received(newBytes, this.#clock.now());
-    this.#changed();
-  }
-
-  rejected(mailbox: string, entries: number, fault: Fault): void {
-    this.#mailboxes.rejected(mailbox, entries, fault);
-    this.#changed();
-  }
-
-  polled(mailbox: string, listed: number, unusable?: number): void {
-    this.#mailboxes.polled(mailbox, listed, unusable);
-    this.#changed();
-  }
-
-  /** `waitMs`: the next poll comes no sooner. */
-  pollFailed(mailbox: string, fault: Fault, waitMs = 0): void {
-    this.#mailboxes.failed(mailbox, fault, waitMs);
-    this.#changed();
-  }
-
-  /** Of what concerns everybody. */
-  troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
-    const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();
-    this.#troubles.set(what, { what, since, code, message, advice });
-    this.#changed();
-  }
-
-  troubleEnded(what: GeneralTrouble): void {
-    this.#troubles.delete(what);
-    this.#changed();
-  }
-
-  /** A valid configuration is in force, but for these keys of it. */
-  reloaded(needsRestart: readonly string[]): void {
-    this.#needsRestart = needsRestart;
-    this.troubleEnded("configuration");
-  }
-
-  /** `described`: what was expected, of whom and by when. */
-  missed(mailbox: string, described: string, dueMs: number): void {
-    const since = new Date(dueMs).toISOString();
-    this.#troubles.set(`${mailbox}\0${described}`, {
-      what: `mailbox ${mailbox}`,
-      since,
-      code: "ARRIVAL_MISSED",
-      message: `An expected transfer did not come: ${described}.`,
-      advice: "Ask its sender. This is over as soon as one comes.",
-    });
-    this.#changed();
-  }
-
-  arrived(mailbox: string, described: string): void {
-    this.#troubles.delete(`${mailbox}\0${described}`);
-    this.#changed();
-  }
-
   read(): Status {
     const nowMs = this.#clock.now();
     const mailboxes = this.#mailboxes.read();
     const unusable = this.#mailboxes.unusable();
     const transfers = this.#transfers.read();
-    const handoffs = this.handoffs.read();
+    const handoffs = this.#handoffs.read();
     const { quarantined, gone, pressing, inHand, queued, totals, counts, waitingSince } = transfers;
     return {
       version: STATUS_VERSION,
@@ -182,6 +97,7 @@ export class Board {
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
       troubles: [
         ...this.#troubles.values(),
+        ...this.#overdue.map(describeOverdue),
         ...mailboxes.flatMap(({ trouble }) => trouble ?? []),
         ...unusable.troubles,
       ],
@@ -200,6 +116,51 @@ export class Board {
     };
   }
 
+  #listeners(): Listeners {
+    return {
+      "transfer-discovered": ({ record }) => this.#transfers.keep(record),
+      "transfer-changed": ({ record }) => {
+        if (record.state === "delivered") this.#delivered(record);
+        this.#transfers.keep(record);
+      },
+      "transfer-progressed": ({ record, doneBytes, totalBytes, receivedBytes }) => {
+        this.#transfers.progressed(record, doneBytes, totalBytes);
+        this.#load.received(receivedBytes, this.#clock.now());
+      },
+      "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
+      "transfer-lost": ({ record }) => this.#transfers.forget(record),
+      "poll-succeeded": (event) => this.#mailboxes.polled(event),
+      "poll-failed": (event) => this.#mailboxes.failed(event),
+      "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
+        if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
+      },
+      "overdue-listed": ({ overdue }) => {
+        this.#overdue = overdue;
+      },
+      "handoff-succeeded": ({ delivered, step }) => this.#handoffs.succeeded(delivered, step),
+      "handoff-failed": ({ delivered, step, fault, willRetry }) =>
+        this.#handoffs.failed(delivered, step, fault.message, willRetry),
+      "pick-up-overdue": ({ delivered }) => this.#handoffs.notPickedUp(delivered),
+      "folder-picked-up": ({ delivered }) => this.#handoffs.pickedUp(delivered),
+      "handoffs-checked": ({ summary }) => this.#handoffs.checked(summary),
+      "disk-full": ({ fault }) => this.#troubleBegan("disk", fault),
+      "disk-has-room": () => this.#troubles.delete("disk"),
+      "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
+      "queue-back": () => this.#troubles.delete("queue"),
+      "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
+      "settings-reloaded": ({ mailboxes, needsRestart }) => {
+        this.#mailboxes.set(mailboxes);
+        this.#needsRestart = needsRestart;
+        this.#troubles.delete("configuration");
+      },
+    };
+  }
+
+  #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
+    const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();
+    this.#troubles.set(what, { what, since, code, message, advice });
+  }
+
   #delivered({ mailbox, trackingId, sender, folder = "", at }: TransferRecord): void {
     const nowMs = this.#clock.now();
     const tookSeconds =
@@ -216,8 +177,18 @@ export class Board {
   }
 
   #changed(): void {
-    for (const listener of this.#listeners) listener();
+    for (const subscriber of this.#subscribers) subscriber();
   }
+}
+
+function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
+  return {
+    what: `mailbox ${mailbox}`,
+    since: new Date(dueMs).toISOString(),
+    code: "ARRIVAL_MISSED",
+    message: `An expected transfer did not arrive: ${expectation.described}.`,
+    advice: "Ask its sender. This is over as soon as one arrives.",
+  };
 }
 
 /** Many of one kind do not hide another: each has its share of the places, and what is left goes to the first. */

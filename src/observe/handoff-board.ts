@@ -3,25 +3,19 @@ import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../
 import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
 
-/** More than so many nobody looks at: what else there is, the next look counts. */
+/** More are only counted. */
 const MOST_KEPT = 1_000;
 
 export class HandoffBoard {
-  readonly #onChange: () => void;
   #troubles = new Map<string, HandoffTrouble>();
-  /** How many there are beside those. */
+  /** How many more there are. */
   #others = 0;
 
-  constructor(onChange: () => void) {
-    this.#onChange = onChange;
-  }
-
-  /** What was looked at counts; what happens until the next look is added to it. */
-  seen({ troubles, troubled }: HandoffSummary): void {
+  /** Replaces what was known. Later events are added until the next check. */
+  checked({ troubles, troubled }: HandoffSummary): void {
     if (troubled + this.#troubles.size === 0) return;
     this.#others = troubled - troubles.length;
     this.#troubles = new Map(troubles.map((trouble) => [keyOf(trouble), trouble]));
-    this.#onChange();
   }
 
   failed(delivered: Delivered, step: HandoffStep, message: string, willRetry: boolean): void {
@@ -30,7 +24,7 @@ export class HandoffBoard {
     this.#keep({ ...delivered, isOverdue, failed: [...others, { step, message, willRetry }] });
   }
 
-  handedOver(delivered: Delivered, step: HandoffStep): void {
+  succeeded(delivered: Delivered, step: HandoffStep): void {
     const { failed = [], isOverdue = false } = this.#troubles.get(keyOf(delivered)) ?? {};
     this.#keep({ ...delivered, isOverdue, failed: failed.filter((it) => it.step !== step) });
   }
@@ -45,7 +39,7 @@ export class HandoffBoard {
     this.#keep({ ...delivered, isOverdue: false, failed });
   }
 
-  /** `notPickedUp`: nobody has taken them, but whoever was to be told was. */
+  /** `notPickedUp`: every step succeeded, but no consumer took the folder. */
   read(): {
     readonly failed: readonly TransferStatus[];
     readonly notPickedUp: readonly TransferStatus[];
@@ -64,7 +58,6 @@ export class HandoffBoard {
     const isTrouble = trouble.isOverdue || trouble.failed.length > 0;
     if (!isTrouble) this.#troubles.delete(key);
     else if (this.#troubles.has(key) || this.#troubles.size < MOST_KEPT) this.#troubles.set(key, trouble);
-    this.#onChange();
   }
 }
 

@@ -3,30 +3,27 @@ import { once } from "node:events";
 import { chmod, lstat, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
+import type { Emit } from "../model/events.ts";
 
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
-
-export interface ListenWatch {
-  pageOpened(address: string): void;
-  pageFailed(address: string, reason: string): void;
-}
 
 const TRY_AGAIN_MS = 30_000;
 /** For the owner and the group: whoever may reach the socket sees the page. */
 const SOCKET_MODE = 0o660;
 
 /** Returns what ends it. */
-export function startListening(server: Server, at: ListenAddress, watch: ListenWatch): () => Promise<void> {
-  let isTold = false;
+export function startListening(server: Server, at: ListenAddress, emit: Emit): () => Promise<void> {
+  let isReported = false;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   const attempt = async () => {
     try {
       await listen(server, at);
-      watch.pageOpened(describeAddress(server, at));
+      emit({ type: "console-opened", address: describeAddress(server, at) });
     } catch (error) {
-      if (!isTold) watch.pageFailed(describeAddress(server, at), reasonOf(error));
-      isTold = true;
+      const address = describeAddress(server, at);
+      if (!isReported) emit({ type: "console-failed", address, reason: reasonOf(error) });
+      isReported = true;
       if (!isClosed) timer = setTimeout(() => void attempt(), TRY_AGAIN_MS);
     }
   };

@@ -1,20 +1,14 @@
 /** What is known of each mailbox: when it was polled, when it will be, and what is wrong since when. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
-import { isWithin, nextChange, type Timetable } from "../base/timetable.ts";
+import { isWithin, nextChange } from "../base/timetable.ts";
+import type { DaemonEvent, ShownMailbox } from "../model/events.ts";
 import type { MailboxStatus, Trouble } from "../model/status.ts";
 
-export interface MailboxFacts {
-  readonly name: string;
-  readonly email: string;
-  readonly pollMs: number;
-  readonly paused: boolean;
-  /** When no download is begun; missing: never. */
-  readonly quiet?: Timetable | undefined;
-}
+type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
 
 interface Known {
-  readonly facts: MailboxFacts;
+  readonly facts: ShownMailbox;
   /** Since when it is to be polled. */
   readonly sinceMs: number;
   lastPollMs?: number;
@@ -36,7 +30,7 @@ export class MailboxBoard {
   readonly #known: Map<string, Known>;
 
   /** `isPolledHere`: by this process and no other. */
-  constructor(mailboxes: readonly MailboxFacts[], clock: Clock, isPolledHere: boolean) {
+  constructor(mailboxes: readonly ShownMailbox[], clock: Clock, isPolledHere: boolean) {
     this.#clock = clock;
     this.#isPolledHere = isPolledHere;
     const sinceMs = clock.now();
@@ -44,7 +38,7 @@ export class MailboxBoard {
   }
 
   /** What is known of one that stays is kept. */
-  set(mailboxes: readonly MailboxFacts[]): void {
+  set(mailboxes: readonly ShownMailbox[]): void {
     const before = new Map(this.#known);
     this.#known.clear();
     for (const facts of mailboxes) {
@@ -54,12 +48,12 @@ export class MailboxBoard {
     }
   }
 
-  /** `unusable`: how many of them cannot be used. */
-  polled(name: string, listed: number, unusable = 0): void {
-    const known = this.#known.get(name);
+  polled({ mailbox, listed, unusable, tokenValidUntilMs }: EventOf<"poll-succeeded">): void {
+    const known = this.#known.get(mailbox);
     if (known === undefined) return;
     const nowMs = this.#clock.now();
-    Object.assign(known, { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, trouble: undefined, waitMs: 0 });
+    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, tokenValidUntilMs };
+    Object.assign(known, { ...facts, trouble: undefined, waitMs: 0 });
     if (unusable === 0) known.unusable = undefined;
   }
 
@@ -83,19 +77,16 @@ export class MailboxBoard {
     };
   }
 
-  failed(name: string, { code, message, advice }: Fault, waitMs: number): void {
-    const known = this.#known.get(name);
+  failed({ mailbox, fault, waitMs, tokenValidUntilMs }: EventOf<"poll-failed">): void {
+    const { code, message, advice } = fault;
+    const known = this.#known.get(mailbox);
     if (known === undefined) return;
     const nowMs = this.#clock.now();
     known.lastPollMs = nowMs;
     known.waitMs = waitMs;
+    known.tokenValidUntilMs = tokenValidUntilMs;
     const since = known.trouble?.since ?? new Date(nowMs).toISOString();
-    known.trouble = { what: `mailbox ${name}`, since, code, message, advice };
-  }
-
-  tokenValidUntil(name: string, ms: number | undefined): void {
-    const known = this.#known.get(name);
-    if (known !== undefined) known.tokenValidUntilMs = ms;
+    known.trouble = { what: `mailbox ${mailbox}`, since, code, message, advice };
   }
 
   read(): MailboxStatus[] {

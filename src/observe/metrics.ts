@@ -1,9 +1,10 @@
 /** Figures for Prometheus. Labels are names of configured mailboxes and words of ours: never what a sender wrote. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
+import { listenTo, type ShownMailbox } from "../model/events.ts";
+import type { HandoffSummary } from "../model/handoff.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
-import { HandoffMetrics } from "./handoff-metrics.ts";
 
 /** Mailboxes beyond so many share one label. */
 const MOST_MAILBOXES = 1_000;
@@ -23,21 +24,20 @@ const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
 
-/** What is measured when somebody asks. */
-export interface Gauged {
-  status(): Status;
-  /** Each is `undefined` where it cannot be told now. */
-  freeBytes(): Promise<number | undefined>;
+/** Measured for each scrape; `undefined` where that is impossible now. */
+interface Surroundings {
+  readonly freeBytes: number | undefined;
   /** How many jobs wait for a slot. */
-  queueDepth(): Promise<number | undefined>;
+  readonly queueDepth: number | undefined;
 }
 
 export class Metrics {
   readonly #registry = new Registry();
   readonly #clock: Clock;
-  readonly #gauged: Gauged;
-  /** As it was when somebody last asked: all figures are of one moment. */
+  readonly #readStatus: () => Status;
+  /** The status at the last scrape, so that all figures are of one moment. */
   #status: Status;
+  #surroundings: Surroundings = { freeBytes: undefined, queueDepth: undefined };
   readonly #perMailbox: Gauge<"mailbox">[] = [];
   #labels: ReadonlySet<string>;
   readonly #polls = this.#counter("inlet_polls_total", "Polls, by how they ended.", ["mailbox", "result"]);
@@ -66,61 +66,66 @@ export class Metrics {
     registers: [this.#registry],
   });
 
-  readonly handoffs: HandoffMetrics;
+  readonly #handoffs = this.#counter(
+    "inlet_handoff_total",
+    "Attempts to run the command or to call the webhook after a delivery, by how they ended.",
+    ["step", "result"],
+  );
+  #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
 
-  constructor(mailboxes: readonly string[], version: string, gauged: Gauged, clock: Clock) {
+  constructor(mailboxes: readonly ShownMailbox[], version: string, readStatus: () => Status, clock: Clock) {
     this.#clock = clock;
-    this.handoffs = new HandoffMetrics(this.#registry, clock);
-    this.#gauged = gauged;
-    this.#status = gauged.status();
-    this.#labels = new Set(mailboxes.slice(0, MOST_MAILBOXES));
+    this.#readStatus = readStatus;
+    this.#status = readStatus();
+    this.#labels = labelsOf(mailboxes);
     this.#beginSeries();
     this.#gaugeProcess();
     this.#gauge("inlet_build_info", "The version that runs.", ["version"]).set({ version }, 1);
     this.#gaugeStatus();
     this.#gaugeMailboxes();
-    this.#gaugeSurroundings(gauged);
+    this.#gaugeHandoffs();
+    this.#gaugeSurroundings();
   }
 
-  setMailboxes(names: readonly string[]): void {
-    this.#labels = new Set(names.slice(0, MOST_MAILBOXES));
-    for (const gauge of this.#perMailbox) gauge.reset();
-    this.#beginSeries();
-  }
-
-  text(): Promise<string> {
-    this.#status = this.#gauged.status();
+  text(surroundings: Surroundings): Promise<string> {
+    this.#surroundings = surroundings;
+    this.#status = this.#readStatus();
     return this.#registry.metrics();
   }
 
-  polled(mailbox: string, result: "ok" | "failed", seconds: number): void {
+  readonly listener = listenTo({
+    "poll-succeeded": ({ mailbox, tookMs }) => this.#polled(mailbox, "ok", tookMs),
+    "poll-failed": ({ mailbox, tookMs }) => this.#polled(mailbox, "failed", tookMs),
+    "transfer-discovered": ({ record }) => this.#discovered.inc({ mailbox: this.#labelOf(record.mailbox) }),
+    "password-refused": ({ record }) => this.#refusals.inc({ mailbox: this.#labelOf(record.mailbox) }),
+    "transfer-progressed": ({ receivedBytes }) => this.#bytes.inc(receivedBytes),
+    "transfer-changed": ({ record }) => this.#changed(record),
+    "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
+    "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
+    "handoffs-checked": ({ summary }) => {
+      this.#summary = summary;
+    },
+    "settings-reloaded": ({ mailboxes }) => {
+      this.#labels = labelsOf(mailboxes);
+      for (const gauge of this.#perMailbox) gauge.reset();
+      this.#beginSeries();
+    },
+  });
+
+  #polled(mailbox: string, result: "ok" | "failed", tookMs: number): void {
     this.#polls.inc({ mailbox: this.#labelOf(mailbox), result });
-    this.#pollSeconds.observe(seconds);
+    this.#pollSeconds.observe(tookMs / 1000);
   }
 
-  discovered({ mailbox }: TransferRecord): void {
-    this.#discovered.inc({ mailbox: this.#labelOf(mailbox) });
-  }
-
-  passwordRefused({ mailbox }: TransferRecord): void {
-    this.#refusals.inc({ mailbox: this.#labelOf(mailbox) });
-  }
-
-  received(bytes: number): void {
-    this.#bytes.inc(bytes);
-  }
-
-  stateChanged(record: TransferRecord): void {
-    const { state, reason = "", at } = record;
-    const mailbox = this.#labelOf(record.mailbox);
+  #changed({ mailbox, state, reason = "", at }: TransferRecord): void {
     if (state === "waiting") this.#waits.inc({ reason });
     if (!ENDS.includes(state)) return;
-    this.#ended.inc({ mailbox, state });
+    this.#ended.inc({ mailbox: this.#labelOf(mailbox), state });
     if (state !== "delivered" || at.discovered === undefined) return;
     this.#deliverySeconds.observe(Math.max(0, this.#clock.now() - Date.parse(at.discovered)) / 1000);
   }
 
-  /** A series that begins with the first event hides that event: nobody saw it at 0. */
+  /** A series that begins with the first event hides that event, because Prometheus never saw it at 0. */
   #beginSeries(): void {
     for (const mailbox of this.#labels) {
       for (const state of ENDS) this.#ended.inc({ mailbox, state }, 0);
@@ -192,16 +197,31 @@ export class Metrics {
     );
   }
 
-  #gaugeSurroundings({ freeBytes, queueDepth }: Gauged): void {
-    const each = (name: string, help: string, read: () => Promise<number | undefined>) =>
-      this.#gauge(name, help, [], async (gauge) => {
-        const value = await read();
+  #gaugeHandoffs(): void {
+    this.#gauge("inlet_not_picked_up", "Delivered folders that no consumer has picked up.", [], (gauge) =>
+      gauge.set(this.#summary.waiting),
+    );
+    this.#gauge(
+      "inlet_oldest_not_picked_up_seconds",
+      "How long ago the oldest folder was delivered that no consumer has picked up.",
+      [],
+      (gauge) => {
+        const { oldestMs } = this.#summary;
+        gauge.set(oldestMs === undefined ? 0 : Math.max(0, this.#clock.now() - oldestMs) / 1000);
+      },
+    );
+  }
+
+  #gaugeSurroundings(): void {
+    const each = (name: string, help: string, key: keyof Surroundings) =>
+      this.#gauge(name, help, [], (gauge) => {
+        const value = this.#surroundings[key];
         // A reset would make it 0, which is a figure too.
         if (value === undefined) gauge.remove();
         else gauge.set(value);
       });
-    each("inlet_free_bytes", "Free bytes on the inbox's disk.", freeBytes);
-    each("inlet_queue_depth", "Jobs that wait for a slot.", queueDepth);
+    each("inlet_free_bytes", "Free bytes on the inbox's disk.", "freeBytes");
+    each("inlet_queue_depth", "Jobs that wait for a slot.", "queueDepth");
   }
 
   /** The usual names. What Prometheus's library would measure beside them wakes an idle process a hundred times a second. */
@@ -235,7 +255,7 @@ export class Metrics {
     name: string,
     help: string,
     labelNames: Label[],
-    collect: (gauge: Gauge<Label>) => void | Promise<void> = () => {},
+    collect: (gauge: Gauge<Label>) => void = () => {},
   ): Gauge<Label> {
     const gauge: Gauge<Label> = new Gauge({
       name,
@@ -246,4 +266,8 @@ export class Metrics {
     });
     return gauge;
   }
+}
+
+function labelsOf(mailboxes: readonly ShownMailbox[]): ReadonlySet<string> {
+  return new Set(mailboxes.slice(0, MOST_MAILBOXES).map(({ name }) => name));
 }

@@ -1,39 +1,46 @@
-/** Whether what runs gets on: work that shows no sign of life for a long time has died without ending. */
+/** Notices work that hangs: it makes no progress for a long time. */
+import { listenTo } from "../model/events.ts";
+import type { TransferKey } from "../model/record.ts";
 
-/**
- * Long enough for any single step between two signs: to force a large file to a slow disk, to read a terabyte again,
- * to wait for a service that answers at the last moment.
- */
+/** Longer than any single step between two events: an fsync of a large file on a slow disk, hashing a terabyte. */
 const MOST_SILENT_MS = 30 * 60_000;
 
 export class Pulse {
-  /** When each was heard of, by a clock that nobody sets. */
-  readonly #heardMs = new Map<string, number>();
+  /** The last progress of each running piece of work, on the monotonic clock. */
+  readonly #progressMs = new Map<string, number>();
   readonly #now: () => number;
+  readonly listener = listenTo({
+    "transfer-changed": ({ record }) => this.#beat(downloadOf(record)),
+    "transfer-progressed": ({ record }) => this.#beat(downloadOf(record)),
+  });
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** `what`: for people, and unlike that of anything else that runs. */
-  async during<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
-    this.#heardMs.set(what, this.#now());
+  /** `name`: for people, and different for everything that runs. */
+  async during<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    this.#progressMs.set(name, this.#now());
     try {
       return await work();
     } finally {
-      this.#heardMs.delete(what);
+      this.#progressMs.delete(name);
     }
   }
 
-  /** A sign of life. */
-  beat(what: string): void {
-    if (this.#heardMs.has(what)) this.#heardMs.set(what, this.#now());
-  }
-
-  /** What has been silent for too long, or `undefined`. */
+  /** The name of work that hangs, or `undefined`. */
   stuck(): string | undefined {
     const nowMs = this.#now();
-    for (const [what, heardMs] of this.#heardMs) if (nowMs - heardMs > MOST_SILENT_MS) return what;
+    for (const [name, ms] of this.#progressMs) if (nowMs - ms > MOST_SILENT_MS) return name;
     return undefined;
   }
+
+  #beat(name: string): void {
+    if (this.#progressMs.has(name)) this.#progressMs.set(name, this.#now());
+  }
+}
+
+/** Names the download of a transfer. */
+export function downloadOf({ mailbox, trackingId }: TransferKey): string {
+  return `the download of ${trackingId} for ${mailbox}`;
 }

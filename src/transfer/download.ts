@@ -213,7 +213,8 @@ async function fetchContents(
   const unproven = doubtOf(contents, transfer.totalBytes, mailbox.verify);
   const doubt = transfer.doubt ?? fetched.doubt ?? missed ?? unproven;
   if (doubt !== undefined && !released) throw doubt;
-  if (message.kind === "refused") tools.watch.messageRefused(run.record, message.fault);
+  if (message.kind === "refused")
+    tools.emit({ type: "message-refused", record: run.record, fault: message.fault });
   return contents;
 }
 

@@ -26,7 +26,13 @@ export async function fetchContent(
   let done = 0;
   const progress = (bytes: number, receivedBytes: number) => {
     done += bytes;
-    tools.watch.progressed(run.record, Math.min(done, plan.totalBytes), plan.totalBytes, receivedBytes);
+    tools.emit({
+      type: "transfer-progressed",
+      record: run.record,
+      doneBytes: Math.min(done, plan.totalBytes),
+      totalBytes: plan.totalBytes,
+      receivedBytes,
+    });
   };
   const context: FetchContext = {
     service,

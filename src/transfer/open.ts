@@ -44,7 +44,7 @@ export async function openTransfer(
       send: (password) => service.information(accessWith(password), signal),
       ...clientOf(source),
       askHarmlessly: () => source.askHarmlessly(signal),
-      onRefused: () => tools.watch.passwordRefused(run.record),
+      onRefused: () => tools.emit({ type: "password-refused", record: run.record }),
     },
     signal,
   );

@@ -38,7 +38,7 @@ export class Run {
   enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
     this.#record = entered(this.#record, state, this.#tools.clock.now(), facts);
     this.#tools.ledger.noteChange(this.#record);
-    this.#tools.watch.stateChanged(this.#record, fault);
+    this.#tools.emit({ type: "transfer-changed", record: this.#record, fault });
   }
 
   /** Returns how often the operation has failed in this round, this time included. */
@@ -57,6 +57,6 @@ export class Run {
   /** The round has ended like that. */
   ended(record: TransferRecord, fault?: Fault): void {
     this.#record = record;
-    this.#tools.watch.stateChanged(record, fault);
+    this.#tools.emit({ type: "transfer-changed", record, fault });
   }
 }

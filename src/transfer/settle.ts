@@ -60,7 +60,7 @@ async function endOf(
 /** Another attempt, or an operator, has ended the round: what this one has is of no use. */
 async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
   hasRoom(tools, run.key);
-  tools.watch.lost(run.record);
+  tools.emit({ type: "transfer-lost", record: run.record });
   if (run.stage !== undefined) await tools.ledger.stages.dropStage(run.stage).catch(() => {});
   return DONE;
 }
@@ -71,9 +71,9 @@ export function hasRoom({ diskFull, inbox }: Pick<TransferTools, "diskFull" | "i
   inbox.forget(key);
 }
 
-export function stuck({ diskFull, watch, patience }: TransferTools, run: Run, fault: Fault): Next {
+export function stuck({ diskFull, emit, patience }: TransferTools, run: Run, fault: Fault): Next {
   if (fault.code === "DISK_FULL") diskFull.meets(run.key, fault);
-  else watch.stuck(run.record, fault);
+  else emit({ type: "transfer-stuck", record: run.record, fault });
   return { kind: "again", afterMs: patience.diskMs };
 }
 

@@ -1,11 +1,11 @@
-/** The parts that a download works with, and the events that it emits. */
+/** The parts that a download works with. */
 import type { Clock } from "../base/clock.ts";
-import type { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
+import type { Emit } from "../model/events.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
@@ -29,7 +29,7 @@ export interface TransferTools {
   readonly large: LargeTransfers;
   /** Whether other transfers wait for a slot. */
   othersWait(): Promise<boolean>;
-  readonly watch: TransferWatch;
+  readonly emit: Emit;
 }
 
 /** How long to wait before asking again. */
@@ -42,21 +42,6 @@ export interface Patience {
   readonly lockedMs: number;
   /** For so long a download may be slow where others wait, and so long it waits then. */
   readonly slowMs: number;
-}
-
-/** Hears what happens. Must not throw. */
-interface TransferWatch {
-  /** A record was written whose state differs from before; `fault`: what made it wait, or ended it. */
-  stateChanged(record: TransferRecord, fault?: Fault): void;
-  /** It cannot go on, and not even its record can say so; it is tried again and again. */
-  stuck(record: TransferRecord, fault: Fault): void;
-  passwordRefused(record: TransferRecord): void;
-  /** It is delivered without its confidential message, which the service does not give. */
-  messageRefused(record: TransferRecord, fault: Fault): void;
-  /** Another attempt, or an operator, has ended its round. */
-  lost(record: TransferRecord): void;
-  /** So many bytes of so many are here now, and so many of them have just come. */
-  progressed(record: TransferRecord, doneBytes: number, totalBytes: number, receivedBytes: number): void;
 }
 
 /** A mailbox and how its service is reached. */

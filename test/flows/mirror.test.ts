@@ -235,9 +235,8 @@ describe("I2 once", () => {
     const first = startDaemon(settings);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const { runDaemon } = await import("../../src/daemon.ts");
-    const options = { mode: "once", stop: AbortSignal.timeout(9e6), graceMs: 0 } as const;
-    const watch = { ready() {} } as never;
-    await expect(runDaemon(settings, { ...options, watch })).rejects.toMatchObject({
+    const options = { mode: "once", stop: AbortSignal.timeout(9e6), graceMs: 0, onEvent: () => {} } as const;
+    await expect(runDaemon(settings, options)).rejects.toMatchObject({
       code: "INBOX_HELD",
       message: expect.stringContaining(`process ${process.pid} on `),
     });

@@ -7,12 +7,13 @@ import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
+import { listenTo } from "../../src/model/events.ts";
 import { daemonSettings, runOnce } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolder, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, watchWith } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const NOBODY = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
@@ -253,8 +254,8 @@ test("what is released has left the quarantine before its record says that nothi
     by: "test",
   });
   const seen: [string, number][] = [];
-  const watch = watchWith({ stateChanged: ({ state }) => void seen.push([state, kept()]) });
-  await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, watch });
+  const onEvent = listenTo({ "transfer-changed": ({ record }) => void seen.push([record.state, kept()]) });
+  await runDaemon(settings, { mode: "once", stop: SIGNAL, graceMs: 0, onEvent });
   expect(seen.at(-1)).toEqual(["delivered", 0]);
 });
 

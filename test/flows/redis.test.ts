@@ -12,10 +12,10 @@ import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, PASSWORD, redisQueue, watchWith } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, PASSWORD, redisQueue } from "../support/settings.ts";
 
 const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
-const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, watch: watchWith() } as const;
+const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
 
 describe("I2 once, by several daemons", () => {
   test("each transfer is delivered once, whoever does it, and Redis keeps nothing of it", async () => {

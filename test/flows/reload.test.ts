@@ -130,7 +130,7 @@ describe("a change of the configuration", () => {
     const http = (token: string, listen = "127.0.0.1:0") => ({ http: { listen, actions: true, token } });
     await write(http("first-Token:1"));
     start();
-    await expect.poll(() => logged()).toContain("the status page is open");
+    await expect.poll(() => logged()).toContain("the console is open");
     const page = /"address":"([^"]+)"/.exec(logged())?.[1] ?? "";
     const signIn = async (token: string) => {
       const body = new URLSearchParams({ token });

@@ -7,7 +7,7 @@ import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemo
 import { install } from "../support/installation.ts";
 import { makeFolder, runCommand, runProgram } from "../support/program.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, watchWith } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [DAEMON, CONSUMER] = [15_000, 16_000];
 
@@ -107,7 +107,7 @@ describe("a work folder that is gone", () => {
     await runOnce(settings);
     const away = join(await makeFolder(), "away");
     await rename(settings.inbox, away);
-    const options = { mode: "once", stop: SIGNAL, graceMs: 0, watch: watchWith() } as const;
+    const options = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
     await expect(runDaemon(settings, options)).rejects.toMatchObject({ code: "WORK_LOST" });
     await expect(stat(settings.inbox)).rejects.toThrow("ENOENT");
     await rename(away, settings.inbox);

@@ -6,6 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { writeSync } from "node:fs";
+import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { runCrashDaemon } from "./crash-daemon.ts";
 import { type LastWords, listNames } from "./last-words.ts";
@@ -17,8 +18,8 @@ if (task.user !== undefined) {
   process.setuid?.(task.user);
 }
 const told: Record<string, string> = {};
-const hear = ({ trackingId, state }: TransferRecord): void => {
-  told[trackingId] = state;
+const note = ({ record }: { readonly record: TransferRecord }): void => {
+  told[record.trackingId] = record.state;
 };
 let steps = 0;
 subscribe("inlet:durable-step", (step) => {
@@ -27,7 +28,7 @@ subscribe("inlet:durable-step", (step) => {
   if (task.unplug !== undefined) unplug(String(step), task.unplug);
   process.kill(process.pid, "SIGKILL");
 });
-await runCrashDaemon(task, { discovered: hear, stateChanged: hear });
+await runCrashDaemon(task, listenTo({ "transfer-discovered": note, "transfer-changed": note }));
 
 function unplug(step: string, [command = "", ...args]: string[]): void {
   const words: LastWords = { step, told, names: listNames(task.folder) };

@@ -1,8 +1,10 @@
 /** The daemon whose durable steps crash tests count: it polls once, and does one thing after the other. */
+
 import type { MailboxSettings } from "../../src/config/settings.ts";
-import { type DaemonOutcome, type DaemonWatch, runDaemon } from "../../src/daemon.ts";
+import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
+import type { Emit } from "../../src/model/events.ts";
 import { type HandoffTask, handoffOf } from "./handoff.ts";
-import { mailboxSettings, redisQueue, settingsIn, watchWith } from "./settings.ts";
+import { mailboxSettings, redisQueue, settingsIn } from "./settings.ts";
 
 export interface CrashTask {
   readonly url: string;
@@ -20,10 +22,7 @@ export interface CrashTask {
 const LOCK_MS = 500;
 
 /** The same task takes the same steps, in every process. */
-export async function runCrashDaemon(
-  task: CrashTask,
-  heard: Partial<DaemonWatch> = {},
-): Promise<DaemonOutcome> {
+export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}): Promise<DaemonOutcome> {
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,
     fetch: task.fetch,
@@ -38,6 +37,6 @@ export async function runCrashDaemon(
     mode: "once",
     stop: new AbortController().signal,
     graceMs: 1_000,
-    watch: watchWith(heard),
+    onEvent,
   });
 }

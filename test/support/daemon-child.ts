@@ -20,7 +20,7 @@ await runDaemon(
     mode: "run",
     stop: stop.signal,
     graceMs: 5_000,
-    watch: logEvents(createLog(process.stdout, "debug")),
+    onEvent: logEvents(createLog(process.stdout, "debug")),
     patience: { retryMs: 50, diskMs: 50, lockedMs: 200, slowMs: 60_000, handoff: HANDOFF_PATIENCE },
   },
 );

@@ -6,12 +6,13 @@ import type { DeadlineLimits } from "../../src/base/deadline.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
+import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
 import { makeFolder } from "./program.ts";
-import { PASSWORD, settingsIn, watchWith } from "./settings.ts";
+import { PASSWORD, settingsIn } from "./settings.ts";
 
 // They stand apart for processes that have no test runner.
 export { readTree, withoutTimes } from "./tree.ts";
@@ -73,35 +74,38 @@ export function startDaemon(
   const told: string[] = [];
   const handed: string[] = [];
   const page = Promise.withResolvers<string>();
-  const watch = watchWith({
-    stateChanged: (record) => void changes.push(record),
-    discovered: (record) => void changes.push(record),
-    pollFailed: (mailbox, fault, first) => void (first && told.push(`${mailbox}: ${fault.code}`)),
-    recovered: (mailbox) => void told.push(`${mailbox}: recovered`),
-    rejected: (mailbox, entries, reasons) =>
+  const onEvent = listenTo({
+    "transfer-changed": ({ record }) => void changes.push(record),
+    "transfer-discovered": ({ record }) => void changes.push(record),
+    "poll-failed": ({ mailbox, fault, isFirst }) => void (isFirst && told.push(`${mailbox}: ${fault.code}`)),
+    "poll-recovered": ({ mailbox }) => void told.push(`${mailbox}: recovered`),
+    "entries-rejected": ({ mailbox, entries, reasons }) =>
       void told.push(`${mailbox}: ${entries} rejected: ${reasons.map(({ message }) => message).join("; ")}`),
-    expiresSoon: (record) => void told.push(`${record.trackingId}: expires soon`),
-    clientIdMade: (origin) => void told.push(`${origin}: client id made`),
-    diskFull: () => void told.push("disk full"),
-    diskHasRoom: () => void told.push("room again"),
-    stuck: (record, fault) => void told.push(`${record.trackingId}: stuck: ${fault.code}`),
-    queueLost: () => void told.push("queue lost"),
-    queueBack: () => void told.push("queue back"),
-    queueForgets: (policy) => void told.push(`queue forgets: ${policy}`),
-    lost: (record) => void told.push(`${record.trackingId}: lost`),
-    pageOpened: (address) => page.resolve(address),
-    pageFailed: (address, reason) => void told.push(`${address}: ${reason}`),
-    recordDamaged: (path) => void told.push(`${path}: damaged`),
-    handoffsStuck: (fault) => void told.push(`hand-offs: ${fault.code}`),
-    handedOver: ({ trackingId }, step) => void handed.push(`${trackingId}: ${step} done`),
-    handoffFailed: ({ trackingId }, step, { message }, { willRetry, output }) =>
-      void handed.push(`${trackingId}: ${step} ${willRetry ? "failed" : "given up"}: ${message} ${output}`),
-    pickedUp: ({ trackingId }, how) => void handed.push(`${trackingId}: ${how}`),
-    overdue: ({ trackingId }) => void handed.push(`${trackingId}: overdue`),
-    leftInPlace: ({ trackingId }) => void handed.push(`${trackingId}: left in place`),
-    workExposed: (folder) => void told.push(`exposed: ${folder}`),
-    leftOver: (fault) => void told.push(`left over: ${fault.message}`),
-    removed: ({ trackingId }, after) => void handed.push(`${trackingId}: removed after ${after}`),
+    "transfer-expiring": ({ record }) => void told.push(`${record.trackingId}: expires soon`),
+    "client-id-created": ({ origin }) => void told.push(`${origin}: client id made`),
+    "disk-full": () => void told.push("disk full"),
+    "disk-has-room": () => void told.push("room again"),
+    "transfer-stuck": ({ record, fault }) => void told.push(`${record.trackingId}: stuck: ${fault.code}`),
+    "queue-lost": () => void told.push("queue lost"),
+    "queue-back": () => void told.push("queue back"),
+    "queue-evicts": ({ policy }) => void told.push(`queue forgets: ${policy}`),
+    "transfer-lost": ({ record }) => void told.push(`${record.trackingId}: lost`),
+    "console-opened": ({ address }) => page.resolve(address),
+    "console-failed": ({ address, reason }) => void told.push(`${address}: ${reason}`),
+    "record-damaged": ({ path }) => void told.push(`${path}: damaged`),
+    "handoffs-stuck": ({ fault }) => void told.push(`hand-offs: ${fault.code}`),
+    "handoff-succeeded": ({ delivered, step }) => void handed.push(`${delivered.trackingId}: ${step} done`),
+    "handoff-failed": ({ delivered, step, fault, willRetry, output }) => {
+      const outcome = willRetry ? "failed" : "given up";
+      handed.push(`${delivered.trackingId}: ${step} ${outcome}: ${fault.message} ${output}`);
+    },
+    "folder-picked-up": ({ delivered, how }) => void handed.push(`${delivered.trackingId}: ${how}`),
+    "pick-up-overdue": ({ delivered }) => void handed.push(`${delivered.trackingId}: overdue`),
+    "folder-left": ({ delivered }) => void handed.push(`${delivered.trackingId}: left in place`),
+    "work-exposed": ({ folder }) => void told.push(`exposed: ${folder}`),
+    "recovery-failed": ({ fault }) => void told.push(`left over: ${fault.message}`),
+    "folder-removed": ({ delivered, after }) =>
+      void handed.push(`${delivered.trackingId}: removed after ${after}`),
   });
   const eye = openConsumersEye(settings.inbox);
   const patience = {
@@ -112,7 +116,7 @@ export function startDaemon(
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
     poll,
   };
-  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, watch, patience, ...rest });
+  const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, onEvent, patience, ...rest });
   const end = async () => {
     stop.abort();
     await outcome;

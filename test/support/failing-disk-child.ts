@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { describeFault, Fault } from "../../src/base/faults.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
-import { mailboxSettings, settingsIn, watchWith } from "./settings.ts";
+import { mailboxSettings, settingsIn } from "./settings.ts";
 
 export interface Life {
   readonly url: string;
@@ -65,7 +65,7 @@ async function runOnce(life: Life): Promise<Omit<End, "open">> {
   const settings = settingsOf(life, { pollMs: 60_000 });
   const clock = { now: () => Date.now() + aheadMs };
   const stop = new AbortController().signal;
-  return endOf(runDaemon(settings, { mode: "once", stop, graceMs: GRACE_MS, watch: watchWith(), clock }));
+  return endOf(runDaemon(settings, { mode: "once", stop, graceMs: GRACE_MS, onEvent: () => {}, clock }));
 }
 
 /**
@@ -75,7 +75,7 @@ async function runOnce(life: Life): Promise<Omit<End, "open">> {
 async function runUntil(life: Life, wanted: readonly string[]): Promise<Omit<End, "open">> {
   const settings = settingsOf(life, { pollMs: 20, passwordAttempts: 100 });
   const stop = new AbortController();
-  const options = { stop: stop.signal, graceMs: GRACE_MS, watch: watchWith(), patience: LITTLE_PATIENCE };
+  const options = { stop: stop.signal, graceMs: GRACE_MS, onEvent: () => {}, patience: LITTLE_PATIENCE };
   const look = setInterval(() => {
     if (wanted.every((path) => existsSync(join(settings.inbox, path)))) stop.abort();
   }, 10);

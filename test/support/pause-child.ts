@@ -16,8 +16,6 @@ subscribe("inlet:durable-step", (step) => {
   appendFileSync(task.steps, `${step}\n`);
   if (count === task.pauseAt) process.kill(process.pid, "SIGSTOP");
 });
-await runCrashDaemon(task, {
-  discovered() {
-    isCounting = true;
-  },
+await runCrashDaemon(task, (event) => {
+  if (event.type === "transfer-discovered") isCounting = true;
 });

@@ -7,7 +7,6 @@ import type {
   RedisQueueSettings,
   Settings,
 } from "../../src/config/settings.ts";
-import type { DaemonWatch } from "../../src/daemon.ts";
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
 export const MAILBOX = "orders@example.com";
@@ -112,53 +111,5 @@ export function redisSettings(url: string): RedisSettings {
     sentinelPassword: undefined,
     cluster: [],
     prefix: "inlet",
-  };
-}
-
-/** Hears everything and says nothing, but for what is given. */
-export function watchWith(heard: Partial<DaemonWatch> = {}): DaemonWatch {
-  const nothing = () => {};
-  return {
-    stateChanged: nothing,
-    discovered: nothing,
-    progressed: nothing,
-    polled: nothing,
-    pollFailed: nothing,
-    recovered: nothing,
-    rejected: nothing,
-    expiresSoon: nothing,
-    clientIdMade: nothing,
-    recordDamaged: nothing,
-    ready: nothing,
-    diskFull: nothing,
-    diskHasRoom: nothing,
-    stuck: nothing,
-    lost: nothing,
-    queueLost: nothing,
-    queueBack: nothing,
-    queueForgets: nothing,
-    pageOpened: nothing,
-    missed: nothing,
-    handedOver: nothing,
-    handoffFailed: nothing,
-    pickedUp: nothing,
-    overdue: nothing,
-    passwordRefused: nothing,
-    messageRefused: nothing,
-    removed: nothing,
-    leftInPlace: nothing,
-    leftOver: nothing,
-    workExposed: nothing,
-    handoffsSeen: nothing,
-    acknowledged: nothing,
-    handoffsStuck: nothing,
-    handoffsGoOn: nothing,
-    reloaded: nothing,
-    reloadRefused: nothing,
-    orderFailed: nothing,
-    unwatchable: nothing,
-    arrived: nothing,
-    pageFailed: nothing,
-    ...heard,
   };
 }

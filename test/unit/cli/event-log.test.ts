@@ -4,32 +4,35 @@ import { Fault } from "../../../src/base/faults.ts";
 import { logEvents } from "../../../src/cli/event-log.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { createLog } from "../../../src/observe/log.ts";
+import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 test("I8 bounded: a transfer that is tried again and again is told once for each reason", () => {
-  const { watch, lines } = listen();
+  const { emit, lines } = listen();
   for (let round = 0; round < 50; round++) {
-    watch.stateChanged(record("t1", "downloading"));
-    watch.stateChanged(record("t1", "waiting"), new Fault("SERVER_FAULT"));
+    emit({ type: "transfer-changed", record: record("t1", "downloading") });
+    emit({ type: "transfer-changed", record: record("t1", "waiting"), fault: new Fault("SERVER_FAULT") });
   }
-  watch.stateChanged(record("t1", "waiting"), new Fault("CONNECTION_LOST"));
-  watch.stateChanged(record("t2", "waiting"), new Fault("SERVER_FAULT"));
+  emit({ type: "transfer-changed", record: record("t1", "waiting"), fault: new Fault("CONNECTION_LOST") });
+  emit({ type: "transfer-changed", record: record("t2", "waiting"), fault: new Fault("SERVER_FAULT") });
   expect(lines).toEqual(["waiting t1", "waiting t1", "waiting t2"]);
-  watch.stateChanged(record("t1", "delivered"));
+  emit({ type: "transfer-changed", record: record("t1", "delivered") });
   expect(lines.at(-1)).toBe("delivered t1");
 });
 
 test("I8 bounded: one that is stuck is told once, and what waits for a password every time it is refused", () => {
-  const { watch, lines } = listen();
-  for (let round = 0; round < 50; round++) watch.stuck(record("t1", "delivering"), new Fault("DISK_REFUSED"));
-  watch.stateChanged(record("t2", "waiting"));
-  watch.stateChanged(record("t2", "waiting"));
-  expect(lines).toEqual(["stuck, and tried again t1", "waiting t2", "waiting t2"]);
+  const { emit, lines } = listen();
+  for (let round = 0; round < 50; round++)
+    emit({ type: "transfer-stuck", record: record("t1", "delivering"), fault: new Fault("DISK_REFUSED") });
+  emit({ type: "transfer-changed", record: record("t2", "waiting") });
+  emit({ type: "transfer-changed", record: record("t2", "waiting") });
+  expect(lines).toEqual(["stuck, and retried t1", "waiting t2", "waiting t2"]);
 });
 
 test("I8 bounded: transfers that others finish, of which nobody hears here, are not remembered for ever", () => {
-  const { watch, lines } = listen();
-  const wait = (id: string) => watch.stateChanged(record(id, "waiting"), new Fault("SERVER_FAULT"));
+  const { emit, lines } = listen();
+  const wait = (id: string) =>
+    emit({ type: "transfer-changed", record: record(id, "waiting"), fault: new Fault("SERVER_FAULT") });
   wait("first");
   for (let at = 0; at < 10_000; at++) wait(`t${at}`);
   lines.length = 0;
@@ -40,8 +43,13 @@ test("I8 bounded: transfers that others finish, of which nobody hears here, are 
 });
 
 test("I8 bounded: entries that cannot be used are one line, with their number and two reasons", () => {
-  const { watch, lines, facts } = listen();
-  watch.rejected("m", 5_000, [new Fault("BAD_ANSWER", { detail: "a" }), new Fault("RECORD_UNREADABLE")]);
+  const { emit, lines, facts } = listen();
+  emit({
+    type: "entries-rejected",
+    mailbox: "m",
+    entries: 5_000,
+    reasons: [new Fault("BAD_ANSWER", { detail: "a" }), new Fault("RECORD_UNREADABLE")],
+  });
   expect(lines).toHaveLength(1);
   expect(facts.at(-1)).toMatchObject({
     mailbox: "m",
@@ -52,13 +60,14 @@ test("I8 bounded: entries that cannot be used are one line, with their number an
 });
 
 test("I6 no contagion: a full disk is told once for all transfers and mailboxes", () => {
-  const { watch, lines } = listen();
+  const { emit, lines } = listen();
   const fault = new Fault("DISK_FULL");
-  watch.diskFull(fault);
-  for (const id of ["t1", "t2", "t3"]) watch.stateChanged(record(id, "waiting"), fault);
-  watch.pollFailed("m", fault, true, 0);
-  watch.recovered("m", 1000, fault);
-  watch.diskHasRoom(1000);
+  emit({ type: "disk-full", fault: fault });
+  for (const id of ["t1", "t2", "t3"])
+    emit({ type: "transfer-changed", record: record(id, "waiting"), fault: fault });
+  emit(pollFailed({ mailbox: "m", fault: fault, isFirst: true, waitMs: 0 }));
+  emit({ type: "poll-recovered", mailbox: "m", failedForMs: 1000, fault: fault });
+  emit({ type: "disk-has-room", pausedForMs: 1000 });
   expect(lines).toEqual([
     "the disk is full: intake pauses until there is room",
     "there is room on the disk again",
@@ -66,7 +75,7 @@ test("I6 no contagion: a full disk is told once for all transfers and mailboxes"
 });
 
 test("I8 bounded: a receiver that fails for many is told once until it accepts again, what was given up each time", () => {
-  const { watch, lines } = listen();
+  const { emit, lines } = listen();
   const facts = {
     mailbox: "m",
     sender: "a@example.org",
@@ -75,16 +84,22 @@ test("I8 bounded: a receiver that fails for many is told once until it accepts a
   };
   const fault = new Fault("WEBHOOK_FAILED");
   const fails = (trackingId: string, willRetry: boolean) =>
-    watch.handoffFailed({ ...facts, trackingId }, "webhook", fault, { attempts: 1, willRetry, output: "" });
+    emit({
+      type: "handoff-failed",
+      delivered: { ...facts, trackingId },
+      step: "webhook",
+      fault: fault,
+      ...{ attempts: 1, willRetry, output: "" },
+    });
   for (let round = 0; round < 50; round++) for (const id of ["t1", "t2"]) fails(id, true);
   fails("t2", false);
-  watch.handedOver({ ...facts, trackingId: "t1" }, "webhook");
+  emit({ type: "handoff-succeeded", delivered: { ...facts, trackingId: "t1" }, step: "webhook" });
   fails("t3", true);
   expect(lines).toEqual([
-    "the hand-off failed, and is tried again t1",
+    "the hand-off failed, and is retried t1",
     "the hand-off failed, and was given up: inlet retry tries it again t2",
     "handed over t1",
-    "the hand-off failed, and is tried again t3",
+    "the hand-off failed, and is retried t3",
   ]);
 });
 
@@ -100,7 +115,7 @@ function listen() {
       done();
     },
   });
-  return { watch: logEvents(createLog(output, "info")), lines, facts };
+  return { emit: logEvents(createLog(output, "info")), lines, facts };
 }
 
 function record(trackingId: string, state: State): TransferRecord {

@@ -13,6 +13,7 @@ import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { carryOut } from "../../../src/mailbox/orders.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
+import { listenTo } from "../../../src/model/events.ts";
 import type { Action } from "../../../src/model/order.ts";
 import type { State } from "../../../src/model/record.ts";
 import { openPasswords } from "../../../src/passwords/open.ts";
@@ -208,15 +209,11 @@ async function openHouse() {
         handoffs: { retry: async () => canRetry },
         clock: systemClock,
         diskFull: new Outage(systemClock, { began() {}, ended() {} }),
-        watch: {
-          acknowledged: () => {},
-          stateChanged: () => heard.stateChanged?.(),
-          unwatchable: () => {},
-          orderFailed: (
-            { action, trackingId }: { action: Action; trackingId: string },
-            { code }: Error & { code: string },
-          ) => void told.push(`${action} ${trackingId}: ${code}`),
-        },
+        emit: listenTo({
+          "transfer-changed": () => heard.stateChanged?.(),
+          "order-failed": ({ order: { action, trackingId }, fault }) =>
+            void told.push(`${action} ${trackingId}: ${fault.code}`),
+        }),
       };
       const state = {
         mailbox: { name: "m" },

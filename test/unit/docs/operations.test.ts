@@ -97,7 +97,7 @@ function levelsIn(chosen: string): string[] {
 async function exportedMetrics(): Promise<string[]> {
   const facts = { program: "", host: "", pid: 0, queue: "embedded", role: "all", inbox: "" } as const;
   const board = new Board(facts, [], systemClock);
-  const gauged = { status: () => board.read(), freeBytes: async () => 0, queueDepth: async () => 0 };
-  const text = await new Metrics([], "1", gauged, systemClock).text();
+  const metrics = new Metrics([], "1", () => board.read(), systemClock);
+  const text = await metrics.text({ freeBytes: 0, queueDepth: 0 });
   return [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, kind]) => `${name} ${kind}`);
 }

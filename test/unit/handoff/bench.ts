@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { openHandoffs } from "../../../src/handoff/open.ts";
 import { outboxIn } from "../../../src/handoff/peek.ts";
-import type { HandoffWatch, OpenHandoffs } from "../../../src/handoff/port.ts";
+import type { OpenHandoffs } from "../../../src/handoff/port.ts";
 import type { HandoffTools } from "../../../src/handoff/tools.ts";
 import { removeDelivered } from "../../../src/inbox/removal.ts";
 import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { deliveryId } from "../../../src/model/delivery.ts";
+import { type Emit, type Listeners, listenTo } from "../../../src/model/events.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { HANDOFF_PATIENCE, type HandoffTask, handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -97,18 +98,17 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
   const machine = new Machine();
   const ledger = new Ledger();
   const told: string[] = [];
-  const watch: HandoffWatch = {
-    pickedUp: ({ trackingId }, how) => void told.push(`${trackingId}: ${how}`),
-    overdue: ({ trackingId }) => void told.push(`${trackingId}: overdue`),
-    removed: ({ trackingId }, after) => void told.push(`${trackingId}: removed ${after}`),
-    leftInPlace: ({ trackingId }) => void told.push(`${trackingId}: left in place`),
-    handedOver: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} done`),
-    handoffFailed: ({ trackingId }, step) => void told.push(`${trackingId}: ${step} failed`),
-    handoffsSeen: () => {},
-    handoffsStuck: ({ code }) => void told.push(`stuck: ${code}`),
-    handoffsGoOn: () => void told.push("going on"),
-    recordDamaged: (path) => void told.push(`damaged: ${path.slice(path.lastIndexOf("/") + 1)}`),
-  };
+  const emit = listenTo({
+    "folder-picked-up": ({ delivered, how }) => void told.push(`${delivered.trackingId}: ${how}`),
+    "pick-up-overdue": ({ delivered }) => void told.push(`${delivered.trackingId}: overdue`),
+    "folder-removed": ({ delivered, after }) => void told.push(`${delivered.trackingId}: removed ${after}`),
+    "folder-left": ({ delivered }) => void told.push(`${delivered.trackingId}: left in place`),
+    "handoff-succeeded": ({ delivered, step }) => void told.push(`${delivered.trackingId}: ${step} done`),
+    "handoff-failed": ({ delivered, step }) => void told.push(`${delivered.trackingId}: ${step} failed`),
+    "handoffs-stuck": ({ fault }) => void told.push(`stuck: ${fault.code}`),
+    "handoffs-resumed": () => void told.push("going on"),
+    "record-damaged": ({ path }) => void told.push(`damaged: ${path.slice(path.lastIndexOf("/") + 1)}`),
+  });
   const bench = {
     root,
     work,
@@ -116,7 +116,14 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     machine,
     ledger,
     told,
-    watch,
+    /** Notes events in `told`, and passes them to these listeners too. */
+    emitAnd(listeners: Listeners): Emit {
+      const other = listenTo(listeners);
+      return (event) => {
+        emit(event);
+        other(event);
+      };
+    },
     isClockRight: true,
     /** As configured now. */
     handoff: handoffOf(task),
@@ -159,7 +166,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     isClockRight: () => bench.isClockRight,
     random: () => 0,
     patience: HANDOFF_PATIENCE,
-    watch,
+    emit,
     stop: new AbortController().signal,
     ...more,
   };

@@ -75,7 +75,9 @@ describe("an entry", () => {
     const bench = await openBench({ command: ["true"] });
     const record = await bench.note("t1");
     const seen: HandoffSummary[] = [];
-    await bench.look({ watch: { ...bench.watch, handoffsSeen: (summary) => void seen.push(summary) } });
+    await bench.look({
+      emit: bench.emitAnd({ "handoffs-checked": ({ summary }) => void seen.push(summary) }),
+    });
     expect(bench.told).toEqual([]);
     expect(seen[0]).toMatchObject({ waiting: 0, troubled: 0 });
     expect(await bench.files()).toEqual(["t1~1.json"]);
@@ -280,7 +282,7 @@ test("a result that cannot be stored is reported once, however many looks succee
   const bench = await openBench({ command: ["true"] });
   const { record } = await bench.deliver("t1");
   const handoffs = await bench.open({
-    watch: { ...bench.watch, handoffsSeen: () => void looks++ },
+    emit: bench.emitAnd({ "handoffs-checked": () => void looks++ }),
   });
   // Without that folder no temporary file can be created, as on a full disk.
   const temporary = join(outboxIn(bench.work), "new");
@@ -308,7 +310,7 @@ test("everything that is due is tried before `finish` resolves, however much tha
     await writeFile(join(outboxIn(bench.work), `${keyOf(record)}.json`), entry);
   }
   await mkdir(join(bench.root, "m"));
-  const handoffs = await bench.open({ watch: { ...bench.watch, handoffsSeen: () => seen.resolve() } });
+  const handoffs = await bench.open({ emit: bench.emitAnd({ "handoffs-checked": () => seen.resolve() }) });
   await handoffs.finish();
   expect(new Set(bench.told).size).toBe(DUE);
   expect(receiver.calls).toHaveLength(DUE);
@@ -341,7 +343,7 @@ test("`close` waits for the looks that have begun, and none begins after it", as
   const looking = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<boolean>();
   const handoffs = await bench.open({
-    watch: { ...bench.watch, handedOver: () => looking.resolve() },
+    emit: bench.emitAnd({ "handoff-succeeded": () => looking.resolve() }),
     inbox: {
       root: bench.root,
       isHere: () => (isDone ? goOn.promise : Promise.resolve(true)),

@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { describeInOneLine } from "../../../src/host/status-line.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 describe("the line of systemctl status", () => {
@@ -12,9 +13,14 @@ describe("the line of systemctl status", () => {
 
   test("begins with what is wrong, and with what needs a person", () => {
     const board = makeBoard();
-    board.pollFailed("m1", new Fault("SERVICE_UNREACHABLE", { detail: "nobody\nanswers" }));
-    board.troubleBegan("disk", new Fault("DISK_FULL", { detail: "/srv" }));
-    board.discovered(makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }));
+    board.listener(
+      pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail: "nobody\nanswers" }) }),
+    );
+    board.listener({ type: "disk-full", fault: new Fault("DISK_FULL", { detail: "/srv" }) });
+    board.listener({
+      type: "transfer-discovered",
+      record: makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }),
+    });
     const line = describeInOneLine(board.read());
     expect(line).toMatch(/^disk: .*; 1 more trouble; 1 transfer needs a person; 2 mailboxes are polled$/);
   });
@@ -22,14 +28,25 @@ describe("the line of systemctl status", () => {
   test("says how far the work in hand is", () => {
     const board = makeBoard();
     const record = makeRecord({ state: "downloading" });
-    board.stateChanged(record);
-    board.progressed(record, 500_000, 2_000_000, 500_000);
+    board.listener({ type: "transfer-changed", record: record });
+    board.listener({
+      type: "transfer-progressed",
+      record: record,
+      doneBytes: 500_000,
+      totalBytes: 2_000_000,
+      receivedBytes: 500_000,
+    });
     expect(describeInOneLine(board.read())).toContain("1 transfer in hand, 488 KiB of 1.9 MiB; ");
   });
 
   test("is one line, whatever is in it", () => {
     const board = makeBoard();
-    board.pollFailed("m1", new Fault("SERVICE_UNREACHABLE", { detail: `a\nREADY=1\n${"b".repeat(1_000)}` }));
+    board.listener(
+      pollFailed({
+        mailbox: "m1",
+        fault: new Fault("SERVICE_UNREACHABLE", { detail: `a\nREADY=1\n${"b".repeat(1_000)}` }),
+      }),
+    );
     const line = describeInOneLine(board.read());
     expect(line).not.toMatch(/\n/);
     expect(line.length).toBeLessThanOrEqual(300);

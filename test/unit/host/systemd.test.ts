@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openHost, type Vitals } from "../../../src/host/systemd.ts";
+import { listenTo } from "../../../src/model/events.ts";
 import type { Status } from "../../../src/model/status.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
@@ -71,14 +72,14 @@ test("feeds no watchdog that is for another process", async () => {
 test("says once where systemd cannot be told anything", async () => {
   const heard: string[] = [];
   const env = { NOTIFY_SOCKET: "/nowhere", PATH: await makeFolder() };
-  const host = openHost(env, { hostDeaf: (reason) => heard.push(reason), workStuck() {} });
+  const host = openHost(env, listenTo({ "supervisor-unreachable": ({ reason }) => heard.push(reason) }));
   const attended = host?.attend(new TestVitals(), SIGNAL);
   onTestFinished(() => attended?.close());
   await expect.poll(() => heard).toEqual(["systemd-notify was not found"]);
 });
 
 test("is nothing where nobody wants to be told", () => {
-  expect(openHost({}, { hostDeaf() {}, workStuck() {} })).toBe(undefined);
+  expect(openHost({}, () => {})).toBe(undefined);
 });
 
 class TestVitals implements Vitals {
@@ -123,10 +124,10 @@ async function setUp(env: Readonly<Record<string, string>> = {}) {
   const heard: string[] = [];
   const host = openHost(
     { NOTIFY_SOCKET: join(folder, "socket"), PATH: bin, ...env },
-    {
-      hostDeaf: (reason) => heard.push(`deaf: ${reason}`),
-      workStuck: (what) => heard.push(`stuck: ${what}`),
-    },
+    listenTo({
+      "supervisor-unreachable": ({ reason }) => heard.push(`deaf: ${reason}`),
+      "work-stuck": ({ work }) => heard.push(`stuck: ${work}`),
+    }),
   );
   const told = async () => (await readFile(note, "utf8").catch(() => "")).split("\n").filter(Boolean);
   return { host, told, heard };

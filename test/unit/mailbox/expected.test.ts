@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Expected, openExpected } from "../../../src/mailbox/expected.ts";
+import { listenTo } from "../../../src/model/events.ts";
 import type { Expectation, Mailbox } from "../../../src/model/mailbox.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
@@ -19,9 +20,13 @@ const bank: Expectation = {
 /** March 2026; Monday is the 2nd. */
 const on = (day: number, time: string) => Date.parse(`2026-03-${String(day).padStart(2, "0")}T${time}:00Z`);
 
+type Timed = Pick<Expected, "learn" | "overdue" | "close" | "check"> & {
+  discovered(record: TransferRecord): void;
+};
+
 interface Watched {
   /** Its clock is at the time of what it was told last. */
-  readonly expected: Expected;
+  readonly expected: Timed;
   readonly told: string[];
 }
 
@@ -45,21 +50,22 @@ async function start(startMs: number, { folder, rules = [bank], open = [] }: Lif
           yield* open;
         },
       },
-      watch: {
-        missed: (mailbox, rule, dueMs) => void told.push(`${mailbox}: ${rule.described} missed ${at(dueMs)}`),
-        arrived: (mailbox, rule, dueMs) =>
-          void told.push(`${mailbox}: ${rule.described} arrived for ${at(dueMs)}`),
-      },
+      emit: listenTo({
+        "arrival-missed": ({ mailbox, expectation, dueMs }) =>
+          void told.push(`${mailbox}: ${expectation.described} missed ${at(dueMs)}`),
+        "arrival-late": ({ mailbox, expectation, dueMs }) =>
+          void told.push(`${mailbox}: ${expectation.described} arrived for ${at(dueMs)}`),
+      }),
     },
     [{ name: "m", expect: rules } as unknown as Mailbox, { name: "other" } as Mailbox],
   );
-  const timed: Expected = {
+  const timed = {
     learn: () => expected.learn(),
     overdue: () => expected.overdue(),
     close: () => expected.close(),
     discovered(record: TransferRecord) {
       nowMs = Date.parse(record.at.discovered ?? "");
-      expected.discovered(record);
+      expected.listener({ type: "transfer-discovered", record });
     },
     check(mailbox: string, polledMs: number) {
       nowMs = polledMs;
@@ -85,7 +91,7 @@ describe("an expected transfer", () => {
     await expected.check("m", on(3, "06:00"));
     await expected.check("m", on(3, "06:01"));
     expect(told).toEqual([MISSED]);
-    expect(expected.overdue()).toEqual([{ mailbox: "m", rule: bank, dueMs: on(3, "06:00") }]);
+    expect(expected.overdue()).toEqual([{ mailbox: "m", expectation: bank, dueMs: on(3, "06:00") }]);
     expected.discovered(arrival(on(3, "08:00")));
     await expected.check("m", on(3, "08:00"));
     await expected.check("m", on(3, "08:01"));

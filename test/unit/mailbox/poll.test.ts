@@ -7,6 +7,7 @@ import { pollMailbox } from "../../../src/mailbox/poll.ts";
 import { MailboxState } from "../../../src/mailbox/state.ts";
 import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { PollTools } from "../../../src/mailbox/tools.ts";
+import { listenTo } from "../../../src/model/events.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import type { ListedTransfer } from "../../../src/model/transfer.ts";
 import type { Rejected, ServicePort, VerifiedAddress } from "../../../src/service/port.ts";
@@ -146,14 +147,12 @@ function setUp({ isNew = false } = {}) {
       flush: async () => {},
     },
     queue: { add: async () => {}, hurry: async () => {} },
-    watch: {
-      polled: (_: string, count: number) => counted.push(count),
-      pollFailed: (_: string, { message }: Fault) => failures.push(message.split(": ").slice(1).join(": ")),
-      recovered: () => {},
-      discovered: () => {},
-      rejected: (_: string, entries: number, reasons: readonly Fault[]) =>
+    emit: listenTo({
+      "poll-succeeded": ({ listed: count }) => counted.push(count),
+      "poll-failed": ({ fault }) => failures.push(fault.message.split(": ").slice(1).join(": ")),
+      "entries-rejected": ({ entries, reasons }) =>
         rejected.push({ entries, reasons: reasons.map(({ message }) => message.split(": ")[1]) }),
-    },
+    }),
   } as unknown as PollTools;
   const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
   const poll = (ids: readonly string[], end = () => undefined as unknown) => {

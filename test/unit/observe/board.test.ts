@@ -5,6 +5,7 @@ import type { State } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { readinessOf } from "../../../src/observe/health.ts";
 import { renderSections } from "../../../src/observe/page.ts";
+import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
@@ -23,13 +24,23 @@ const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false }
 describe("the board", () => {
   test("shows transfers where a person looks for them: in hand, waiting for a turn, or needing somebody", () => {
     const { board } = openBoard();
-    board.discovered(makeRecord({ trackingId: "later" }));
-    board.stateChanged(makeRecord({ trackingId: "now", state: "downloading" }));
-    board.stateChanged(makeRecord({ trackingId: "closed", state: "waiting", reason: "password" }));
-    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
-    board.discovered(
-      makeRecord({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
-    );
+    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "later" }) });
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "now", state: "downloading" }),
+    });
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "closed", state: "waiting", reason: "password" }),
+    });
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
+    });
+    board.listener({
+      type: "transfer-discovered",
+      record: makeRecord({ trackingId: "urgent", expires: new Date(START_MS + HOUR_MS).toISOString() }),
+    });
     const { attention, inHand, queued, counts } = board.read();
     expect(attention.map(({ trackingId }) => trackingId)).toEqual(["wrong", "urgent", "closed"]);
     expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["now"]);
@@ -39,9 +50,12 @@ describe("the board", () => {
 
   test("remembers deliveries, newest first, and how long they took", () => {
     const { board, pass } = openBoard();
-    board.discovered(makeRecord());
+    board.listener({ type: "transfer-discovered", record: makeRecord() });
     pass(90_000);
-    board.stateChanged(makeRecord({ state: "delivered", folder: "m/a/t1" }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ state: "delivered", folder: "m/a/t1" }),
+    });
     board.recall(
       [
         {
@@ -66,9 +80,15 @@ describe("the board", () => {
   test("says how far a download is, how fast it goes, and how long it will take", () => {
     const { board, pass } = openBoard();
     const record = makeRecord({ state: "downloading" });
-    board.stateChanged(record);
+    board.listener({ type: "transfer-changed", record: record });
     for (let second = 0; second <= 4; second++) {
-      board.progressed(record, second * 100, 1_000, 100);
+      board.listener({
+        type: "transfer-progressed",
+        record: record,
+        doneBytes: second * 100,
+        totalBytes: 1_000,
+        receivedBytes: 100,
+      });
       pass(1_000);
     }
     const [shown] = board.read().inHand;
@@ -83,8 +103,11 @@ describe("the board", () => {
 
   test("learns from the disk what others do, and does not take it for its own", () => {
     const { board } = openBoard();
-    board.stateChanged(makeRecord({ trackingId: "ours", state: "downloading" }));
-    board.discovered(makeRecord({ trackingId: "finished elsewhere" }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "ours", state: "downloading" }),
+    });
+    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "finished elsewhere" }) });
     board.learn([makeRecord({ trackingId: "theirs", state: "downloading" })]);
     const { inHand, queued } = board.read();
     expect(inHand.map(({ trackingId }) => trackingId)).toEqual(["ours"]);
@@ -94,7 +117,7 @@ describe("the board", () => {
   test("shows for a day what is gone, so that somebody hears of it", () => {
     const { board, pass } = openBoard();
     const at = { gone: new Date(START_MS).toISOString() };
-    board.stateChanged(makeRecord({ state: "gone", at }));
+    board.listener({ type: "transfer-changed", record: makeRecord({ state: "gone", at }) });
     board.learn([]);
     expect(board.read().attention).toHaveLength(1);
     pass(25 * HOUR_MS);
@@ -107,13 +130,23 @@ describe("the board", () => {
     const soon = new Date(START_MS + HOUR_MS).toISOString();
     for (let at = 0; at < 6_000; at++) {
       const waits = { state: "waiting", reason: "password", expires: soon } as const;
-      board.stateChanged(makeRecord({ trackingId: `closed${at}`, ...waits }));
+      board.listener({
+        type: "transfer-changed",
+        record: makeRecord({ trackingId: `closed${at}`, ...waits }),
+      });
     }
-    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
+    });
     const at = { gone: new Date(START_MS).toISOString() };
-    board.stateChanged(makeRecord({ trackingId: "gone", state: "gone", at }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "gone", state: "gone", at }),
+    });
     const delivered = { mailbox: "m", trackingId: "told", sender: "a", folder: "f", deliveredAt: soon };
-    board.handoffs.failed(delivered, "command", "It failed", true);
+    const failed = { step: "command", fault: new Fault("COMMAND_FAILED"), attempts: 1, output: "" } as const;
+    board.listener({ type: "handoff-failed", delivered, ...failed, willRetry: true });
     const { attention, totals, counts, queued } = board.read();
     expect(attention.slice(0, 4).map(({ trackingId }) => trackingId)).toEqual([
       "wrong",
@@ -123,7 +156,8 @@ describe("the board", () => {
     ]);
     expect([attention.length, totals]).toEqual([100, { attention: 6_003, inHand: 0, queued: 0 }]);
     expect([counts, queued]).toEqual([{ waiting: 6_000, quarantined: 1, gone: 1 }, []]);
-    board.handoffs.seen({ waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] });
+    const summary = { waiting: 0, oldestMs: undefined, troubled: 7_000, troubles: [] };
+    board.listener({ type: "handoffs-checked", summary });
     expect(board.read().totals.attention).toBe(13_002);
   });
 
@@ -133,17 +167,18 @@ describe("the board", () => {
     const gone = (trackingId: string, facts: object) =>
       makeRecord({ trackingId, state: "gone", reason: "deleted_by_revocation", at, ...facts });
     board.recall([], [gone("news", {}), gone("unwanted", { reason: "discarded" })]);
-    board.stateChanged(gone("also unwanted", { reason: "discarded" }));
+    board.listener({ type: "transfer-changed", record: gone("also unwanted", { reason: "discarded" }) });
     board.learn([]);
     const { attention, counts } = board.read();
     expect([attention.map(({ trackingId }) => trackingId), counts]).toEqual([["news"], { gone: 1 }]);
-    board.acknowledged(gone("news", { acknowledged: true }));
+    board.listener({ type: "transfer-acknowledged", record: gone("news", { acknowledged: true }) });
     expect(board.read().totals.attention).toBe(0);
   });
 
   test("I8 bounded: counts more transfers than it shows", () => {
     const { board } = openBoard();
-    for (let at = 0; at < 6_000; at++) board.discovered(makeRecord({ trackingId: `t${at}` }));
+    for (let at = 0; at < 6_000; at++)
+      board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: `t${at}` }) });
     const { queued, counts, totals } = board.read();
     expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
@@ -153,9 +188,15 @@ describe("the board", () => {
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
     const board = new Board(facts, mailboxes, clock, ({ trackingId }) => `/kept/${trackingId}`);
-    board.stateChanged(makeRecord({ trackingId: "wrong", state: "quarantined" }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "wrong", state: "quarantined" }),
+    });
     const message = "Supply it with inlet password closed, or add a rule.";
-    board.stateChanged(makeRecord({ trackingId: "closed", state: "waiting", reason: "password", message }));
+    board.listener({
+      type: "transfer-changed",
+      record: makeRecord({ trackingId: "closed", state: "waiting", reason: "password", message }),
+    });
     const way = "--config '/etc/my inlet.yaml' --mailbox m";
     expect(board.read().attention).toMatchObject([
       {
@@ -174,9 +215,9 @@ describe("the board", () => {
     const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, quiet }];
     const board = new Board(FACTS, mailboxes, { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
-    board.discovered(makeRecord({ trackingId: "new" }));
+    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "new" }) });
     const failed = { state: "waiting", reason: "retry", message: "The service does not answer." } as const;
-    board.stateChanged(makeRecord({ trackingId: "failed", ...failed }));
+    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "failed", ...failed }) });
     const status = board.read();
     expect(status.queued).toMatchObject([{ reason: "quiet", until: quietUntil }, failed]);
     expect(status.mailboxes).toMatchObject([{ quietUntil }]);
@@ -188,15 +229,17 @@ describe("the board", () => {
 
   test("I7 nothing silent: a mailbox that cannot be polled shows since when and why", () => {
     const { board, pass } = openBoard();
-    board.pollFailed("m", new Fault("SERVICE_UNREACHABLE", { detail: "one" }));
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE", { detail: "one" }) }));
     pass(60_000);
-    board.pollFailed("m", new Fault("SERVICE_TIMEOUT", { detail: "two" }), 240_000);
+    board.listener(
+      pollFailed({ mailbox: "m", fault: new Fault("SERVICE_TIMEOUT", { detail: "two" }), waitMs: 240_000 }),
+    );
     const { troubles, mailboxes } = board.read();
     expect(troubles).toMatchObject([
       { what: "mailbox m", since: new Date(START_MS).toISOString(), code: "SERVICE_TIMEOUT" },
     ]);
     expect(mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 300_000).toISOString());
-    board.polled("m", 3);
+    board.listener(pollSucceeded({ mailbox: "m", listed: 3 }));
     expect(board.read().mailboxes[0]?.nextPoll).toBe(new Date(START_MS + 120_000).toISOString());
     expect(board.read().troubles).toEqual([]);
     expect(board.read().mailboxes[0]).toMatchObject({ listed: 3, lastSuccess: expect.any(String) });
@@ -204,25 +247,25 @@ describe("the board", () => {
 
   test("I7 nothing silent: a mailbox that nobody polls any more does not look fine", () => {
     const { board, pass } = openBoard();
-    board.polled("m", 0);
+    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     pass(5 * 60_000);
     expect(board.read().troubles).toEqual([]);
     pass(1_000);
     expect(board.read().troubles).toMatchObject([
       { what: "mailbox m", since: new Date(START_MS + 60_000).toISOString(), code: "POLL_OVERDUE" },
     ]);
-    board.polled("m", 0);
+    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     expect(board.read().troubles).toEqual([]);
   });
 
   test("a mailbox that is paused is not missed, nor one that other processes may poll", () => {
     const { board, pass } = openBoard();
-    board.setMailboxes([{ ...ONE, paused: true }]);
+    board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
     const shared = openBoard({ queue: "redis" });
     for (const { pass: passes } of [{ pass }, shared]) passes(24 * HOUR_MS);
     expect([...board.read().troubles, ...shared.board.read().troubles]).toEqual([]);
     // Its first poll is due now.
-    board.setMailboxes([ONE]);
+    board.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
     expect(board.read().troubles).toEqual([]);
   });
 });
@@ -231,21 +274,22 @@ describe("being ready", () => {
   test("needs a poll that was tried, and a mailbox that can be polled", () => {
     const { board } = openBoard();
     expect(readinessOf(board.read())).toMatchObject({ ready: false });
-    board.polled("m", 0);
+    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     expect(readinessOf(board.read())).toEqual({ ready: true, reasons: [] });
-    board.pollFailed("m", new Fault("SERVICE_UNREACHABLE"));
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
     expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
   });
 
   test("ends with a full disk or a lost queue, and comes back after them", () => {
     const { board } = openBoard();
-    board.polled("m", 0);
-    board.troubleBegan("queue", new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" }));
-    board.troubleBegan("disk", new Fault("DISK_FULL"));
-    board.troubleBegan("configuration", new Fault("CONFIG_INVALID", { detail: "x" }));
+    board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
+    const fault = new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" });
+    board.listener({ type: "queue-lost", fault });
+    board.listener({ type: "disk-full", fault: new Fault("DISK_FULL") });
+    board.listener({ type: "settings-refused", fault: new Fault("CONFIG_INVALID", { detail: "x" }) });
     expect(readinessOf(board.read()).reasons).toHaveLength(2);
-    board.troubleEnded("queue");
-    board.troubleEnded("disk");
+    board.listener({ type: "queue-back", lostForMs: 1 });
+    board.listener({ type: "disk-has-room", pausedForMs: 1 });
     expect(readinessOf(board.read()).ready).toBe(true);
   });
 });
@@ -253,7 +297,8 @@ describe("being ready", () => {
 test("every state of a record is shown somewhere, or has ended well", () => {
   const { board } = openBoard();
   const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
-  for (const state of states) board.stateChanged(makeRecord({ trackingId: state, state }));
+  for (const state of states)
+    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: state, state }) });
   const { attention, inHand, queued } = board.read();
   expect([...attention, ...inHand, ...queued].map(({ trackingId }) => trackingId).toSorted()).toEqual(
     states.toSorted(),

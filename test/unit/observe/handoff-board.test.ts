@@ -10,9 +10,8 @@ const FACTS = {
 const t1 = { ...FACTS, trackingId: "t1" };
 const t2 = { ...FACTS, trackingId: "t2; rm -r /" };
 
-test("what fails after a delivery, or waits for nobody, is shown with what to do until it is over", () => {
-  let changes = 0;
-  const board = new HandoffBoard(() => changes++);
+test("what fails after a delivery, or is not picked up, is shown with what to do until it is over", () => {
+  const board = new HandoffBoard();
   board.failed(t1, "command", "It failed", true);
   board.failed(t1, "webhook", "It was refused", false);
   board.notPickedUp(t2);
@@ -26,10 +25,10 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
     },
     { reason: "not-picked-up", message: "m/t was not picked up yet." },
   ]);
-  board.handedOver(t1, "command");
-  board.handedOver(t1, "webhook");
+  board.succeeded(t1, "command");
+  board.succeeded(t1, "webhook");
   board.pickedUp(t2);
-  expect([shown(board), changes]).toEqual([[], 6]);
+  expect(shown(board)).toEqual([]);
   board.failed(t2, "command", "It failed", false);
   expect(shown(board)[0]?.message).toBe(
     "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
@@ -37,10 +36,10 @@ test("what fails after a delivery, or waits for nobody, is shown with what to do
 });
 
 test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
-  const board = new HandoffBoard(() => {});
+  const board = new HandoffBoard();
   for (let at = 0; at < 2_000; at++) board.notPickedUp({ ...FACTS, trackingId: `t${at}` });
   expect(shown(board)).toHaveLength(1_000);
-  board.seen({
+  board.checked({
     waiting: 1,
     oldestMs: 0,
     troubled: 5,

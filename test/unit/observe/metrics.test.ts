@@ -1,15 +1,20 @@
 /** Figures that alerts rest on: none is missing, and none says what is not so. */
 import { expect, test } from "vitest";
-import { systemClock } from "../../../src/base/clock.ts";
 import { Scope } from "../../../src/base/scope.ts";
-import { createDesk } from "../../../src/daemon/desk.ts";
+import { openConsole } from "../../../src/daemon/console.ts";
+import { LiveSettings } from "../../../src/daemon/live-settings.ts";
+import { createMonitor } from "../../../src/daemon/monitor.ts";
 import type { Inbox } from "../../../src/inbox/port.ts";
+import { Events, listenTo } from "../../../src/model/events.ts";
+import type { Expectation } from "../../../src/model/mailbox.ts";
 import { Board } from "../../../src/observe/board.ts";
 import { Metrics } from "../../../src/observe/metrics.ts";
+import type { JobQueue } from "../../../src/queue/port.ts";
+import { pollSucceeded } from "../../support/events.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
-import { mailboxSettings, pageSettings, settingsIn, watchWith } from "../../support/settings.ts";
+import { mailboxSettings, pageSettings, settingsIn } from "../../support/settings.ts";
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
@@ -22,8 +27,8 @@ test("every way in which transfers end has a series before the first one ends so
     'inlet_ended_total{mailbox="m",state="quarantined"} 0',
     'inlet_ended_total{mailbox="m",state="gone"} 0',
   ]);
-  metrics.stateChanged(makeRecord({ state: "gone" }));
-  metrics.setMailboxes(["m", "n"]);
+  metrics.listener({ type: "transfer-changed", record: makeRecord({ state: "gone" }) });
+  metrics.listener({ type: "settings-reloaded", mailboxes: [ONE, { ...ONE, name: "n" }], needsRestart: [] });
   expect(await grep("inlet_ended_total")).toEqual(
     expect.arrayContaining([
       'inlet_ended_total{mailbox="m",state="gone"} 1',
@@ -34,15 +39,15 @@ test("every way in which transfers end has a series before the first one ends so
 
 test("a mailbox that is paused has no poll that it lacks", async () => {
   const { board, metrics, grep, pass } = open();
-  board.polled("m", 0);
+  board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
   pass(60_000);
   expect(await grep("inlet_mailbox_")).toEqual([
     'inlet_mailbox_up{mailbox="m"} 1',
     'inlet_mailbox_last_success_seconds{mailbox="m"} 60',
     'inlet_mailbox_poll_interval_seconds{mailbox="m"} 60',
   ]);
-  board.setMailboxes([{ ...ONE, paused: true }]);
-  metrics.setMailboxes(["m"]);
+  board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
+  metrics.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
   pass(7_200_000);
   expect(await grep("inlet_mailbox_")).toEqual([]);
 });
@@ -50,54 +55,62 @@ test("a mailbox that is paused has no poll that it lacks", async () => {
 test("every refused password is counted", async () => {
   const { metrics, grep } = open();
   expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 0']);
-  metrics.passwordRefused(makeRecord());
-  metrics.passwordRefused(makeRecord());
+  metrics.listener({ type: "password-refused", record: makeRecord() });
+  metrics.listener({ type: "password-refused", record: makeRecord() });
   expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 2']);
 });
 
 test("a disk that cannot be asked keeps no other figure back", async () => {
   const folder = await makeFolder();
   const mailbox = mailboxSettings({ url: "http://127.0.0.1:9", clientId: "c" });
-  const settings = settingsIn(folder, [mailbox], { http: pageSettings() });
-  const desk = await createDesk(settings, { now: () => START_MS });
+  const live = new LiveSettings(settingsIn(folder, [mailbox], { http: pageSettings() }));
+  const clock = { now: () => START_MS };
+  const monitor = await createMonitor(live.now, true, clock, new Events());
   await using scope = new Scope();
   const address = Promise.withResolvers<string>();
-  const watch = watchWith({ pageOpened: address.resolve });
-  const inbox = { freeBytes: () => Promise.reject(new Error("ENOENT")) } as unknown as Inbox;
-  await desk.open(inbox, scope, watch, SIGNAL);
+  const emit = listenTo({ "console-opened": (event) => address.resolve(event.address) });
+  const refuse = () => Promise.reject(new Error("ENOENT"));
+  const [inbox, queue] = [
+    { freeBytes: refuse } as unknown as Inbox,
+    { depth: refuse } as unknown as JobQueue,
+  ];
+  const runOrders = async () => {};
+  await openConsole({ live, monitor, inbox, queue, clock, emit, stop: SIGNAL, runOrders }, scope);
   const answer = await fetch(new URL("/metrics", await address.promise));
   const figures = await answer.text();
   expect([answer.status, figures]).toEqual([200, expect.stringContaining("inlet_build_info")]);
   expect(figures).not.toMatch(/^inlet_(free_bytes|queue_depth)/m);
 });
 
-test("tells how many expected transfers of a mailbox did not come, and that they came after all", async () => {
-  const mailboxes = ["m", "n"].map((name) => ({ name, email: name, pollMs: 60_000, paused: false }));
-  const board = new Board(FACTS, mailboxes, systemClock);
-  const gauged = { status: () => board.read(), freeBytes: async () => 0, queueDepth: async () => 0 };
-  const metrics = new Metrics(["m", "n"], "1", gauged, systemClock);
-  const read = async () => (await metrics.text()).match(/^inlet_expected_missing\{.*$/gm);
-  board.missed("m", "*@bank.example by 06:00", Date.now());
-  board.missed("m", "*@bank.example by 12:00", Date.now());
-  expect(await read()).toEqual([
+test("counts the expected transfers of a mailbox that did not arrive, until they do", async () => {
+  const { board, grep } = open(["m", "n"]);
+  const overdue = ["06:00", "12:00"].map((time) => ({
+    mailbox: "m",
+    expectation: { described: `*@bank.example by ${time}` } as Expectation,
+    dueMs: START_MS,
+  }));
+  board.listener({ type: "overdue-listed", overdue });
+  expect(await grep("inlet_expected_missing")).toEqual([
     'inlet_expected_missing{mailbox="m"} 2',
     'inlet_expected_missing{mailbox="n"} 0',
   ]);
-  board.arrived("m", "*@bank.example by 06:00");
-  board.arrived("m", "*@bank.example by 12:00");
-  expect((await read())?.[0]).toBe('inlet_expected_missing{mailbox="m"} 0');
+  board.listener({ type: "overdue-listed", overdue: [] });
+  expect((await grep("inlet_expected_missing"))[0]).toBe('inlet_expected_missing{mailbox="m"} 0');
 });
 
-function open() {
+function open(names: readonly string[] = ["m"]) {
   let nowMs = START_MS;
   const clock = { now: () => nowMs };
-  const board = new Board(FACTS, [ONE], clock);
-  const gauged = { status: () => board.read(), freeBytes: async () => 1, queueDepth: async () => 0 };
-  const metrics = new Metrics(["m"], "1", gauged, clock);
+  const mailboxes = names.map((name) => ({ ...ONE, name }));
+  const board = new Board(FACTS, mailboxes, clock);
+  const metrics = new Metrics(mailboxes, "1", () => board.read(), clock);
   return {
     board,
     metrics,
-    grep: async (name: string) => (await metrics.text()).split("\n").filter((line) => line.startsWith(name)),
+    async grep(name: string) {
+      const text = await metrics.text({ freeBytes: 1, queueDepth: 0 });
+      return text.split("\n").filter((line) => line.startsWith(name));
+    },
     pass: (ms: number) => {
       nowMs += ms;
     },

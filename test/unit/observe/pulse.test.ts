@@ -1,21 +1,22 @@
 import { expect, test } from "vitest";
-import { Pulse } from "../../../src/observe/pulse.ts";
+import { downloadOf, Pulse } from "../../../src/observe/pulse.ts";
+import { makeRecord } from "../../support/record.ts";
 
 const MINUTE_MS = 60_000;
 
-test("names what has shown no sign of life for half an hour, and only that", async () => {
+test("names work that made no progress for half an hour, and only that", async () => {
   let nowMs = 0;
   const pulse = new Pulse(() => nowMs);
   const { promise, resolve } = Promise.withResolvers<void>();
-  const lively = pulse.during("the lively one", () => promise);
-  const silent = pulse.during("the silent one", () => promise);
+  const lively = pulse.during(downloadOf(makeRecord({ trackingId: "lively" })), () => promise);
+  const silent = pulse.during(downloadOf(makeRecord({ trackingId: "silent" })), () => promise);
   for (; nowMs <= 30 * MINUTE_MS; nowMs += MINUTE_MS) {
-    pulse.beat("the lively one");
-    pulse.beat("one that does not run");
+    pulse.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "lively" }) });
+    pulse.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "other" }) });
     expect(pulse.stuck()).toBe(undefined);
   }
-  expect(pulse.stuck()).toBe("the silent one");
-  pulse.beat("the silent one");
+  expect(pulse.stuck()).toBe(downloadOf(makeRecord({ trackingId: "silent" })));
+  pulse.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "silent" }) });
   expect(pulse.stuck()).toBe(undefined);
   resolve();
   await Promise.all([lively, silent]);
@@ -23,7 +24,7 @@ test("names what has shown no sign of life for half an hour, and only that", asy
   expect(pulse.stuck()).toBe(undefined);
 });
 
-test("hears no more of what failed", async () => {
+test("forgets work that failed", async () => {
   let nowMs = 0;
   const pulse = new Pulse(() => nowMs);
   const failing = pulse.during("the failing one", () => Promise.reject(new Error("it fails")));

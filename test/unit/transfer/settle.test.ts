@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
-import type { TransferRecord } from "../../../src/model/record.ts";
+import { listenTo } from "../../../src/model/events.ts";
 import { Run } from "../../../src/transfer/run.ts";
 import { settleFault } from "../../../src/transfer/settle.ts";
 import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
@@ -67,11 +67,10 @@ async function setUp({ attempts = 1 } = {}) {
     inbox: { forget() {} },
     passwords: { doubt() {} },
     diskFull: { meets() {}, isPast() {} },
-    watch: {
-      stateChanged() {},
-      lost: ({ trackingId }: TransferRecord) => told.push(`lost ${trackingId}`),
-      stuck: (_: TransferRecord, fault: Fault) => told.push(fault.code),
-    },
+    emit: listenTo({
+      "transfer-lost": ({ record }) => told.push(`lost ${record.trackingId}`),
+      "transfer-stuck": ({ fault }) => told.push(fault.code),
+    }),
   } as unknown as TransferTools;
   const source = { service: { origin: "https://transfer.example.com" } } as unknown as Source;
   return { folder, tools, source, told, run: new Run(tools, record) };

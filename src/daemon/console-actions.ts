@@ -1,9 +1,8 @@
-/** What visitors of the page can do: the same as the commands, by the same means. */
+/** The actions of the console: the same as those of the commands, and carried out in the same way. */
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { hasOpenSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
@@ -15,29 +14,34 @@ import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
 import { objectionToSupply } from "../passwords/supply.ts";
-import { createTokenReader } from "./desk-token.ts";
+import type { LiveSettings } from "./live-settings.ts";
 
-/** `undefined` where the page is for reading only. */
+/** The source of the token may be a command, so it is read no more often than this. */
+const READ_EVERY_MS = 2_000;
+
+/** `undefined` where the console is read-only. */
 export async function openActions(
-  { http, work, state, inbox }: Settings,
-  /** Which mailboxes there are now. */
-  mailboxes: () => readonly MailboxSettings[],
+  live: LiveSettings,
   clock: Clock,
   stop: AbortSignal,
   runOrders: () => Promise<void>,
-  /** Where the token comes from now. */
-  token: () => SecretSource | undefined,
 ): Promise<Actions | undefined> {
+  const { http, work, state, inbox } = live.now;
   if (http?.actions !== true) return undefined;
   const { find, attempts } = peekLedger(work);
-  const isOurs = (mailbox: string) => mailboxes().some(({ name }) => name === mailbox);
-  const findOurs = async (key: TransferKey) => (isOurs(key.mailbox) ? await find(key) : undefined);
-  const place = JSON.stringify([hostname(), http.listen, inbox]);
-  const cookie = createHash("sha256").update(place).digest("hex").slice(0, 12);
+  const findMailbox = (mailbox: string) => live.now.mailboxes.find(({ name }) => name === mailbox);
+  const findOurs = async (key: TransferKey) => findMailbox(key.mailbox) && (await find(key));
+  const address = JSON.stringify([hostname(), http.listen, inbox]);
+  const cookie = createHash("sha256").update(address).digest("hex").slice(0, 12);
   const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
   return {
     sessions,
-    renew: createTokenReader(token, (read) => sessions.renew(read), clock, stop),
+    renew: createTokenReader(
+      () => live.now.http?.token,
+      (read) => sessions.renew(read),
+      clock,
+      stop,
+    ),
     async order(order) {
       const { action, trackingId } = order;
       const record = await findOurs(order);
@@ -61,7 +65,7 @@ export async function openActions(
       };
     },
     async password(mailbox, trackingId, password) {
-      const own = mailboxes().find(({ name }) => name === mailbox);
+      const own = findMailbox(mailbox);
       const record = own && (await find({ mailbox, trackingId }));
       if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
@@ -76,5 +80,40 @@ export async function openActions(
       await dropPassword(state, { trackingId, mailbox }, given);
       return { text: `The password of ${trackingId} is being tried.` };
     },
+  };
+}
+
+interface Reading {
+  readonly source: SecretSource;
+  readonly atMs: number;
+  readonly isRead: Promise<boolean>;
+}
+
+/**
+ * Returns a function that reads the token again from its present source, unless that was done a moment ago. It resolves to
+ * false where the token cannot be read: then a known one no longer counts.
+ */
+function createTokenReader(
+  source: () => SecretSource | undefined,
+  onRead: (token: Secret) => void,
+  clock: Clock,
+  stop: AbortSignal,
+): () => Promise<boolean> {
+  let last: Reading | undefined;
+  return async () => {
+    const now = source();
+    if (now === undefined) return true;
+    const atMs = clock.now();
+    if (last?.source !== now || Math.abs(atMs - last.atMs) >= READ_EVERY_MS) {
+      const isRead = now.read(stop).then(
+        (token) => {
+          onRead(token);
+          return true;
+        },
+        () => false,
+      );
+      last = { source: now, atMs, isRead };
+    }
+    return last.isRead;
   };
 }

@@ -1,12 +1,13 @@
-/** What the page says of expected transfers is what is known of them, whoever learnt it. */
+/** The status shows which expected transfers are missing, also where another process has seen them arrive. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createDesk } from "../../../src/daemon/desk.ts";
+import { createMonitor } from "../../../src/daemon/monitor.ts";
 import { openExpected } from "../../../src/mailbox/expected.ts";
+import { Events } from "../../../src/model/events.ts";
 import type { Expectation } from "../../../src/model/mailbox.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
-import { mailboxSettings, redisQueue, settingsIn, watchWith } from "../../support/settings.ts";
+import { mailboxSettings, redisQueue, settingsIn } from "../../support/settings.ts";
 
 const HOUR_MS = 3_600_000;
 const rule: Expectation = {
@@ -17,23 +18,25 @@ const rule: Expectation = {
 };
 const DUE_MS = Date.parse("2026-03-04T06:00:00Z");
 
-test("an expected transfer that another daemon saw come is not missed any more", async () => {
+test("an expected transfer that another daemon has seen is no longer shown as missing", async () => {
   const { first, second, pass } = await setUp();
   await first.poll();
   expect(first.troubles()).toEqual(["ARRIVAL_MISSED"]);
   pass(HOUR_MS);
   const discovered = new Date(DUE_MS + HOUR_MS).toISOString();
-  second.expected.discovered(makeRecord({ mailbox: "m", sender: "x@bank.example", at: { discovered } }));
+  const record = makeRecord({ mailbox: "m", sender: "x@bank.example", at: { discovered } });
+  second.expected.listener({ type: "transfer-discovered", record });
   await second.poll();
   await first.poll();
   expect([first.troubles(), second.troubles()]).toEqual([[], []]);
 });
 
-test("an expected transfer that nobody waits for any more, after a reload, is not missed any more", async () => {
-  const { first, open } = await setUp();
+test("an expected transfer that a reload no longer expects is no longer shown as missing", async () => {
+  const { first } = await setUp();
   await first.poll();
   expect(first.troubles()).toEqual(["ARRIVAL_MISSED"]);
-  first.desk.showOverdue((await open([])).overdue());
+  const apply = await first.expected.prepare([]);
+  await apply();
   expect(first.troubles()).toEqual([]);
 });
 
@@ -46,20 +49,16 @@ async function setUp() {
     { name: "m", expect: [rule] },
   );
   const ledger = { async *open() {} };
-  const open = (mailboxes: readonly (typeof mailbox)[]) =>
-    openExpected({ folder: join(folder, "expected"), ledger, clock, watch: watchWith() }, mailboxes);
   const daemon = async () => {
     const queue = redisQueue("redis://127.0.0.1:9");
-    const desk = await createDesk(settingsIn(folder, [mailbox], { queue }), clock);
-    const expected = await open([mailbox]);
+    const events = new Events();
+    const monitor = await createMonitor(settingsIn(folder, [mailbox], { queue }), false, clock, events);
+    const tools = { folder: join(folder, "expected"), ledger, clock, emit: events.emit };
+    const expected = await openExpected(tools, [mailbox]);
     return {
-      desk,
       expected,
-      async poll() {
-        await expected.check("m", nowMs);
-        desk.showOverdue(expected.overdue());
-      },
-      troubles: () => desk.vitals.status().troubles.map(({ code }) => code),
+      poll: () => expected.check("m", nowMs),
+      troubles: () => monitor.board.read().troubles.map(({ code }) => code),
     };
   };
   const [first, second] = [await daemon(), await daemon()];
@@ -67,7 +66,6 @@ async function setUp() {
   return {
     first,
     second,
-    open,
     pass(ms: number) {
       nowMs += ms;
     },

@@ -1,0 +1,83 @@
+/** The console: its server, and the regular refresh of the status that it shows. */
+import type { Clock } from "../base/clock.ts";
+import type { Scope } from "../base/scope.ts";
+import type { Inbox } from "../inbox/port.ts";
+import type { Emit } from "../model/events.ts";
+import type { TransferRecord } from "../model/record.ts";
+import type { Board } from "../observe/board.ts";
+import type { JobQueue } from "../queue/port.ts";
+import { openActions } from "./console-actions.ts";
+import { readDeliveries, readGone, readPast } from "./facts.ts";
+import type { LiveSettings } from "./live-settings.ts";
+import type { Monitor } from "./monitor.ts";
+
+const REFRESH_EVERY_MS = 30_000;
+
+interface ConsoleTools {
+  readonly live: LiveSettings;
+  readonly monitor: Monitor;
+  readonly inbox: Inbox;
+  readonly queue: JobQueue;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly stop: AbortSignal;
+  /** Carries out the orders that were given through the console. */
+  runOrders(): Promise<void>;
+}
+
+/** Serves the console, where the settings want one, until the scope ends. */
+export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
+  const { live, monitor, inbox, queue, clock, emit, stop, runOrders } = tools;
+  const { board, pulse, metrics } = monitor;
+  const { http, work } = live.now;
+  if (http === undefined) return;
+  // Loaded only here: most commands need no server.
+  const { createHttp } = await import("../observe/http.ts");
+  const { startListening } = await import("../observe/listen.ts");
+  const server = createHttp({
+    board,
+    // A disk or a queue that does not answer leaves all other figures in place.
+    metrics: async () =>
+      (await metrics?.text({
+        freeBytes: await inbox.freeBytes().catch(() => undefined),
+        queueDepth: await queue.depth().catch(() => undefined),
+      })) ?? "",
+    history: (query, signal) => readPast(work, query, signal),
+    actions: await openActions(live, clock, stop, runOrders),
+    hosts: http.hosts,
+    stuck: () => pulse.stuck(),
+  });
+  scope.use(startListening(server, http.listen, emit), (close) => close());
+}
+
+interface RefreshTools {
+  readonly board: Board;
+  readonly queue: JobQueue;
+  readonly work: string;
+  readonly clock: Clock;
+  /** Other processes change transfers, and their events are not known here. */
+  readonly isShared: boolean;
+  readUnfinished(): Promise<readonly TransferRecord[]>;
+  /** Learns which expected transfers other processes have seen. */
+  learnArrivals(): Promise<void>;
+}
+
+/** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
+export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
+  const { board, queue, work, clock, isShared, readUnfinished, learnArrivals } = tools;
+  let isKnown = false;
+  const refresh = async () => {
+    board.queued((await queue.depth()) ?? 0);
+    if (isShared || !isKnown) board.learn(await readUnfinished());
+    isKnown = true;
+    await learnArrivals();
+  };
+  board.recall(await readDeliveries(work).catch(() => []), []);
+  // Not awaited: a day of the journal may be long.
+  void readGone(work, clock.now())
+    .catch(() => [])
+    .then((gone) => board.recall([], gone));
+  await refresh().catch(() => {});
+  const timer = setInterval(() => void refresh().catch(() => {}), REFRESH_EVERY_MS);
+  scope.use(timer, clearInterval);
+}

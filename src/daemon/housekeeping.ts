@@ -1,0 +1,75 @@
+/** Regular clean-up: finishes deliveries of processes that died, and removes what its retention no longer keeps. */
+import type { Scope } from "../base/scope.ts";
+import type { Handoffs } from "../handoff/port.ts";
+import type { Ledger } from "../ledger/port.ts";
+import type { MailboxState } from "../mailbox/state.ts";
+import { forgetLateDrops } from "../mailbox/unfinished.ts";
+import type { Emit } from "../model/events.ts";
+import type { TransferRecord } from "../model/record.ts";
+import type { Passwords } from "../passwords/port.ts";
+import type { LiveSettings } from "./live-settings.ts";
+
+/** Each sweep checks one of 256 parts of the ledger: all of them in a day. */
+const SWEEP_EVERY_MS = 5 * 60_000;
+
+export interface HousekeepingTools {
+  readonly live: LiveSettings;
+  readonly ledger: Ledger;
+  readonly mailboxes: ReadonlyMap<string, MailboxState>;
+  readonly passwords: Passwords;
+  readonly handoffs: Handoffs;
+  readonly emit: Emit;
+  /** Whether the clock agrees with that of the services. */
+  isClockRight(): boolean;
+}
+
+/** Runs until the scope ends. */
+export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
+  let running: Promise<void> | undefined;
+  const run = async () => {
+    await finishDeliveries(tools, () => {}).catch(() => {});
+    await sweep(tools);
+    running = undefined;
+  };
+  const timer = setInterval(() => {
+    running ??= run();
+  }, SWEEP_EVERY_MS);
+  scope.use(timer, async () => {
+    clearInterval(timer);
+    await running;
+  });
+}
+
+/** Places deliveries that were decided and not placed. `onFailed` is called for each that cannot be placed. */
+export async function finishDeliveries(
+  { ledger, handoffs, emit }: Pick<HousekeepingTools, "ledger" | "handoffs" | "emit">,
+  onFailed: () => void,
+): Promise<void> {
+  await announce(await ledger.recover(onFailed), handoffs, emit);
+}
+
+/** Reports placed deliveries, and starts their hand-offs. */
+export async function announce(
+  placed: readonly TransferRecord[],
+  handoffs: Handoffs,
+  emit: Emit,
+): Promise<void> {
+  for (const record of placed) {
+    emit({ type: "transfer-changed", record });
+    if (record.state === "delivered") await handoffs.placed(record);
+  }
+}
+
+/** Never throws: a step that fails is retried by the next sweep, and the others run. */
+export async function sweep(tools: HousekeepingTools): Promise<void> {
+  const { live, ledger, mailboxes, passwords, isClockRight } = tools;
+  const isListed = ({ mailbox, trackingId }: TransferRecord) => {
+    const state = mailboxes.get(mailbox);
+    if (state === undefined) return false;
+    return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
+  };
+  await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
+  if (!isClockRight()) return;
+  await passwords.forgetExpired().catch(() => {});
+  await ledger.sweep({ ...live.now.keep, isListed }).catch(() => {});
+}

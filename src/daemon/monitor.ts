@@ -1,0 +1,68 @@
+/** What is known about a running daemon: its status, its metrics, and work that hangs. */
+import type { Clock } from "../base/clock.ts";
+import { readVersion } from "../base/version.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Vitals } from "../host/systemd.ts";
+import { type Events, listenTo } from "../model/events.ts";
+import type { Status } from "../model/status.ts";
+import { Board } from "../observe/board.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import { Pulse } from "../observe/pulse.ts";
+import { describeDaemon, keptIn } from "./facts.ts";
+
+export interface Monitor {
+  readonly board: Board;
+  readonly pulse: Pulse;
+  /** Missing where there is no console that serves them. */
+  readonly metrics: Metrics | undefined;
+  /** For the service manager. */
+  readonly vitals: Vitals;
+}
+
+/** Knows everything that happens from now on. */
+export async function createMonitor(
+  settings: Settings,
+  hasConsole: boolean,
+  clock: Clock,
+  events: Events,
+): Promise<Monitor> {
+  const board = new Board(describeDaemon(settings), settings.mailboxes, clock, keptIn(settings.work));
+  const pulse = new Pulse();
+  let isStarted = false;
+  const metrics = hasConsole ? await loadMetrics(settings, board, clock) : undefined;
+  if (metrics !== undefined) events.subscribe(metrics.listener);
+  events.subscribe(pulse.listener);
+  events.subscribe(
+    listenTo({
+      ready() {
+        isStarted = true;
+      },
+    }),
+  );
+  // Last: its subscribers ask whether the daemon is ready.
+  events.subscribe(board.listener);
+  return {
+    board,
+    pulse,
+    metrics,
+    vitals: {
+      status: () => board.read(),
+      isReady: () => isStarted && isPolled(board.read()),
+      stuck: () => pulse.stuck(),
+      onChange: (subscriber) => board.onChange(subscriber),
+    },
+  };
+}
+
+async function loadMetrics({ mailboxes }: Settings, board: Board, clock: Clock): Promise<Metrics> {
+  const { Metrics } = await import("../observe/metrics.ts");
+  return new Metrics(mailboxes, readVersion(), () => board.read(), clock);
+}
+
+/** A first poll was attempted. On Redis another process may do all polls. */
+function isPolled({ daemon, mailboxes }: Status): boolean {
+  const active = mailboxes.filter(({ paused }) => !paused);
+  return (
+    daemon.queue === "redis" || active.length === 0 || active.some(({ lastPoll }) => lastPoll !== undefined)
+  );
+}

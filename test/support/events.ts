@@ -1,0 +1,31 @@
+/** Events as the daemon emits them, for tests of their subscribers. */
+import type { DaemonEvent } from "../../src/model/events.ts";
+
+type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly type: Type }>;
+
+export function pollSucceeded(facts: Partial<EventOf<"poll-succeeded">>): EventOf<"poll-succeeded"> {
+  return {
+    type: "poll-succeeded",
+    mailbox: "m",
+    listed: 0,
+    discovered: 0,
+    unusable: 0,
+    tookMs: 1,
+    tokenValidUntilMs: undefined,
+    ...facts,
+  };
+}
+
+export function pollFailed(
+  facts: Partial<EventOf<"poll-failed">> & Pick<EventOf<"poll-failed">, "fault">,
+): EventOf<"poll-failed"> {
+  return {
+    type: "poll-failed",
+    mailbox: "m",
+    isFirst: true,
+    waitMs: 0,
+    tookMs: 1,
+    tokenValidUntilMs: undefined,
+    ...facts,
+  };
+}
