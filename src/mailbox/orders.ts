@@ -10,12 +10,12 @@ import type { Ledger } from "../ledger/port.ts";
 import type { Action, Order } from "../model/order.ts";
 import {
   DISCARDED,
-  entered,
   hasEnded,
   isDelivered,
-  isSettledForPeople,
+  needsNoAttention,
   nextRound,
   type TransferRecord,
+  withState,
 } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
@@ -61,7 +61,7 @@ export function objectionTo(
   if (action === "redeliver") {
     return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
   }
-  if (action === "discard" && state === "gone" && !isSettledForPeople(record)) return undefined;
+  if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
   const isOver = hasEnded(record) && state !== "quarantined";
   if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
   return undefined;
@@ -139,7 +139,7 @@ async function isDiscarded({ ledger, clock, watch }: OrderTools, order: Order): 
   const why = acknowledged
     ? { reason, message }
     : { reason: DISCARDED, message: "An operator discarded it." };
-  const end = entered(record, "gone", clock.now(), why);
+  const end = withState(record, "gone", clock.now(), why);
   if (!(await ledger.end(end))) return false;
   if (acknowledged) watch.acknowledged(end);
   else watch.stateChanged(end);

@@ -1,6 +1,6 @@
 /** The parts of the status page that list transfers. */
 import { formatBytes, formatSeconds, formatWhen } from "../base/phrases.ts";
-import { type Delivery, describeStanding, type Status, type TransferStatus } from "../model/status.ts";
+import { type Delivery, describeState, type Status, type TransferStatus } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderForms } from "./page-forms.ts";
 import { type PageColumn, renderTable } from "./page-table.ts";
@@ -105,7 +105,7 @@ export function timeOf(iso: string, nowMs: number): Html {
 }
 
 function titleOf(transfer: TransferStatus): string {
-  const words = describeStanding(transfer);
+  const words = describeState(transfer);
   return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
 }
 
