@@ -310,7 +310,7 @@ async function hurryWanted(
   if (record === undefined || hasEnded(record)) return;
   ledger.note({ ...record, wanted: true });
   await ledger.flush();
-  await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
+  await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
 function openEngine(
@@ -321,7 +321,7 @@ function openEngine(
 ): Promise<JobQueue> {
   const { watch, mode, stop } = options;
   return openQueue(settings.queue, {
-    places: settings.limits.transfers,
+    slots: settings.limits.transfers,
     mode,
     services,
     outage: new Outage(clock, {

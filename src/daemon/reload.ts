@@ -55,7 +55,7 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
 
 async function hurryAll({ ledger, queue }: ReloadTools, putOff: readonly TransferRecord[]): Promise<void> {
   for (const record of putOff) {
-    await queue.hurry(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
+    await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
   }
 }
 

@@ -110,7 +110,7 @@ async function beginAgain(
   } else ledger.note({ ...record, wanted: true });
   // Another process may take the job at once.
   await ledger.flush();
-  await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
+  await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
 /** Ends the open round; one that has ended in quarantine, or was gone, gets a last round that says so. */

@@ -145,7 +145,7 @@ function setUp({ isNew = false } = {}) {
       note: () => {},
       flush: async () => {},
     },
-    queue: { add: async () => {}, hurry: async () => {} },
+    queue: { add: async () => {}, runNow: async () => {} },
     watch: {
       polled: (_: string, count: number) => counted.push(count),
       pollFailed: (_: string, { message }: Fault) => failures.push(message.split(": ").slice(1).join(": ")),
