@@ -1,4 +1,4 @@
-/** Listens on an address. Retries where the port is taken: downloads do not depend on the console. */
+/** Makes the HTTP server listen. Retries if the address is taken, because downloads do not depend on the page. */
 import { once } from "node:events";
 import { chmod, lstat, rm } from "node:fs/promises";
 import type { Server } from "node:http";
@@ -11,13 +11,13 @@ export interface ListenWatch {
   pageFailed(address: string, reason: string): void;
 }
 
-const TRY_AGAIN_MS = 30_000;
-/** For the owner and the group: whoever may reach the socket sees the page. */
+const RETRY_MS = 30_000;
+/** Owner and group may open the page. */
 const SOCKET_MODE = 0o660;
 
-/** Returns what ends it. */
+/** Returns a function that closes the server. Reports only the first failure. */
 export function startListening(server: Server, at: ListenAddress, watch: ListenWatch): () => Promise<void> {
-  let isTold = false;
+  let hasFailed = false;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   const attempt = async () => {
@@ -25,16 +25,16 @@ export function startListening(server: Server, at: ListenAddress, watch: ListenW
       await listen(server, at);
       watch.pageOpened(describeAddress(server, at));
     } catch (error) {
-      if (!isTold) watch.pageFailed(describeAddress(server, at), reasonOf(error));
-      isTold = true;
-      if (!isClosed) timer = setTimeout(() => void attempt(), TRY_AGAIN_MS);
+      if (!hasFailed) watch.pageFailed(describeAddress(server, at), reasonOf(error));
+      hasFailed = true;
+      if (!isClosed) timer = setTimeout(() => void attempt(), RETRY_MS);
     }
   };
-  const begun = attempt();
+  const firstAttempt = attempt();
   return async () => {
     isClosed = true;
     clearTimeout(timer);
-    await begun;
+    await firstAttempt;
     if (!server.listening) return void server.emit("close");
     const closed = once(server, "close");
     server.close();
@@ -44,7 +44,7 @@ export function startListening(server: Server, at: ListenAddress, watch: ListenW
 }
 
 async function listen(server: Server, at: ListenAddress): Promise<void> {
-  if ("path" in at) await removeStale(at.path);
+  if ("path" in at) await removeIfStale(at.path);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject).once("listening", resolve);
   try {
@@ -56,8 +56,8 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
   if ("path" in at) await chmod(at.path, SOCKET_MODE);
 }
 
-/** A socket that nobody answers is what a crash left; anything else is not ours to remove. */
-async function removeStale(path: string): Promise<void> {
+/** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */
+async function removeIfStale(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || !found.isSocket()) return;
   const socket = connect(path);
