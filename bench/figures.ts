@@ -1,23 +1,23 @@
-/** What was measured, as a file that stays, and as tables for a terminal and for pages alike. */
+/** The measured figures: saved as a file, and formatted as tables for a terminal and for pages. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Profile } from "./cases/profiles.ts";
 import type { Machine } from "./support/machine.ts";
 import { formatTable } from "./support/markdown.ts";
 import { GROUPS } from "./support/profile.ts";
-import { type Row, verdictOf } from "./support/rows.ts";
+import { type Row, resultOf } from "./support/rows.ts";
 
 const FILE = resolve(import.meta.dirname, "figures.json");
 
 export interface Figures {
   readonly machine: Machine & { readonly tools: Readonly<Record<string, string>> };
   readonly rounds: number;
-  /** By the name of the case. */
+  /** By name of the case. */
   readonly cases: Readonly<Record<string, readonly Row[]>>;
   readonly profiles: readonly Profile[];
 }
 
-/** Throws where nothing was measured yet: the file is a part of the project. */
+/** The file is part of the project. */
 export function readFigures(): Figures {
   return JSON.parse(readFileSync(FILE, "utf8")) as Figures;
 }
@@ -26,12 +26,12 @@ export function writeFigures(figures: Figures): void {
   writeFileSync(FILE, `${JSON.stringify(figures, roundedNumbers, 2)}\n`);
 }
 
-/** More digits than a measurement is worth are noise. */
+/** Further digits would be noise. */
 function roundedNumbers(_key: string, value: unknown): unknown {
   return typeof value === "number" ? Number(value.toPrecision(4)) : value;
 }
 
-/** By the name of their place in a page. */
+/** By the name of their place in the page. */
 export function formatFigures({ machine, rounds, cases, profiles }: Figures): Record<string, string> {
   const facts: readonly (readonly [string, string])[] = [
     ["processor", `${machine.processor}, ${machine.cores} cores`],
@@ -50,7 +50,7 @@ export function formatFigures({ machine, rounds, cases, profiles }: Figures): Re
   };
 }
 
-/** One column for each, in shares of the time. */
+/** One column for each profile, in shares of the time. */
 export function formatProfiles(profiles: readonly Profile[]): string {
   const groups = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
   const columns = profiles.map(({ what, shares }) => [
@@ -63,7 +63,7 @@ export function formatProfiles(profiles: readonly Profile[]): string {
   });
 }
 
-/** What a first look wants to know: Inlet beside others, not with something and without it. */
+/** Comparisons with other programs only. */
 export function formatSummary({ cases }: Figures): Record<string, string> {
   const rows = Object.values(cases)
     .flat()
@@ -86,11 +86,11 @@ export function formatRows(rows: readonly Row[]): string {
     ratio: (row) => (isRatio(row) ? `${row.value.toFixed(2)} ×` : ""),
     must: (row) => limit(row, row.must),
     aim: (row) => limit(row, row.aim),
-    verdict: verdictOf,
+    verdict: resultOf,
   });
 }
 
-/** Other figures stand for themselves, whatever stands beside them. */
+/** Otherwise the limits apply to our own figure. */
 function isRatio({ value, ours }: Row): boolean {
   return value !== ours;
 }

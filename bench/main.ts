@@ -1,8 +1,8 @@
 /**
- * How fast Inlet is and how little it takes, beside other programs that fetch the same bytes from the same nginx. Prints
- * a table for each case and keeps the figures in figures.json, from which `npm run docs` puts them into the pages.
- * `--case NAME` measures some of it, `--rounds N` more or less often, `--soak SECONDS` makes the longest case shorter, and
- * `--scale 0.05` all of them smaller, for a quick look: nothing is kept then.
+ * Measures the speed and the memory of Inlet and of other programs that fetch the same bytes from the same nginx. Prints a
+ * table for each case and saves the figures in figures.json, from which `npm run docs` writes them into the pages.
+ * `--case NAME` runs single cases, `--rounds N` sets the number of rounds, `--soak SECONDS` shortens the longest case, and
+ * `--scale 0.05` makes all cases smaller for a quick look, without saving figures.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ import { installProgram } from "./support/processes.ts";
 import type { Row } from "./support/rows.ts";
 import { findTools, readVersions } from "./support/tools.ts";
 
-/** In their order: the large ones are removed at once, and small ones made within a minute after that take longer. */
+/** The order matters: creating small files is slower within a minute after large ones were removed. */
 const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   "many-files": measureManyFiles,
   "many-transfers": measureManyTransfers,
@@ -40,7 +40,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   fleet: measureFleet,
   soak: measureSoak,
 };
-/** What explains the others. */
+/** Explains the figures of the others. */
 const PROFILES = "profiles";
 const NAMES = [...Object.keys(CASES), PROFILES];
 const SOAK_SECONDS = 30 * 60;
@@ -68,20 +68,20 @@ async function main(wanted: {
 }): Promise<number> {
   const { names, ...options } = wanted;
   const problem = findProblem(wanted);
-  if (problem !== undefined) return complain(problem);
+  if (problem !== undefined) return fail(problem);
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
-  using _memory = keepMemory(tell);
+  using _memory = keepMemory(log);
   try {
     const tools = await findTools();
     const launcher = installProgram(join(folder, "program"));
     const machine = { ...describeMachine(folder), tools: readVersions(tools) };
     for (const name of names) {
-      tell(`… ${name}`);
+      log(`… ${name}`);
       const own = join(folder, name);
       mkdirSync(own);
-      const bench = { launcher, tools, folder: own, ...options, stop: stop.signal, tell };
+      const bench = { launcher, tools, folder: own, ...options, stop: stop.signal, log };
       const before = readFigures();
       const { table, figures } = await measure(name, bench, before);
       process.stdout.write(`${table}\n\n`);
@@ -115,16 +115,14 @@ function findProblem({ names, rounds, scale, soakSeconds }: Parameters<typeof ma
   if (!(Number.isInteger(rounds) && rounds > 0)) return "--rounds must be a number above 0";
   if (!(scale > 0 && scale <= 1)) return "--scale must be a number above 0, and at most 1";
   if (!(soakSeconds > 0)) return "--soak must be a number of seconds above 0";
-  return process.platform === "linux"
-    ? undefined
-    : "what processes take is read from /proc: this needs Linux";
+  return process.platform === "linux" ? undefined : "the bench reads /proc: it needs Linux";
 }
 
-function tell(text: string): void {
+function log(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-function complain(message: string): number {
-  tell(`bench: ${message}.`);
+function fail(message: string): number {
+  log(`bench: ${message}.`);
   return 2;
 }

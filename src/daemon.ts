@@ -227,7 +227,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
 function openEngine(live: LiveSettings, { mode, stop, clock, events }: Frame): Promise<JobQueue> {
   const { queue, limits } = live.now;
   return openQueue(queue, {
-    places: limits.transfers,
+    slots: limits.transfers,
     mode,
     services: live.services,
     outage: new Outage(clock, {
@@ -280,7 +280,7 @@ function watchPasswords(
     if (record === undefined || hasEnded(record)) return;
     ledger.note({ ...record, wanted: true });
     await ledger.flush();
-    await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
+    await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
   };
   return watchDropFolder(
     state,

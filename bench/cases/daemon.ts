@@ -1,4 +1,4 @@
-/** The daemon itself: how soon it is ready, and what it takes while nothing happens. */
+/** The daemon itself: time to be ready, and CPU and memory while idle. */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Bench, inFolder, serveRecording, writeConfig } from "../support/bench.ts";
 import { startLive } from "../support/live.ts";
@@ -7,7 +7,7 @@ import { median } from "../support/timing.ts";
 
 const MAILBOXES = 20;
 const IDLE_SECONDS = 120;
-/** What a start leaves to do is done by then. */
+/** After this time the work of the start is done. */
 const SETTLE_SECONDS = 10;
 
 export async function measureDaemon(bench: Bench): Promise<Row[]> {
@@ -16,7 +16,7 @@ export async function measureDaemon(bench: Bench): Promise<Row[]> {
   const starts: number[] = [];
   for (let round = 0; round < 2 * bench.rounds; round++) {
     starts.push(await inFolder(bench, (folder) => timeStart(bench, folder, nginx.url)));
-    bench.tell(`  ${starts.at(-1)?.toFixed(2)} s until it is ready`);
+    bench.log(`  ${starts.at(-1)?.toFixed(2)} s until it is ready`);
   }
   const idle = await inFolder(bench, (folder) => measureIdle(bench, folder, nginx.url));
   return [
@@ -26,12 +26,12 @@ export async function measureDaemon(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** From its start as a process to what it says when it is ready. */
+/** From the start of the process to the log line "ready". */
 export async function timeStart({ launcher, stop }: Bench, folder: string, url: string): Promise<number> {
   const config = writeConfig(folder, { url, poll: "60s" });
   await using live = await startLive(launcher, config, folder, stop);
   const { daemon } = live;
-  const seconds = ((daemon.saidMs("ready") ?? Number.NaN) - daemon.startedMs) / 1000;
+  const seconds = ((daemon.loggedMs("ready") ?? Number.NaN) - daemon.startedMs) / 1000;
   await daemon.stop();
   return seconds;
 }

@@ -1,4 +1,4 @@
-/** More processes on one Redis: what they add, on this machine. */
+/** The gain of more processes on one Redis, on this machine. */
 import { join } from "node:path";
 import { type Bench, inFolder, serveRecording, writeConfig } from "../support/bench.ts";
 import { findDelivered } from "../support/deliveries.ts";
@@ -19,7 +19,7 @@ export async function measureFleet(bench: Bench): Promise<Row[]> {
     for (const workers of FLEETS) {
       const took = await inFolder(bench, (folder) => download(bench, folder, nginx.url, workers, content));
       seconds.get(workers)?.push(took);
-      bench.tell(`  ${took.toFixed(2).padStart(7)} s  ${workers} workers`);
+      bench.log(`  ${took.toFixed(2).padStart(7)} s  ${workers} workers`);
     }
   }
   const perSecond = (workers: number) => content.transfers / median(seconds.get(workers) ?? []);
@@ -35,7 +35,7 @@ export async function measureFleet(bench: Bench): Promise<Row[]> {
   }));
 }
 
-/** Workers are there before the scheduler finds the first transfer. */
+/** The workers start before the scheduler finds the first transfer. */
 async function download(bench: Bench, folder: string, url: string, workers: number, content: Wanted) {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(await startRedis(folder));
@@ -47,8 +47,8 @@ async function download(bench: Bench, folder: string, url: string, workers: numb
   const scheduler = await start("scheduler");
   const inbox = join(folder, "inbox/mailbox-1");
   await scheduler.until("all to be delivered", () => {
-    const said = fleet.reduce((sum, { daemon }) => sum + daemon.count("delivered"), 0);
-    return said >= content.transfers;
+    const delivered = fleet.reduce((sum, { daemon }) => sum + daemon.count("delivered"), 0);
+    return delivered >= content.transfers;
   });
   const took = (performance.now() - beganMs) / 1000;
   const found = findDelivered(content, inbox).length;

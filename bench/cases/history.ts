@@ -1,4 +1,4 @@
-/** What a long history costs: at a start, and for a command that finds no daemon. */
+/** The cost of a long history at a start, and for a command without a daemon. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Bench, serveRecording, writeConfig } from "../support/bench.ts";
@@ -22,7 +22,7 @@ export async function measureHistory(bench: Bench): Promise<Row[]> {
     seconds.young.push(await timeStart(bench, young, url));
     seconds.old.push(await timeStart(bench, old, url));
     seconds.status.push(await timeStatus(bench, full, url));
-    bench.tell(
+    bench.log(
       `  ${seconds.young.at(-1)?.toFixed(2)} s  ${seconds.old.at(-1)?.toFixed(2)} s until it is ready`,
     );
   }
@@ -46,7 +46,7 @@ function prepare({ folder }: Bench, past: number): string {
 
 async function timeStatus({ launcher, tools, stop }: Bench, folder: string, url: string): Promise<number> {
   const config = writeConfig(folder, { url });
-  // It ends with 4, because no daemon answers.
+  // It exits with 4, because no daemon answers.
   const status = [process.execPath, launcher, "status", "--config", config];
   const command = { program: "sh", args: ["-c", '"$@"; [ $? -eq 4 ]', "sh", ...status] };
   return (await timeCommands(tools, folder, [command], stop)).seconds;

@@ -1,4 +1,4 @@
-/** One large file: listed, downloaded, hashed, verified, on the disk, delivered. */
+/** One large file: listed, downloaded, hashed, verified, synced to the disk, delivered. */
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ export async function measureLargeFile(whole: Bench): Promise<Row[]> {
     },
     bench,
   );
-  proveSum(tools.sha256sum, join(site, "transfers", transfer.transferId, "content", file.id), file.sha256);
+  checkSum(tools.sha256sum, join(site, "transfers", transfer.transferId, "content", file.id), file.sha256);
 
   const what = `one file of ${(bytes / GIB).toFixed(bench.scale === 1 ? 0 : 2)} GiB`;
   const { inlet } = spent;
@@ -70,8 +70,8 @@ export async function measureLargeFile(whole: Bench): Promise<Row[]> {
   ];
 }
 
-/** What all of them compare with is the truth about what nginx serves. */
-function proveSum(sha256sum: string, path: string, expected: string): void {
+/** Throws unless nginx serves the recorded content. */
+function checkSum(sha256sum: string, path: string, expected: string): void {
   const sum = execFileSync(sha256sum, [path], { encoding: "utf8" }).split(" ")[0];
-  if (sum !== expected) throw new Error("nginx serves something else than was recorded");
+  if (sum !== expected) throw new Error("nginx does not serve the recorded content");
 }

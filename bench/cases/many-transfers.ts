@@ -1,16 +1,16 @@
-/** Many small transfers, each with its records, its manifest and its delivery, beside bare files, mail and earlier days. */
+/** Many small transfers, each with records, manifest and delivery, compared with bare files, mail and an earlier Inlet. */
 import { mkdtempDisposableSync } from "node:fs";
 import { join } from "node:path";
 import { PROVE_AND_SYNC, runCurl } from "../support/bare-files.ts";
 import { type Bench, runInlet, serveRecording } from "../support/bench.ts";
-import { BEFORE_LEDGER, installEarlier } from "../support/earlier.ts";
 import { runMbsync, startMailServer } from "../support/mail.ts";
+import { BEFORE_LEDGER, installEarlier } from "../support/processes.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { compare } from "../support/timing.ts";
 
-/** A file system in memory, which every Debian has. */
+/** A file system in memory, present on every Debian. */
 const MEMORY = "/dev/shm";
-/** What three files of 10 KiB are as a message: base64 takes a third more. */
+/** Three files of 10 KiB as a message: base64 adds a third. */
 const MESSAGE_BYTES = 42_000;
 
 export async function measureManyTransfers(bench: Bench): Promise<Row[]> {

@@ -1,4 +1,4 @@
-/** A poll that finds nothing new: of many transfers that are known, with and without a long history beside them. */
+/** A poll of many known transfers that finds nothing new, with and without a long history. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bench, runOthers, serveRecording, writeConfig } from "../support/bench.ts";
@@ -9,19 +9,19 @@ import { changePages, MAILBOX, type RecordedService } from "../support/recording
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
-/** A daemon polls for months: what it takes until its code is compiled is not measured. */
+/** Not measured, because a daemon runs for months and its code is compiled by then. */
 const WARMING_POLLS = 15;
 const POLLS_PER_START = 4;
 const POLL_EVERY_MS = 1_000;
-/** Metrics take some time to write: seldom enough not to be in the way. */
+/** Rare, because rendering the metrics takes the daemon's time. */
 const LOOK_EVERY_MS = 300;
 
 interface Polls {
-  /** After a start every record is looked for. */
+  /** After a start every record is read. */
   readonly first: number;
-  /** From then on it is remembered. */
+  /** Later polls use the cache. */
   readonly later: readonly number[];
-  /** Where each page has changed since the last one. */
+  /** Polls of pages that have all changed since the last poll. */
   readonly changed: readonly number[];
   readonly peakMib: number;
 }
@@ -40,7 +40,7 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
     runs.young.push(await pollSome(bench, service, young));
     runs.old.push(await pollSome(bench, service, old));
     for (let time = 0; time < POLLS_PER_START; time++) pages.push(await fetchPages(bench, nginx, service));
-    bench.tell(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
+    bench.log(`  ${runs.young.at(-1)?.later[0]?.toFixed(3)} s  ${pages.at(-1)?.toFixed(3)} s of curl`);
   }
   const what = `poll of ${active.toLocaleString("en")} known active transfers`;
   const withPast = `the same with ${past.toLocaleString("en")} ended transfers in the ledger`;
@@ -57,7 +57,7 @@ export async function measurePolls(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** A folder in which all that is listed was delivered before, and so much more besides. */
+/** A work folder in which all listed transfers and `past` further ones were delivered before. */
 function prepare(
   { folder }: Bench,
   { url }: RunningNginx,

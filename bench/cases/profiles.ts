@@ -1,4 +1,4 @@
-/** Where the time of a run goes: once for each kind of content, because a profiler takes time of its own. */
+/** CPU profiles, in separate runs because a profiler takes time of its own. */
 import { join } from "node:path";
 import { FILES_AT_ONCE } from "../support/bare-files.ts";
 import { type Bench, runInlet, serveRecording } from "../support/bench.ts";

@@ -1,4 +1,4 @@
-/** A slow link with stalls: what of it is used. */
+/** The share of a slow link with stalls that is used. */
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Bench, runInlet, runOthers, serveRecording } from "../support/bench.ts";
@@ -7,7 +7,7 @@ import { type Spent, summarise } from "../support/timing.ts";
 
 const BYTES_PER_SECOND = 2_000_000;
 const SECONDS = 60;
-/** Each second, so long nothing comes. */
+/** Each second the link stalls for this time. */
 const STALL_MS = 100;
 const STALL_EVERY_MS = 1_000;
 const ROUNDS = 2;
@@ -33,7 +33,7 @@ export async function measureSlowLink(bench: Bench): Promise<Row[]> {
           () => {},
         ),
       );
-      bench.tell(
+      bench.log(
         `  ${runs.inlet.at(-1)?.seconds.toFixed(2)} s  curl ${runs.curl.at(-1)?.seconds.toFixed(2)} s`,
       );
     }
@@ -57,7 +57,7 @@ export async function measureSlowLink(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Stops the processes that answer, for a moment, again and again. Returns what ends it. */
+/** Suspends nginx's workers for a moment, repeatedly. Returns a function that ends it. */
 function startStalls(pid: number): () => Promise<void> {
   const end = new AbortController();
   const workers = childrenOf(pid);

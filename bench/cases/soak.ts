@@ -1,4 +1,4 @@
-/** Half an hour of work: transfers come all the time, consumers take them, and memory stays what it was. */
+/** Half an hour of work: transfers arrive all the time, consumers pick them up, and memory does not grow. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -9,8 +9,9 @@ import { listAgain, type RecordedService } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
-/** So many new ones each second, and so many are listed at any time. */
+/** New transfers per second. */
 const PER_SECOND = 5;
+/** Transfers in the list at any time. */
 const LISTED = 100;
 const FILES = 3;
 const BYTES = 200_000;
@@ -26,7 +27,7 @@ export async function measureSoak(bench: Bench): Promise<Row[]> {
     const peakMib = live.peakMib();
     await live.daemon.stop();
     const minutes = Math.round(bench.soakSeconds / 60);
-    const what = `${minutes} minutes of work, ${resident.taken.toLocaleString("en")} transfers`;
+    const what = `${minutes} minutes of work, ${resident.pickedUp.toLocaleString("en")} transfers`;
     const fifth = Math.floor(resident.samples.length / 5);
     const early = median(resident.samples.slice(fifth, 2 * fifth));
     const late = median(resident.samples.slice(-fifth));
@@ -39,7 +40,7 @@ export async function measureSoak(bench: Bench): Promise<Row[]> {
 
 async function soak(bench: Bench, live: LiveDaemon, service: RecordedService, inbox: string) {
   const samples: number[] = [];
-  let [made, taken] = [0, 0];
+  let [made, pickedUp] = [0, 0];
   const endMs = performance.now() + bench.soakSeconds * 1000;
   while (performance.now() < endMs) {
     bench.stop.throwIfAborted();
@@ -47,24 +48,24 @@ async function soak(bench: Bench, live: LiveDaemon, service: RecordedService, in
     const from = Math.max(0, made - LISTED);
     const entries = Array.from({ length: made - from }, (_, at) => nameOf(from + at));
     await listAgain(service, entries);
-    taken += takeAll(inbox);
+    pickedUp += pickUpAll(inbox);
     samples.push(live.residentMib());
-    if (samples.length % 60 === 0) bench.tell(`  ${samples.at(-1)?.toFixed(1)} MiB, ${taken} taken`);
+    if (samples.length % 60 === 0) bench.log(`  ${samples.at(-1)?.toFixed(1)} MiB, ${pickedUp} picked up`);
     await pause(SAMPLE_EVERY_MS);
   }
   await live.until("the last transfer", () => {
-    taken += takeAll(inbox);
-    return taken >= made;
+    pickedUp += pickUpAll(inbox);
+    return pickedUp >= made;
   });
-  return { samples, taken };
+  return { samples, pickedUp };
 }
 
 function nameOf(number: number) {
   return { trackingId: `20260101-000000-${number}`, transferId: `soak${number}` };
 }
 
-/** As a consumer does: whatever has its final name is complete, and goes. */
-function takeAll(inbox: string): number {
+/** As a consumer does: every folder in the inbox must be complete, and is removed. */
+function pickUpAll(inbox: string): number {
   const names = listFolder(inbox);
   for (const name of names) {
     if (readdirSync(join(inbox, name)).length < FILES) throw new Error(`${name} is not complete`);

@@ -1,4 +1,4 @@
-/** What a large fleet asks of Redis, of hosts and of the service: the measured figures, multiplied in the open. */
+/** The needs of a large fleet for Redis, hosts and service, computed from the measured figures. */
 
 import { formatTable, grouped } from "../support/markdown.ts";
 import type { Downloads, Waiting } from "./download.ts";
@@ -8,7 +8,7 @@ import type { Polled } from "./polls.ts";
 const FLEET = { transfersPerSecond: 100, waiting: 1_000_000, mailboxes: 50_000, everySeconds: 60 };
 const POLLS_PER_SECOND = FLEET.mailboxes / FLEET.everySeconds;
 
-/** A scheduler that does so much of what is wanted is not at its limit. */
+/** A scheduler with this share of the wanted polls is not at its limit. */
 const ENOUGH = 0.95;
 
 interface Measured {
@@ -23,7 +23,7 @@ interface Line {
   readonly needs: string;
 }
 
-/** `undefined` where not all of it was measured. */
+/** `undefined` unless all cases were measured. */
 export function formatBudget({ waiting, download = [], polls = [] }: Measured): string | undefined {
   const worker = download.find(({ title }) => title === "1 worker");
   const scheduler = polls.find(({ title }) => title === "1 scheduler");
@@ -87,7 +87,7 @@ function hostLines(waiting: Waiting, worker: Downloads, scheduler: Polled): Line
   ];
 }
 
-/** Only where one was at its limit is it known how much one can do. */
+/** Only a scheduler at its limit shows how much one can do. */
 function slowLines({ polledPerMinute, wantedPerMinute }: Polled): Line[] {
   if (polledPerMinute > wantedPerMinute * ENOUGH) return [];
   const wanted = POLLS_PER_SECOND * 60;
@@ -115,11 +115,11 @@ interface Terms {
   readonly each: number;
   readonly poll: number;
   readonly unit?: string;
-  /** How many of the unit make one of the result. */
+  /** Units per unit of the result. */
   readonly perResult?: number;
 }
 
-/** What is shown is what is multiplied. */
+/** Multiplies the rounded figures, so that readers can check the result. */
 function line(what: string, { each, poll, unit = "", perResult = 1 }: Terms): Line {
   const { transfersPerSecond } = FLEET;
   const [shownEach, shownPoll, shownPolls] = [each.toFixed(2), poll.toFixed(2), POLLS_PER_SECOND.toFixed(0)];

@@ -1,4 +1,4 @@
-/** One case of many small transfers: how fast workers download them, and what that takes of whom. */
+/** One case of many small transfers: the speed of the workers, and the CPU and memory of each process. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunningDaemon } from "../support/daemons.ts";
@@ -10,42 +10,41 @@ import { type Bench, openWorld, PASSWORD, type World } from "./world.ts";
 
 export interface DownloadCase {
   readonly title: string;
-  /** None: the embedded engine, in one process. */
+  /** 0: the embedded engine, in one process. */
   readonly workers: number;
-  /** How many transfers each mailbox has. */
+  /** The number of transfers of each mailbox. */
   readonly mailboxes: readonly number[];
-  /** How long the service takes to answer when a file is asked for. */
+  /** Delay of the service's answer to each request for a file. */
   readonly delaySeconds?: number;
   /** `limits.transfers`. */
-  readonly places?: number;
+  readonly slots?: number;
 }
 
 export interface Downloads {
   readonly title: string;
   readonly transfers: number;
   readonly perSecond: number;
-  /** From the first that was listed to the last. */
+  /** From the first discovery to the last. */
   readonly discoverSeconds: number;
-  /** From the first that was begun to the last that was delivered; what follows is about this while. */
+  /** From the first start of a download to the last delivery; the following figures are for this time. */
   readonly downloadSeconds: number;
   readonly cpuSeconds: Readonly<Record<Part | "others", number>>;
-  /** The thread that computed most, and its share of a core. */
+  /** The busiest thread, and its share of a core. */
   readonly busiest: { readonly part: Part; readonly share: number };
-  /** Of the largest one of each. */
+  /** Of the largest process of each part. */
   readonly peakMib: Readonly<Record<Part, number>>;
-  /** Of the service, per transfer, beside polls. */
+  /** To the service per transfer, without polls. */
   readonly requests: number;
   /** Per transfer, from its discovery to its delivery. */
   readonly redis: Omit<RedisCounts, "usedBytes"> | undefined;
-  /** What is wrong, for people. */
-  readonly complaints: readonly string[];
+  readonly problems: readonly string[];
 }
 
-/** What a daemon says at the end of a transfer. */
+/** Log messages at the end of a transfer. */
 const ENDS = ["delivered", "quarantined", "gone"];
 const CONTENT = { files: 3, bytes: 10 * 1024 };
 
-/** A transfer to one mailbox, as a scenario has it. */
+/** A scenario's transfer to one mailbox. */
 export function transferTo(address: string) {
   const files = Array.from({ length: CONTENT.files }, (_, at) => ({
     name: `file-${at + 1}.bin`,
@@ -54,7 +53,7 @@ export function transferTo(address: string) {
   return { from: "anna@supplier.example", to: [address], password: PASSWORD, files };
 }
 
-/** `on`: the operation whose answers take so long, where they do. */
+/** `on`: the operation whose answers are delayed. */
 export function describeScenario(
   transfers: SimulatedTransfers["transfers"],
   on: string,
@@ -70,7 +69,7 @@ export async function measureDownloads(bench: Bench, it: DownloadCase): Promise<
     isShared: it.workers > 0,
     scenario: describeScenario(transfersOf(it.mailboxes), "file", it.delaySeconds),
     mailboxes: it.mailboxes.map((_, at) => ({ email: addressOf(at) })),
-    ...(it.places === undefined ? {} : { places: it.places }),
+    ...(it.slots === undefined ? {} : { slots: it.slots }),
   });
   const workers = await Promise.all(Array.from({ length: it.workers }, () => world.startReady("worker")));
   const before = await world.redis?.count();
@@ -82,7 +81,7 @@ export async function measureDownloads(bench: Bench, it: DownloadCase): Promise<
   const window = { fromMs: journal.firstMs("downloading"), toMs: journal.lastMs("delivered") };
   const downloadSeconds = (window.toMs - window.fromMs) / 1000;
   const usage = world.meter.usage(window);
-  const asked = await countRequests(world.simulator);
+  const requests = await countRequests(world.simulator);
   return {
     title: it.title,
     transfers,
@@ -92,22 +91,22 @@ export async function measureDownloads(bench: Bench, it: DownloadCase): Promise<
     cpuSeconds: { ...sumByPart(usage), others: world.meter.others(window) },
     busiest: findBusiest(usage, window),
     peakMib: peakByPart(usage),
-    requests: asked / transfers,
+    requests: requests / transfers,
     redis: before && after && countBetween(before, after, transfers),
-    complaints: await closeAndCheck(world, daemons),
+    problems: await closeAndCheck(world, daemons),
   };
 }
 
-/** How fast transfers are discovered, and how much of Redis each takes that waits. */
+/** The speed of discovery, and the memory in Redis of each waiting transfer. */
 export interface Waiting {
   readonly transfers: number;
   readonly discoverSeconds: number;
   readonly schedulerSeconds: number;
   readonly bytes: number;
-  readonly complaints: readonly string[];
+  readonly problems: readonly string[];
 }
 
-/** What Redis needs for itself is in both of two measurements, so their difference is what transfers take. */
+/** The difference of two measurements, without Redis's own memory. */
 export async function measureWaiting(bench: Bench, transfers: number): Promise<Waiting> {
   const few = Math.ceil(transfers / 10);
   const { usedBytes: usedByFew } = await fillQueue(bench, few);
@@ -115,7 +114,7 @@ export async function measureWaiting(bench: Bench, transfers: number): Promise<W
   return { transfers, bytes: (usedBytes - usedByFew) / (transfers - few), ...facts };
 }
 
-/** A scheduler alone: nobody downloads. */
+/** A scheduler without workers: nothing is downloaded. */
 async function fillQueue(bench: Bench, transfers: number) {
   await using world = await openWorld(bench, {
     isShared: true,
@@ -133,36 +132,36 @@ async function fillQueue(bench: Bench, transfers: number) {
     usedBytes,
     discoverSeconds: (window.toMs - window.fromMs) / 1000,
     schedulerSeconds: sumByPart(meter.usage(window)).scheduler,
-    complaints: await closeDaemons([scheduler]),
+    problems: await closeDaemons([scheduler]),
   };
 }
 
-/** Delivered or not: what should have been is checked afterwards. */
+/** Waits until all transfers have ended, delivered or not. `closeAndCheck` checks them. */
 export async function untilSettled(
   { until }: World,
   daemons: readonly RunningDaemon[],
   transfers: number,
 ): Promise<void> {
-  const settled = () => ENDS.reduce((sum, end) => sum + countSaid(daemons, end), 0);
+  const settled = () => ENDS.reduce((sum, end) => sum + countLogged(daemons, end), 0);
   await until("all to be settled", () => settled() >= transfers);
 }
 
-/** Ends the daemons, and says what is wrong with what they did. */
+/** Stops the daemons, and returns the problems found in the inbox and the logs. */
 export async function closeAndCheck(
   { simulator, inbox }: World,
   daemons: readonly RunningDaemon[],
 ): Promise<string[]> {
-  const complaints = await closeDaemons(daemons);
+  const problems = await closeDaemons(daemons);
   const wanted = new Set(simulator.transfers.map(({ trackingId }) => trackingId));
   const complete = new Set(findDelivered(CONTENT, inbox));
   const missing = [...wanted].filter((id) => !complete.has(id));
   const others = listFolder(inbox).filter((name) => !wanted.has(name));
-  if (missing.length > 0) complaints.push(`${missing.length} were not delivered`);
+  if (missing.length > 0) problems.push(`${missing.length} were not delivered`);
   // A second delivery of a transfer would have another name.
-  if (others.length > 0) complaints.push(`${others.length} were delivered that should not have been`);
-  const said = countSaid(daemons, "delivered");
-  if (said !== wanted.size) complaints.push(`${said} deliveries were reported of ${wanted.size}`);
-  return complaints;
+  if (others.length > 0) problems.push(`${others.length} unexpected deliveries`);
+  const logged = countLogged(daemons, "delivered");
+  if (logged !== wanted.size) problems.push(`${logged} deliveries were logged of ${wanted.size}`);
+  return problems;
 }
 
 export function sumByPart(usage: readonly Usage[]): Record<Part, number> {
@@ -186,10 +185,10 @@ function findBusiest(usage: readonly Usage[], { fromMs, toMs }: Window): Downloa
 async function closeDaemons(daemons: readonly RunningDaemon[]): Promise<string[]> {
   const codes = await Promise.all(daemons.map((daemon) => daemon.stop()));
   const failed = codes.filter((code) => code !== 0).map((code) => `a daemon ended with ${code}`);
-  return [...daemons.flatMap(({ complaints }) => complaints), ...failed];
+  return [...daemons.flatMap(({ warnings }) => warnings), ...failed];
 }
 
-function countSaid(daemons: readonly RunningDaemon[], msg: string): number {
+function countLogged(daemons: readonly RunningDaemon[], msg: string): number {
   return daemons.reduce((sum, daemon) => sum + daemon.count(msg), 0);
 }
 
@@ -201,7 +200,7 @@ function transfersOf(mailboxes: readonly number[]): SimulatedTransfers["transfer
   return mailboxes.flatMap((count, at) => Array.from({ length: count }, () => transferTo(addressOf(at))));
 }
 
-/** When transfers entered a state, by the journals of all hosts and processes. */
+/** First and last times of each state in the journals of all processes. */
 function readJournal(work: string) {
   const folder = join(work, "journal");
   const times = new Map<string, number[]>();
@@ -219,7 +218,7 @@ function readJournal(work: string) {
   };
 }
 
-/** What was asked of the service about transfers: neither polls nor proofs of addresses. */
+/** Requests about transfers, without polls and verification. */
 async function countRequests({ url }: RunningSimulator): Promise<number> {
   const { totals } = (await (await fetch(`${url}/control/requests`)).json()) as {
     totals: Record<string, number>;

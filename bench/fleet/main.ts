@@ -1,31 +1,34 @@
 /**
- * How far Inlet goes beyond one process, and what limits it: many small transfers with one, two and four workers, from
- * a quick service and from a slow one; and thousands of mailboxes with one scheduler. Prints tables, and fails where
- * something is not delivered, or twice. `--case NAME` runs some of it, `--scale 0.05` makes it smaller, `--output FILE`
- * keeps the figures as JSON, `--write` puts the tables into docs/scaling.md.
+ * Measures how Inlet scales beyond one process, and its limits: many small transfers with one, two and four workers, from a
+ * fast and from a slow service; and thousands of mailboxes with one scheduler. Prints tables, and fails if a transfer is
+ * not delivered, or twice. `--case NAME` runs single cases, `--scale 0.05` makes them smaller, `--output FILE` saves the
+ * figures as JSON, `--write` writes the tables into docs/scaling.md.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { describeMachine } from "../support/machine.ts";
+import { fillPlaces } from "../support/places.ts";
 import { installProgram } from "../support/processes.ts";
+import { startRedis } from "../support/redis.ts";
 import { type DownloadCase, measureDownloads, measureWaiting } from "./download.ts";
-import { describeFleetMachine } from "./machine.ts";
-import { writePage } from "./page.ts";
 import { measurePolls, type PollCase } from "./polls.ts";
-import { type Figures, formatTables } from "./tables.ts";
+import { type Figures, type FleetMachine, formatTables } from "./tables.ts";
 import type { Bench } from "./world.ts";
 
-/** So slow is the service where the wire or the service is what limits. */
+/** Delays of the slow service, which then is the limit. */
 const FILE_DELAY_SECONDS = 1;
 const LIST_DELAY_SECONDS = 0.3;
+
+const PAGE = "docs/scaling.md";
 
 type Group = "download" | "slow" | "mailboxes" | "polls";
 
 const GROUPS: Readonly<Record<Group, (bench: Bench) => Promise<Partial<Figures>>>> = {
   async download(bench) {
     const transfers = scaled(1_000, bench, 50);
-    tell("transfers that wait");
+    log("waiting transfers");
     const waiting = await measureWaiting(bench, transfers);
     return { waiting, download: await measureAll(bench, planFleets({ mailboxes: [transfers] })) };
   },
@@ -73,12 +76,10 @@ process.exitCode = await main(Number(values.scale), values.case);
 
 async function main(scale: number, names: readonly string[]): Promise<number> {
   const groups = names.filter((name): name is Group => Object.hasOwn(GROUPS, name));
-  if (groups.length < names.length) return complain(`--case is one of ${Object.keys(GROUPS).join(", ")}`);
-  if (!(scale > 0 && scale <= 1)) return complain("--scale must be a number above 0, and at most 1");
-  if (values.write && scale !== 1)
-    return complain("--write takes figures of the whole size: leave out --scale");
-  if (process.platform !== "linux")
-    return complain("what processes take is read from /proc: this needs Linux");
+  if (groups.length < names.length) return fail(`--case is one of ${Object.keys(GROUPS).join(", ")}`);
+  if (!(scale > 0 && scale <= 1)) return fail("--scale must be a number above 0, and at most 1");
+  if (values.write && scale !== 1) return fail("--write needs figures of the full size: leave out --scale");
+  if (process.platform !== "linux") return fail("the bench reads /proc: it needs Linux");
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
@@ -101,19 +102,31 @@ function report(figures: Figures): number {
   for (const table of Object.values(tables)) process.stdout.write(`${table}\n\n`);
   const { waiting, download = [], slow = [], mailboxes = [], polls = [] } = figures;
   const results = [...download, ...slow, ...mailboxes, ...polls];
-  const complaints = [
-    ...(waiting?.complaints ?? []),
-    ...results.flatMap(({ title, complaints: found }) => found.map((text) => `${title}: ${text}`)),
+  const problems = [
+    ...(waiting?.problems ?? []),
+    ...results.flatMap(({ title, problems: found }) => found.map((text) => `${title}: ${text}`)),
   ];
-  for (const text of complaints) process.stderr.write(`bench:fleet: ${text}\n`);
+  for (const text of problems) process.stderr.write(`bench:fleet: ${text}\n`);
   if (values.output !== undefined) writeFileSync(values.output, `${JSON.stringify(figures, null, 2)}\n`);
-  if (values.write && complaints.length === 0) writePage(tables);
-  return complaints.length === 0 ? 0 : 1;
+  if (values.write && problems.length === 0) writePage(tables);
+  return problems.length === 0 ? 0 : 1;
+}
+
+/** Tables of cases that did not run stay as they are. */
+function writePage(tables: Readonly<Record<string, string>>): void {
+  const path = resolve(import.meta.dirname, "../..", PAGE);
+  writeFileSync(path, fillPlaces(readFileSync(path, "utf8"), tables, PAGE));
+}
+
+/** `folder`: on the disk of the measurements. */
+async function describeFleetMachine(folder: string): Promise<FleetMachine> {
+  await using redis = await startRedis(folder);
+  return { ...describeMachine(folder), redis: redis.version, roundTripMs: await redis.roundTripMs() };
 }
 
 function planFleets(common: Pick<DownloadCase, "mailboxes" | "delaySeconds">): DownloadCase[] {
   const fleets = [0, 1, 2, 4].map((workers) => ({ title: titleOf(workers), workers, ...common }));
-  return [...fleets, { title: "1 worker, `limits.transfers: 16`", workers: 1, places: 16, ...common }];
+  return [...fleets, { title: "1 worker, `limits.transfers: 16`", workers: 1, slots: 16, ...common }];
 }
 
 function measureAll(bench: Bench, cases: readonly DownloadCase[]) {
@@ -126,7 +139,7 @@ async function inTurn<Case extends { readonly title: string }, Result>(
 ): Promise<Result[]> {
   const results: Result[] = [];
   for (const it of cases) {
-    tell(it.title);
+    log(it.title);
     results.push(await measure(it));
   }
   return results;
@@ -141,11 +154,11 @@ function scaled(number: number, { scale }: Bench, least: number): number {
   return Math.max(least, Math.round(number * scale));
 }
 
-function tell(what: string): void {
+function log(what: string): void {
   process.stderr.write(`… ${what}\n`);
 }
 
-function complain(message: string): number {
+function fail(message: string): number {
   process.stderr.write(`bench:fleet: ${message}.\n`);
   return 2;
 }

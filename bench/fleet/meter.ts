@@ -1,15 +1,15 @@
-/** What several processes take over a while, sampled together, and what the rest of the machine takes meanwhile. */
+/** Samples CPU and memory of several processes, and the CPU of the rest of the machine. */
 import { readMachineSeconds, type Sample, sampleProcess } from "../support/processes.ts";
 
-/** What a process is in a measurement. */
+/** The role of a process in a measurement. */
 export type Part = "worker" | "scheduler" | "Redis" | "service";
 
 export interface Usage {
   readonly part: Part;
   readonly cpuSeconds: number;
-  /** Of its first thread alone. */
+  /** Of the first thread alone. */
   readonly threadSeconds: number;
-  /** Up to the end of the while, from its start. */
+  /** From the start of the process to the end of the window. */
   readonly peakMib: number;
 }
 
@@ -20,7 +20,7 @@ export interface Window {
 
 const SAMPLE_EVERY_MS = 200;
 
-/** Sampled from `watch` on, until it is disposed of. */
+/** Samples each process from `watch` on, until it is disposed. */
 export class Meter implements Disposable {
   readonly #watched: { readonly part: Part; readonly pid: number; readonly samples: Timed[] }[] = [];
   readonly #machine: { readonly atMs: number; readonly seconds: number }[] = [];
@@ -31,7 +31,7 @@ export class Meter implements Disposable {
     this.#sample();
   }
 
-  /** Of every process that was watched. */
+  /** Of every watched process. */
   usage({ fromMs, toMs }: Window): Usage[] {
     this.#sample();
     return this.#watched.map(({ part, samples }) => ({
@@ -42,7 +42,7 @@ export class Meter implements Disposable {
     }));
   }
 
-  /** What everything that is not watched has computed: other programs, the kernel, the measurement itself. */
+  /** CPU seconds of everything that is not watched: other programs, the kernel, this bench. */
   others({ fromMs, toMs }: Window): number {
     const ours = this.usage({ fromMs, toMs }).reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
     return Math.max(differenceIn(this.#machine, ({ seconds }) => seconds, fromMs, toMs) - ours, 0);
@@ -75,7 +75,7 @@ function differenceIn<Entry extends { readonly atMs: number }>(
   return valueAt(entries, read, toMs) - valueAt(entries, read, fromMs);
 }
 
-/** Between two samples it is taken to grow evenly; before the first and after the last, not at all. */
+/** Interpolates between two samples; constant before the first and after the last. */
 function valueAt<Entry extends { readonly atMs: number }>(
   entries: readonly Entry[],
   read: (entry: Entry) => number,

@@ -1,4 +1,4 @@
-/** One case of many mailboxes: whether they are all polled as often as they should be, how evenly, and what that takes. */
+/** One case of many mailboxes: whether all are polled on time, how evenly, and with how much CPU and memory. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { RunningDaemon } from "../support/daemons.ts";
 import { countBetween, type RedisCounts } from "../support/redis.ts";
@@ -16,13 +16,13 @@ import { type Bench, openWorld, type World } from "./world.ts";
 
 export interface PollCase {
   readonly title: string;
-  /** None: the embedded engine, in one process. */
+  /** 0: the embedded engine, in one process. */
   readonly schedulers: number;
   readonly mailboxes: number;
   readonly everySeconds: number;
-  /** How many intervals are watched once every mailbox was polled. */
+  /** Measured intervals after the first poll of every mailbox. */
   readonly intervals: number;
-  /** How long the service takes to answer when a list is asked for. */
+  /** Delay of the service's answer to each poll. */
   readonly delaySeconds?: number;
 }
 
@@ -35,21 +35,21 @@ export interface Polled {
   readonly polledPerMinute: number;
   /** The longest time from one poll of a mailbox to the next. */
   readonly longestGapSeconds: number;
-  /** Requests that the service had in a second. */
+  /** Most requests in one second. */
   readonly busiestSecond: number;
   readonly averageSecond: number;
   /** Cores used. */
   readonly cores: Readonly<Record<Part | "others", number>>;
   readonly peakMib: Readonly<Record<Part, number>>;
   readonly polls: number;
-  /** What Redis holds per mailbox, its own needs included. */
+  /** Memory of Redis, including its own. */
   readonly bytesPerMailbox: number | undefined;
-  /** In the while that was watched. */
+  /** During the measured intervals. */
   readonly redis: Omit<RedisCounts, "usedBytes"> | undefined;
-  readonly complaints: readonly string[];
+  readonly problems: readonly string[];
 }
 
-/** From nothing: no tokens, nothing in Redis. */
+/** A first start: no tokens, nothing in Redis. */
 interface Start {
   /** Until its configuration was read. */
   readonly readSeconds: number;
@@ -61,7 +61,7 @@ interface Start {
   readonly busiestSecond: number;
 }
 
-/** One mailbox in so many has a transfer, which is delivered at once and listed ever after. */
+/** One mailbox in ten has a transfer, which is delivered at once and stays listed. */
 const ONE_IN = 10;
 const SETTLE_MS = 3_000;
 const MOST_INTERVALS_LATE = 2;
@@ -112,11 +112,11 @@ export async function measurePolls(bench: Bench, it: PollCase): Promise<Polled> 
     polls,
     bytesPerMailbox: empty && before && (before.usedBytes - empty.usedBytes) / it.mailboxes,
     redis: before && after && countBetween(before, after),
-    complaints: await closeAndCheck(world, daemons),
+    problems: await closeAndCheck(world, daemons),
   };
 }
 
-/** Starts who polls, and waits until every mailbox was. */
+/** Starts the schedulers, and waits until every mailbox was polled. */
 async function measureStart(
   world: World,
   { schedulers, mailboxes }: PollCase,
@@ -125,13 +125,13 @@ async function measureStart(
   const role = schedulers > 0 ? "scheduler" : "all";
   const first = world.start(role);
   const others = Array.from({ length: Math.max(schedulers - 1, 0) }, () => world.start(role));
-  await world.until("it to be ready", () => first.saidMs("ready") !== undefined);
+  await world.until("it to be ready", () => first.loggedMs("ready") !== undefined);
   await world.until("every mailbox to be polled", () => requests.mailboxes() === mailboxes);
   const window = { fromMs: first.startedMs, toMs: Date.now() };
   const secondsUntil = (ms: number | undefined) => ((ms ?? Number.NaN) - first.startedMs) / 1000;
   const start = {
-    readSeconds: secondsUntil(first.saidMs("starting")),
-    readySeconds: secondsUntil(first.saidMs("ready")),
+    readSeconds: secondsUntil(first.loggedMs("starting")),
+    readySeconds: secondsUntil(first.loggedMs("ready")),
     polledSeconds: secondsUntil(window.toMs),
     requests: requests.count(window),
     busiestSecond: requests.busiestSecond(window),
@@ -139,7 +139,7 @@ async function measureStart(
   return { start, pollers: [first, ...others] };
 }
 
-/** What came due at the start stands behind the first polls; where there is too much of it, there is no end of it. */
+/** Waits for the polls that became due during the start, but not for ever: an overloaded scheduler never catches up. */
 async function untilOnTime({ redis, until }: World, everyMs: number): Promise<void> {
   if (redis === undefined) return;
   const latestMs = Date.now() + Math.min(everyMs * MOST_INTERVALS_LATE, MOST_LATE_MS);

@@ -1,20 +1,20 @@
-/** What the simulated service was asked, and when: polls, by the mailbox that they are about. */
+/** The simulated service's requests, with the mailbox of each poll. */
 import type { Window } from "./meter.ts";
 
 interface Request {
   readonly atMs: number;
-  /** Missing where it is about no mailbox's list. */
+  /** Of a poll. */
   readonly listOf: string | undefined;
 }
 
 const LIST = /^GET \/api\/users\/([^/ ]+)\/transfers\/received-transfers 200 /;
 
 export class RequestLog {
-  /** In the order in which they were answered. */
+  /** In the order of the answers. */
   readonly #requests: Request[] = [];
   readonly #listed = new Set<string>();
 
-  /** A line that the simulated service has written about a request. */
+  /** `line`: of the simulated service's log. */
   add(line: string, atMs: number): void {
     const name = LIST.exec(line)?.[1];
     const listOf = name === undefined ? undefined : decodeURIComponent(name);
@@ -22,7 +22,7 @@ export class RequestLog {
     if (listOf !== undefined) this.#listed.add(listOf);
   }
 
-  /** How many had their list read, at least once. */
+  /** Mailboxes polled at least once. */
   mailboxes(): number {
     return this.#listed.size;
   }
@@ -31,7 +31,7 @@ export class RequestLog {
     return this.#in(window).length;
   }
 
-  /** A list that is not empty takes a second request: only an empty page ends it. */
+  /** A list with entries takes a second request, because only an empty page ends it. */
   polls(window: Window, hasEntries: (mailbox: string) => boolean): number {
     const shares = this.#in(window).map(({ listOf }) => {
       if (listOf === undefined) return 0;
@@ -49,7 +49,7 @@ export class RequestLog {
     return Math.max(0, ...seconds.values());
   }
 
-  /** The longest time that a mailbox was left alone within the window. */
+  /** The longest time without a poll of some mailbox within the window. */
   longestGapMs(window: Window): number {
     const last = new Map([...this.#listed].map((name) => [name, window.fromMs]));
     let longestMs = 0;

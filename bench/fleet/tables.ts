@@ -1,10 +1,17 @@
-/** The figures as tables, for a terminal and for the page alike. */
+/** Formats the figures as tables, for a terminal and for the page. */
 
+import type { Machine } from "../support/machine.ts";
 import { type Columns, fixed, formatTable, grouped } from "../support/markdown.ts";
 import { formatBudget } from "./budget.ts";
 import type { Downloads, Waiting } from "./download.ts";
-import type { FleetMachine } from "./machine.ts";
 import type { Polled } from "./polls.ts";
+
+export interface FleetMachine extends Machine {
+  /** The version. */
+  readonly redis: string;
+  /** To Redis and back; the median of many. */
+  readonly roundTripMs: number;
+}
 
 export interface Figures {
   readonly machine: FleetMachine;
@@ -15,10 +22,10 @@ export interface Figures {
   readonly polls?: readonly Polled[];
 }
 
-/** From so much of a core, or of all of them, on it is what limits. */
+/** A core, or all cores, used to this share are the limit. */
 const FULL = 0.9;
 
-/** By the name of its place in the page; those of cases that did not run are missing. */
+/** By the name of the place in the page. Tables of cases that did not run are missing. */
 export function formatTables(figures: Figures): Record<string, string> {
   const { machine, waiting, download, slow, mailboxes, polls } = figures;
   const budget = formatBudget(figures);
@@ -58,7 +65,7 @@ function formatMachine(machine: FleetMachine): string {
   return formatTable(facts, { what: ([what]) => what, here: ([, here]) => here });
 }
 
-/** `compared`: the row that the others are compared with. */
+/** `compared`: the title of the row that the others are compared with. */
 function formatSpeed(rows: readonly Downloads[], compared: string | undefined, cores: number): string {
   const base = rows.find(({ title }) => title === compared)?.perSecond ?? Number.NaN;
   const busy = ({ cpuSeconds, downloadSeconds }: Downloads) =>

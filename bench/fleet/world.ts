@@ -1,4 +1,4 @@
-/** What a case runs in: the simulated service, a Redis where it needs one, daemons, and what they all take. */
+/** The environment of a case: the simulated service, Redis if needed, daemons, and a meter of all processes. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -7,10 +7,9 @@ import { type RunningRedis, startRedis } from "../support/redis.ts";
 import { type RunningSimulator, type SimulatedTransfers, startSimulator } from "../support/simulator.ts";
 import { Meter } from "./meter.ts";
 
-/** What all cases have in common. */
 export interface Bench {
   readonly launcher: string;
-  /** Does not exist yet; a case makes it, and takes it away. */
+  /** Must not exist yet; a case creates and removes it. */
   readonly folder: string;
   readonly scale: number;
   readonly stop: AbortSignal;
@@ -19,24 +18,24 @@ export interface Bench {
 export interface WorldPlan {
   readonly isShared: boolean;
   readonly scenario: SimulatedTransfers;
-  /** As the configuration has them. */
+  /** As in the configuration. */
   readonly mailboxes: readonly { readonly email: string; readonly poll?: string }[];
   /** `limits.transfers`. */
-  readonly places?: number;
+  readonly slots?: number;
   onRequest?(line: string): void;
 }
 
-/** Disposing of it ends everything that was started in it, and takes its folder away. */
+/** Dispose it to end all its processes and remove its folder. */
 export interface World extends AsyncDisposable {
   readonly inbox: string;
   readonly work: string;
   readonly simulator: RunningSimulator;
   readonly redis: RunningRedis | undefined;
   readonly meter: Meter;
-  /** A daemon that reads its configuration, and is not ready yet. */
+  /** Does not wait until the daemon is ready. */
   start(role: Role): RunningDaemon;
   startReady(role: Role): Promise<RunningDaemon>;
-  /** Waits for a condition. Throws where a daemon ends meanwhile, or where it takes too long. */
+  /** Waits for a condition. Throws if a daemon ends, or if it takes too long. */
   until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
 }
 
@@ -65,7 +64,7 @@ export async function openWorld(bench: Bench, plan: WorldPlan): Promise<World> {
     while (!(await condition())) {
       stop.throwIfAborted();
       const failed = daemons.find((daemon) => daemon.hasFailed());
-      if (failed !== undefined) throw new Error(`a daemon has ended: ${failed.complaints.join("; ")}`);
+      if (failed !== undefined) throw new Error(`a daemon has ended: ${failed.warnings.join("; ")}`);
       if (performance.now() > latestMs) throw new Error(`this takes too long: ${what}`);
       await pause(LOOK_EVERY_MS);
     }
@@ -87,7 +86,7 @@ export async function openWorld(bench: Bench, plan: WorldPlan): Promise<World> {
     start,
     async startReady(role) {
       const daemon = start(role);
-      await until(`the ${role} to be ready`, () => daemon.saidMs("ready") !== undefined);
+      await until(`the ${role} to be ready`, () => daemon.loggedMs("ready") !== undefined);
       return daemon;
     },
     until,
@@ -95,9 +94,9 @@ export async function openWorld(bench: Bench, plan: WorldPlan): Promise<World> {
   };
 }
 
-/** JSON is YAML too. What differs between daemons comes from the environment. */
+/** JSON is YAML too. Settings that differ between daemons come from the environment. */
 function describeConfig(
-  { mailboxes, places }: WorldPlan,
+  { mailboxes, slots }: WorldPlan,
   { url, clientId }: RunningSimulator,
   redis: RunningRedis | undefined,
 ) {
@@ -108,7 +107,7 @@ function describeConfig(
     work: "work",
     state: "state",
     queue: redis?.url ?? "embedded",
-    ...(places === undefined ? {} : { limits: { transfers: places } }),
+    ...(slots === undefined ? {} : { limits: { transfers: slots } }),
     mailboxes: mailboxes.map((mailbox) => ({
       ...mailbox,
       fetch: "files",

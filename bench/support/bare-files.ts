@@ -1,10 +1,10 @@
-/** Many files fetched by curl at once, and what it takes beside that to rely on them. */
+/** Fetches many files with curl, and optionally hashes and syncs them as Inlet does. */
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bench, runOthers } from "./bench.ts";
 import type { Command, Spent } from "./timing.ts";
 
-/** As many of the files of one transfer as every contender fetches at once. */
+/** Files of one transfer that every contender fetches at once. */
 export const FILES_AT_ONCE = 16;
 export const PROVE_AND_SYNC = "`sha256sum` and `sync` of each file";
 
@@ -13,7 +13,7 @@ export interface BareFile {
   readonly url: string;
 }
 
-/** Into the folder `out`, each under its id. `then`: what follows, as far as other programs can do it. */
+/** Fetches into the folder `out`, each file under its id. */
 export function runCurl(
   bench: Bench,
   files: readonly BareFile[],
@@ -34,8 +34,8 @@ export function runCurl(
   return runOthers(bench, prepare, (folder) => demandFiles(folder, files.length));
 }
 
-/** Throws where some are missing. */
+/** Throws if files are missing. */
 export function demandFiles(folder: string, count: number): void {
   const found = readdirSync(join(folder, "out")).length;
-  if (found !== count) throw new Error(`${found} of ${count} files came`);
+  if (found !== count) throw new Error(`${found} of ${count} files were fetched`);
 }

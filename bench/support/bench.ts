@@ -1,4 +1,4 @@
-/** What all cases have in common: where they work, with which programs, how often. */
+/** The environment of all cases: folders, programs, number of rounds. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,24 +19,24 @@ import type { Tools } from "./tools.ts";
 export const CA_FILE = join(TLS_FOLDER, "ca.crt");
 
 export interface Bench {
-  /** The program as it is installed. */
+  /** Of the installed program. */
   readonly launcher: string;
   readonly tools: Tools;
-  /** Each case has folders of its own in it. */
+  /** Of the case. */
   readonly folder: string;
   readonly rounds: number;
   /** 1, or less for a quick look. */
   readonly scale: number;
   readonly soakSeconds: number;
-  /** Few large files: they would fill the disk, and are removed at once. */
+  /** Remove the files of each run at once, because large ones would fill the disk. */
   readonly removesRuns?: boolean;
   readonly stop: AbortSignal;
-  tell(text: string): void;
+  log(text: string): void;
 }
 
 export interface InletSettings {
   readonly url: string;
-  /** By TLS, with the certificates of the tests. */
+  /** TLS with the certificates of the tests. */
   readonly secure?: boolean;
   readonly fetch?: "files" | "zip";
   readonly poll?: string;
@@ -45,7 +45,7 @@ export interface InletSettings {
   readonly limits?: Readonly<Record<string, number | string>>;
 }
 
-/** Writes a configuration into the folder, where the inbox is going to be too, and returns its path. JSON is YAML too. */
+/** Writes a configuration for a run in this folder as JSON, which is YAML too, and returns its path. */
 export function writeConfig(folder: string, settings: InletSettings): string {
   const { url, fetch = "files", poll = "1h", queue = "embedded", mailboxes = 1, limits = {} } = settings;
   const trust = settings.secure ? { ca: CA_FILE } : {};
@@ -71,12 +71,12 @@ export function writeConfig(folder: string, settings: InletSettings): string {
   return path;
 }
 
-/** Disposing of it ends nginx. */
+/** Dispose it to stop nginx. */
 export interface ServedRecording extends RecordedService, AsyncDisposable {
   readonly nginx: RunningNginx;
 }
 
-/** What the simulated service would answer, from nginx. `rate`: of each answer, in bytes a second. */
+/** Serves the simulated service's answers from nginx. `rate`: of each answer, in bytes per second. */
 export async function serveRecording(bench: Bench, wanted: Wanted, rate?: number): Promise<ServedRecording> {
   const service = await recordService(bench.folder, wanted);
   const folder = join(bench.folder, "nginx");
@@ -89,8 +89,8 @@ export async function serveRecording(bench: Bench, wanted: Wanted, rate?: number
 }
 
 /**
- * A folder for one run; what other runs wrote is on the disk by then. Small files stay until the end of all: where many
- * were just removed, some file systems take longer to make new ones, and whoever comes next would pay for it.
+ * A folder for one run, after the files of other runs are synced. Small files stay until the end of the bench: on some file
+ * systems creating files is slower after many were removed, and the next run would pay for it.
  */
 export async function inFolder<Value>(
   { folder, removesRuns = false }: Bench,
@@ -105,7 +105,7 @@ export async function inFolder<Value>(
   }
 }
 
-/** `inlet once` with nothing known before; throws where not everything is delivered. `options`: Node's own. */
+/** `inlet once` with an empty work folder. Throws unless everything is delivered. `options`: for Node. */
 export function runInlet(
   bench: Bench,
   settings: InletSettings,
@@ -124,14 +124,14 @@ export function runInlet(
   });
 }
 
-/** Throws where not everything is delivered. */
+/** Throws unless everything is delivered. */
 export function demandDelivered(content: Wanted, folder: string): void {
   const delivered = findDelivered(content, join(folder, "inbox/mailbox-1")).length;
   if (delivered !== content.transfers)
     throw new Error(`Inlet delivered ${delivered} of ${content.transfers}`);
 }
 
-/** Other programs, one after the other; `check` throws where they did not do what was asked of them. */
+/** Other programs, one after the other. `check` throws if their result is wrong. */
 export function runOthers(
   bench: Bench,
   prepare: (folder: string) => readonly Command[],

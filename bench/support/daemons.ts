@@ -1,4 +1,4 @@
-/** Daemons as processes of their own, and what they say in their logs. */
+/** Daemons as processes, and their logs. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -13,27 +13,27 @@ interface LogLine {
   readonly fault?: { readonly message?: string };
 }
 
-/** Disposing of it kills it, where it has not been stopped before. */
+/** Dispose it to kill the daemon, unless it was stopped before. */
 export interface RunningDaemon extends AsyncDisposable {
   readonly role: Role;
   readonly pid: number;
   readonly startedMs: number;
-  /** When it first said this; `undefined` where it has not. */
-  saidMs(msg: string): number | undefined;
-  /** How often it said this. */
+  /** When it first logged this message. */
+  loggedMs(msg: string): number | undefined;
+  /** How often it logged this message. */
   count(msg: string): number;
-  /** Warnings and errors, the first few. */
-  readonly complaints: readonly string[];
-  /** Whether it has ended without being asked to. */
+  /** The first few warnings and errors. */
+  readonly warnings: readonly string[];
+  /** It has ended without a stop. */
   hasFailed(): boolean;
-  /** Asks it to end, and resolves to its exit code when it has. */
+  /** Sends SIGTERM, and resolves to the exit code. */
   stop(): Promise<number | null>;
 }
 
 const WARNING = 40;
-const MOST_COMPLAINTS = 5;
+const MOST_WARNINGS = 5;
 
-/** `socket`: where its status page is, which each needs for itself. */
+/** `socket`: of its own status page. */
 export function startDaemon(launcher: string, config: string, role: Role, socket: string): RunningDaemon {
   const startedMs = Date.now();
   const child = spawn(process.execPath, [launcher, "run", "--config", config], {
@@ -42,18 +42,18 @@ export function startDaemon(launcher: string, config: string, role: Role, socket
   });
   const first = new Map<string, number>();
   const counts = new Map<string, number>();
-  const complaints: string[] = [];
-  const complain = (text: string) => {
-    if (complaints.length < MOST_COMPLAINTS) complaints.push(`${role}: ${text}`);
+  const warnings: string[] = [];
+  const warn = (text: string) => {
+    if (warnings.length < MOST_WARNINGS) warnings.push(`${role}: ${text}`);
   };
   createInterface({ input: child.stdout }).on("line", (text) => {
     const { level, time, msg, fault } = JSON.parse(text) as LogLine;
     if (!first.has(msg)) first.set(msg, Date.parse(time));
     counts.set(msg, (counts.get(msg) ?? 0) + 1);
-    if (level >= WARNING) complain(`${msg}${fault?.message === undefined ? "" : ` (${fault.message})`}`);
+    if (level >= WARNING) warn(`${msg}${fault?.message === undefined ? "" : ` (${fault.message})`}`);
   });
-  createInterface({ input: child.stderr }).on("line", complain);
-  let [wasAsked, hasEnded] = [false, false];
+  createInterface({ input: child.stderr }).on("line", warn);
+  let [isStopping, hasEnded] = [false, false];
   const ended = once(child, "close").then(([code]) => {
     hasEnded = true;
     return code as number | null;
@@ -62,12 +62,12 @@ export function startDaemon(launcher: string, config: string, role: Role, socket
     role,
     pid: child.pid ?? 0,
     startedMs,
-    saidMs: (msg) => first.get(msg),
+    loggedMs: (msg) => first.get(msg),
     count: (msg) => counts.get(msg) ?? 0,
-    complaints,
-    hasFailed: () => hasEnded && !wasAsked,
+    warnings,
+    hasFailed: () => hasEnded && !isStopping,
     async stop() {
-      wasAsked = true;
+      isStopping = true;
       child.kill("SIGTERM");
       return ended;
     },

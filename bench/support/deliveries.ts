@@ -1,11 +1,11 @@
-/** What a measurement finds in an inbox whose layout is `{trackingId}`. */
+/** Finds deliveries in an inbox whose layout is `{trackingId}`. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** What stands in a delivered folder beside the files. */
+/** Files that Inlet adds to a delivery. */
 const ADDED = ["SHA256SUMS", "transfer.json"];
 
-/** What every transfer holds. */
+/** The content of every transfer. */
 export interface Content {
   /** In each transfer. */
   readonly files: number;
@@ -13,7 +13,7 @@ export interface Content {
   readonly bytes: number;
 }
 
-/** The folders that hold all files, each of the right size. */
+/** Names of the folders that hold all files with the right sizes. */
 export function findDelivered({ files, bytes }: Content, inbox: string): string[] {
   return listFolder(inbox).filter((name) => {
     const found = listFolder(join(inbox, name)).filter((file) => !ADDED.includes(file));
@@ -21,7 +21,7 @@ export function findDelivered({ files, bytes }: Content, inbox: string): string[
   });
 }
 
-/** Of a folder that is not there yet: nothing. */
+/** Empty for a folder that does not exist yet. */
 export function listFolder(path: string): string[] {
   try {
     return readdirSync(path);

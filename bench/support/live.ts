@@ -1,4 +1,4 @@
-/** A daemon that runs while it is measured. */
+/** A running daemon under measurement. */
 import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,22 +8,19 @@ import { sampleProcess } from "./processes.ts";
 const LOOK_EVERY_MS = 10;
 const LONGEST_MS = 20 * 60_000;
 
-/** Disposing of it kills it. */
+/** Dispose it to kill the daemon. */
 export interface LiveDaemon extends AsyncDisposable {
   readonly daemon: RunningDaemon;
-  /** A figure of `/metrics`, added up over its labels; 0 where there is none yet. */
+  /** A figure of `/metrics`, summed over its labels; 0 before it exists. */
   metric(name: string): Promise<number>;
-  /**
-   * Waits for a condition. Throws where the daemon ends meanwhile, or it takes too long. `everyMs`: where to look costs the
-   * daemon time.
-   */
+  /** Waits for a condition. Throws if the daemon ends, or if it takes too long. `everyMs`: for conditions that are expensive. */
   until(what: string, condition: () => boolean | Promise<boolean>, everyMs?: number): Promise<void>;
   residentMib(): number;
   peakMib(): number;
   cpuSeconds(): number;
 }
 
-/** When it returns, it is ready. `folder`: where its socket may be. */
+/** Resolves when the daemon is ready. `folder`: for its socket. */
 export async function startLive(
   launcher: string,
   config: string,
@@ -35,7 +32,7 @@ export async function startLive(
   const daemon = startDaemon(launcher, config, role, socket);
   const sample = () => {
     const found = sampleProcess(daemon.pid);
-    if (found === undefined) throw new Error(`a daemon has ended: ${daemon.complaints.join("; ")}`);
+    if (found === undefined) throw new Error(`a daemon has ended: ${daemon.warnings.join("; ")}`);
     return found;
   };
   const live: LiveDaemon = {
@@ -49,7 +46,7 @@ export async function startLive(
       const latestMs = performance.now() + LONGEST_MS;
       while (!(await condition())) {
         stop.throwIfAborted();
-        if (daemon.hasFailed()) throw new Error(`a daemon has ended: ${daemon.complaints.join("; ")}`);
+        if (daemon.hasFailed()) throw new Error(`a daemon has ended: ${daemon.warnings.join("; ")}`);
         if (performance.now() > latestMs) throw new Error(`this takes too long: ${what}`);
         await pause(everyMs);
       }
@@ -60,7 +57,7 @@ export async function startLive(
     [Symbol.asyncDispose]: () => daemon[Symbol.asyncDispose](),
   };
   try {
-    await live.until("the daemon to be ready", () => daemon.saidMs("ready") !== undefined);
+    await live.until("the daemon to be ready", () => daemon.loggedMs("ready") !== undefined);
     return live;
   } catch (error) {
     await daemon[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** What the machine is on which figures were taken: they mean nothing without it. */
+/** Describes the machine of the measurements. */
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
@@ -9,15 +9,15 @@ export interface Machine {
   readonly cores: number;
   readonly memoryGib: number;
   readonly node: string;
-  /** To make a small file and have it on the disk, the median of many. */
+  /** To create and sync a small file; the median of many. */
   readonly fsyncMs: number;
-  /** To take one away. */
+  /** To remove a small file. */
   readonly removeMs: number;
 }
 
 const FILES = 200;
 
-/** `folder`: where the measurements will write. */
+/** `folder`: on the disk of the measurements. */
 export function describeMachine(folder: string): Machine {
   const cores = cpus();
   return {

@@ -1,4 +1,4 @@
-/** A mail server with messages in one mailbox, and mbsync to fetch them: it makes the same promise for mail. */
+/** A mail server with messages in one mailbox, and mbsync to fetch them: it gives the same guarantees for mail. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -9,16 +9,17 @@ import { type Bench, runOthers } from "./bench.ts";
 import { untilItListens } from "./nginx.ts";
 import type { Spent } from "./timing.ts";
 
-const NOBODY = 65_534;
+/** The user nobody. */
+const MAIL_UID = 65_534;
 const LINE_CHARACTERS = 76;
 
-/** Disposing of it ends the server. */
+/** Dispose it to stop the server. */
 export interface MailServer extends AsyncDisposable {
   readonly port: number;
   readonly messages: number;
 }
 
-/** `bytes`: of each message, about. */
+/** `bytes`: the approximate size of each message. */
 export async function startMailServer(bench: Bench, messages: number, bytes: number): Promise<MailServer> {
   const folder = join(bench.folder, "dovecot");
   const maildir = join(folder, "mail");
@@ -26,22 +27,23 @@ export async function startMailServer(bench: Bench, messages: number, bytes: num
   for (let number = 0; number < messages; number++) {
     writeFileSync(join(maildir, "new", `${number}.bench`), makeMessage(number, bytes));
   }
-  // Dovecot serves no mail of root.
+  // Dovecot does not serve root's mail.
   for (const path of [maildir, ...["cur", "new", "tmp"].map((name) => join(maildir, name))]) {
-    chownSync(path, NOBODY, NOBODY);
+    chownSync(path, MAIL_UID, MAIL_UID);
   }
-  for (const name of readdirSync(join(maildir, "new"))) chownSync(join(maildir, "new", name), NOBODY, NOBODY);
+  for (const name of readdirSync(join(maildir, "new")))
+    chownSync(join(maildir, "new", name), MAIL_UID, MAIL_UID);
   for (const path of [bench.folder, join(bench.folder, ".."), folder]) chmodSync(path, 0o755);
   const port = await freePort();
   const config = join(folder, "dovecot.conf");
   writeFileSync(config, describeServer(folder, maildir, port));
   const server = spawn(bench.tools.dovecot, ["-F", "-c", config], { stdio: ["ignore", "ignore", "pipe"] });
-  let complaints = "";
+  let errors = "";
   server.stderr.on("data", (text: Buffer) => {
-    complaints = `${complaints}${text}`.slice(-10_000);
+    errors = `${errors}${text}`.slice(-10_000);
   });
   const ended = once(server, "exit");
-  await untilItListens(server, port, () => complaints);
+  await untilItListens(server, port, () => errors);
   return {
     port,
     messages,
@@ -52,7 +54,7 @@ export async function startMailServer(bench: Bench, messages: number, bytes: num
   };
 }
 
-/** All messages into a folder, each synced to the disk. */
+/** Fetches all messages into a folder, each synced to the disk. */
 export function runMbsync(bench: Bench, { port, messages }: MailServer): Promise<Spent> {
   return runOthers(
     bench,
@@ -100,7 +102,7 @@ passdb {
 }
 userdb {
   driver = static
-  args = uid=${NOBODY} gid=${NOBODY} home=${folder}
+  args = uid=${MAIL_UID} gid=${MAIL_UID} home=${folder}
 }
 service imap-login {
   inet_listener imap {

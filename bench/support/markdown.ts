@@ -1,6 +1,6 @@
-/** Tables in Markdown whose columns also stand below each other where they are read as they are. */
+/** Markdown tables with aligned columns, readable as plain text. */
 
-/** Titles, and what stands below each for a row. */
+/** By title. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string>>;
 
 export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): string {
@@ -14,7 +14,7 @@ export function formatTable<Row>(rows: readonly Row[], columns: Columns<Row>): s
   return [head, rule, ...body].join("\n");
 }
 
-/** Nothing, where there is nothing to tell. */
+/** Empty for zero and for a missing value. */
 export function fixed(value: number | undefined, digits: number): string {
   return value === undefined || value === 0 ? "" : value.toFixed(digits);
 }

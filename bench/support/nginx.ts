@@ -1,4 +1,4 @@
-/** nginx as the service: it answers from files, so that nothing but the wire and the client is measured. */
+/** nginx as the service: it answers from files, so that only the network and the client are measured. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -11,21 +11,21 @@ import { FOLDER as TLS_FOLDER } from "../../test/support/tls.ts";
 const START_MS = 10_000;
 const LOOK_EVERY_MS = 20;
 
-/** Disposing of it ends it. */
+/** Dispose it to stop nginx. */
 export interface RunningNginx extends AsyncDisposable {
   readonly url: string;
-  /** The same by TLS. */
+  /** The same with TLS. */
   readonly secureUrl: string;
-  /** The processes that answer. */
+  /** The parent of the workers. */
   readonly pid: number;
 }
 
 export interface NginxOptions {
-  /** As `RecordedService` lays it out. */
+  /** Laid out by `recordService`. */
   readonly site: string;
-  /** Where it may write. */
+  /** For its own files. */
   readonly folder: string;
-  /** Of each answer, in bytes a second. */
+  /** Of each answer, in bytes per second. */
   readonly rate?: number;
 }
 
@@ -37,12 +37,12 @@ export async function startNginx(program: string, options: NginxOptions): Promis
   const child = spawn(program, ["-c", config, "-p", options.folder, "-e", "stderr"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let complaints = "";
+  let errors = "";
   child.stderr.on("data", (text: Buffer) => {
-    complaints = `${complaints}${text}`.slice(-10_000);
+    errors = `${errors}${text}`.slice(-10_000);
   });
   const ended = once(child, "exit");
-  await untilItListens(child, port, () => complaints);
+  await untilItListens(child, port, () => errors);
   return {
     url: `http://127.0.0.1:${port}`,
     secureUrl: `https://127.0.0.1:${securePort}`,
@@ -54,16 +54,12 @@ export async function startNginx(program: string, options: NginxOptions): Promis
   };
 }
 
-/** Throws, with what it complained of, where a server ends or does not listen in time. */
-export async function untilItListens(
-  child: ChildProcess,
-  port: number,
-  complaints: () => string,
-): Promise<void> {
+/** Throws with the server's errors if it ends or does not listen in time. */
+export async function untilItListens(child: ChildProcess, port: number, errors: () => string): Promise<void> {
   for (const latestMs = performance.now() + START_MS; ; await pause(LOOK_EVERY_MS)) {
     if (child.exitCode !== null || performance.now() > latestMs) {
       child.kill("SIGKILL");
-      throw new Error(`${child.spawnfile} did not start: ${complaints()}`);
+      throw new Error(`${child.spawnfile} did not start: ${errors()}`);
     }
     const socket = connect(port, "127.0.0.1");
     const isListening = await once(socket, "connect").then(
@@ -75,7 +71,7 @@ export async function untilItListens(
   }
 }
 
-/** The paths are the service's own; what stands at each is a file. */
+/** The service's paths, each answered from a file. */
 function describe({ site, folder, rate }: NginxOptions, port: number, securePort: number): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (name) => `${name}_temp_path ${join(folder, name)};`,

@@ -1,4 +1,4 @@
-/** Records of transfers that were delivered long ago, written as the program writes them, but all at once. */
+/** Writes records of transfers that were delivered long ago, in the program's format. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { outboxIn } from "../../src/handoff/peek.ts";
@@ -23,7 +23,7 @@ export function writeRecords(work: string, mailbox: string, delivered: Iterable<
   }
 }
 
-/** A line of the journal for each, spread over this month until now. */
+/** One line of the journal for each, spread over this month until now. */
 export function writeJournal(work: string, mailbox: string, delivered: readonly Delivered[]): void {
   const now = new Date();
   const begunMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
@@ -37,7 +37,7 @@ export function writeJournal(work: string, mailbox: string, delivered: readonly 
   writeFileSync(path, lines.join(""), { mode: 0o600 });
 }
 
-/** None of them was picked up so far. */
+/** Outbox entries of deliveries that were not picked up yet. */
 export function writeOutbox(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
   mkdirSync(outboxIn(work), { recursive: true, mode: 0o700 });
   for (const { trackingId } of delivered) {

@@ -1,6 +1,6 @@
-/** Puts tables into a page, each between the two comments that name its place. */
+/** Writes tables into a page, each between two comments that mark its place. */
 
-/** Tables by name. `page` has a place for each; places without a table stay as they are. */
+/** Throws if the page has no place for a table. Places without a new table stay unchanged. */
 export function fillPlaces(page: string, tables: Readonly<Record<string, string>>, name: string): string {
   let filled = page;
   for (const [place, table] of Object.entries(tables)) {

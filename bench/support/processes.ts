@@ -1,17 +1,20 @@
-/** The program as it is installed, and what the kernel says that a process takes. */
+/** Installs the program as users do, and reads CPU and memory of processes from /proc. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-/** Linux counts the time of processes in hundredths of a second, whatever the kernel's own clock does. */
+/** Linux reports the CPU time of processes in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 const KIB_PER_MIB = 1024;
 
-export const CHECKOUT = resolve(import.meta.dirname, "../..");
+const CHECKOUT = resolve(import.meta.dirname, "../..");
+
+/** The last commit before the write-once ledger: each transfer had a receipt that was appended to. */
+export const BEFORE_LEDGER = "96d1350";
 
 /**
- * Compiles the program into a folder, and returns what starts it. In a checkout Node strips the types itself, and what
- * that takes (some 30 MiB) nobody pays who has installed the program.
+ * Compiles the program into a folder, and returns its launcher. In a checkout Node strips the types itself, which takes
+ * some 30 MiB that the installed program does not need.
  */
 export function installProgram(folder: string, checkout: string = CHECKOUT): string {
   mkdirSync(folder);
@@ -24,27 +27,35 @@ export function installProgram(folder: string, checkout: string = CHECKOUT): str
   return join(folder, "bin/inlet.cjs");
 }
 
-/** What a process and its threads have computed since it began; `undefined` where it has ended. */
-function readCpuSeconds(pid: number): number | undefined {
-  return readTimes(`/proc/${pid}/stat`);
+/** Installs an earlier commit with its own packages, and returns its launcher. */
+export function installEarlier(folder: string, commit: string): string {
+  const source = join(folder, "source");
+  mkdirSync(source, { recursive: true });
+  const archive = execFileSync("git", ["archive", commit], { cwd: CHECKOUT, maxBuffer: 256 * 1024 ** 2 });
+  execFileSync("tar", ["-x", "-C", source], { input: archive });
+  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
+    cwd: source,
+    stdio: "ignore",
+  });
+  return installProgram(join(folder, "program"), source);
 }
 
 export interface Sample {
-  /** The most that was ever resident. */
+  /** Since the start of the process. */
   readonly peakMib: number;
   readonly residentMib: number;
   readonly cpuSeconds: number;
-  /** Of its first thread alone: the one that runs JavaScript, or Redis's commands. */
+  /** Of the first thread alone, which runs JavaScript, or Redis's commands. */
   readonly threadSeconds: number;
 }
 
-/** `undefined` where it has ended, or has no memory any more. */
+/** `undefined` if the process has ended or is ending. */
 export function sampleProcess(pid: number): Sample | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const peakMib = mebibytesOf(status, "VmHWM");
     const residentMib = mebibytesOf(status, "VmRSS");
-    const cpuSeconds = readCpuSeconds(pid);
+    const cpuSeconds = readTimes(`/proc/${pid}/stat`);
     const threadSeconds = readTimes(`/proc/${pid}/task/${pid}/stat`);
     if (peakMib === undefined || residentMib === undefined) return undefined;
     if (cpuSeconds === undefined || threadSeconds === undefined) return undefined;
@@ -54,10 +65,10 @@ export function sampleProcess(pid: number): Sample | undefined {
   }
 }
 
-/** What the whole machine has computed since it was started. */
+/** CPU time of the whole machine since its start. */
 export function readMachineSeconds(): number {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
-  // The 4th and 5th are idle and waiting for the disk; the last two are in the first two already.
+  // The 4th and 5th are idle and iowait; the last two are included in the first two.
   const [user, nice, system, , , irq, softirq, steal] = line.split(/\s+/).slice(1).map(Number);
   const busy = [user, nice, system, irq, softirq, steal].reduce<number>(
     (sum, ticks) => sum + (ticks ?? 0),
@@ -69,7 +80,7 @@ export function readMachineSeconds(): number {
 function readTimes(path: string): number | undefined {
   try {
     const stat = readFileSync(path, "utf8");
-    // The second field is the name in parentheses, and may hold anything; after it, the 12th and 13th are the times.
+    // The second field is the name in parentheses, which may hold anything. The 12th and 13th after it are the times.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
   } catch {

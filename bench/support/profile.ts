@@ -1,4 +1,4 @@
-/** Where the main thread of a run spends its time, by V8's own profiler: what each sample was doing, in a few groups. */
+/** Reads V8's CPU profile of a run, and sorts the main thread's time into a few groups. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -17,7 +17,7 @@ export const GROUPS = {
 
 type Group = keyof typeof GROUPS;
 
-/** Shares of the whole time. */
+/** Of the whole time. */
 export type Shares = Readonly<Record<Group, number>>;
 
 interface Frame {
@@ -35,7 +35,7 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** Options for Node: it leaves a file for each of its threads. */
+/** Options for Node, which writes a file for each of its threads. */
 export function profileInto(folder: string): string[] {
   return ["--cpu-prof", `--cpu-prof-dir=${folder}`];
 }
@@ -44,7 +44,7 @@ export function profileInto(folder: string): string[] {
 export function readShares(folder: string): Shares {
   // CPU.DAY.TIME.PROCESS.THREAD.NUMBER.cpuprofile
   const name = readdirSync(folder).find((it) => it.split(".")[4] === "0");
-  if (name === undefined) throw new Error("Node has left no profile");
+  if (name === undefined) throw new Error("Node has written no profile");
   return sharesOf(JSON.parse(readFileSync(join(folder, name), "utf8")) as CpuProfile);
 }
 
@@ -84,11 +84,11 @@ const STATES: ReadonlyMap<string, Group> = new Map([
   ["(program)", "native"],
 ]);
 
-/** Whatever is called from there. */
+/** Applies to everything called from there. */
 const LOADING = /^node:internal\/(modules|bootstrap)\//;
 
-/** The first that fits. */
-const ERRANDS: readonly (readonly [RegExp, Group])[] = [
+/** The first match decides. */
+const GROUPS_BY_FILE: readonly (readonly [RegExp, Group])[] = [
   [/\/dist\/(?:src\/)?base\/(descriptor|durable|folders|write-behind)\.js$|^node:(internal\/)?fs/, "files"],
   [/^node:internal\/crypto\/hash$|\/dist\/(?:src\/)?model\/checksum\.js$/, "hashing"],
   [/\/node_modules\/undici\//, "requests"],
@@ -96,14 +96,14 @@ const ERRANDS: readonly (readonly [RegExp, Group])[] = [
   [/\/dist\//, "own"],
 ];
 
-/** The innermost frame that says what for. What none says anything of is Node's own. */
+/** By the innermost frame with a known file; a stack without one is Node's own. */
 function findGroup(stack: readonly Frame[]): Group {
   const state = STATES.get(stack[0]?.functionName ?? "");
   if (state !== undefined) return state;
   if (stack.some(({ url }) => LOADING.test(url))) return "loading";
   for (const { url } of stack) {
-    const errand = ERRANDS.find(([pattern]) => pattern.test(url));
-    if (errand !== undefined) return errand[1];
+    const found = GROUPS_BY_FILE.find(([pattern]) => pattern.test(url));
+    if (found !== undefined) return found[1];
   }
   return "node";
 }

@@ -1,7 +1,4 @@
-/**
- * What the simulated service answers, written down once as files for nginx: the same bytes, without what it takes to
- * compute them.
- */
+/** Records the simulated service's answers as files for nginx: the same bytes, without the cost of computing them. */
 import { createWriteStream } from "node:fs";
 import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,18 +12,18 @@ export const PASSWORD = "Sunny+Harbour%42";
 export const CLIENT_ID = "Measured".repeat(8);
 export const MAILBOX = "orders@example.com";
 const PAGE_ENTRIES = 100;
-const ASKED_AT_ONCE = 8;
-/** What Inlet asks of a list. */
+const REQUESTS_AT_ONCE = 8;
+/** The fields that Inlet selects. */
 const FIELDS = formatFields(WANTED_FIELDS);
 
 export interface Wanted {
   readonly transfers: number;
-  /** In each. */
+  /** In each transfer. */
   readonly files: number;
   /** Of each file. */
   readonly bytes: number;
   readonly zip?: boolean;
-  /** For polls alone, nothing but the list is asked for. */
+  /** For polls: only the list is recorded. */
   readonly listOnly?: boolean;
 }
 
@@ -49,7 +46,7 @@ export interface RecordedService {
   readonly pages: number;
 }
 
-/** `folder`: does not exist yet. */
+/** `folder` must not exist yet. */
 export async function recordService(folder: string, wanted: Wanted): Promise<RecordedService> {
   const site = join(folder, "site");
   await mkdir(join(site, "lists"), { recursive: true });
@@ -61,11 +58,11 @@ export async function recordService(folder: string, wanted: Wanted): Promise<Rec
   const transfer = { from: "anna@supplier.example", to: [MAILBOX], password: PASSWORD, files };
   const transfers = Array.from({ length: wanted.transfers }, () => transfer);
   await using simulator = await startSimulator(LAUNCHER, folder, { transfers });
-  const ask = await openAsker(simulator);
+  const ask = await verifyAddress(simulator);
   const pages = await recordLists(ask, join(site, "lists"));
   const recorded: RecordedTransfer[] = simulator.transfers.map((it) => ({ ...it, files: [] }));
   if (!wanted.listOnly) {
-    await runInParallel(ASKED_AT_ONCE, [...recorded.entries()], async ([at, it]) => {
+    await runInParallel(REQUESTS_AT_ONCE, [...recorded.entries()], async ([at, it]) => {
       recorded[at] = { ...it, files: await recordTransfer(ask, site, it.transferId, wanted.zip === true) };
     });
   }
@@ -74,15 +71,16 @@ export async function recordService(folder: string, wanted: Wanted): Promise<Rec
 
 type Ask = (path: string) => Promise<Response>;
 
-async function openAsker({ url, clientId }: RunningSimulator): Promise<Ask> {
+/** Returns a function that requests a path with all credentials. */
+async function verifyAddress({ url, clientId }: RunningSimulator): Promise<Ask> {
   const known = {
     "X-CS-MajorApiVersion": "1",
     "X-CS-MinimumMinorApiVersion": "12",
     "X-CS-ProductKey": "api.rest",
     "X-CS-ClientId": clientId,
   };
-  const place = `${url}/api/users/${encodeURIComponent(MAILBOX)}/verification/token`;
-  const verified = await fetch(place, { method: "POST", headers: known });
+  const tokenUrl = `${url}/api/users/${encodeURIComponent(MAILBOX)}/verification/token`;
+  const verified = await fetch(tokenUrl, { method: "POST", headers: known });
   const { data } = (await verified.json()) as { readonly data: { readonly token: string } };
   const headers = {
     ...known,
@@ -96,7 +94,7 @@ async function openAsker({ url, clientId }: RunningSimulator): Promise<Ask> {
   };
 }
 
-/** Up to the empty one, which ends it. Returns how many there are before that. */
+/** Records all pages including the empty one at the end. Returns the number of pages before that. */
 async function recordLists(ask: Ask, folder: string): Promise<number> {
   const list = `/api/users/${encodeURIComponent(MAILBOX)}/transfers/received-transfers`;
   for (let page = 1; ; page++) {
@@ -140,7 +138,7 @@ function readFiles(text: string): RecordedFile[] {
   return data.map(({ id, fileName, checksum }) => ({ id, name: fileName, sha256: checksum }));
 }
 
-/** Every page of the list has the same entries in another order. */
+/** Changes the order of the entries on every page of the list. */
 export async function changePages({ site, pages }: RecordedService): Promise<void> {
   for (let page = 1; page <= pages; page++) {
     const text = await readFile(join(site, "lists", `${page}.json`), "utf8");
@@ -149,7 +147,7 @@ export async function changePages({ site, pages }: RecordedService): Promise<voi
   }
 }
 
-/** Another transfer of the same content appears in the list, at once and as a whole. */
+/** Replaces the list by these transfers, all with the content of the first recorded one. */
 export async function listAgain(
   { site, transfers }: RecordedService,
   entries: readonly { readonly trackingId: string; readonly transferId: string }[],
@@ -170,7 +168,7 @@ export async function listAgain(
   );
 }
 
-/** Nobody sees half of it. */
+/** Atomically, so that no poll reads half a page. */
 async function replacePage(site: string, page: number, data: readonly unknown[]): Promise<void> {
   const lists = join(site, "lists");
   await writeFile(join(lists, "new"), JSON.stringify({ data }));

@@ -1,15 +1,15 @@
-/** A Redis of a measurement's own, and what it counts by itself. */
+/** A Redis for one measurement, and its own counters. */
 import { Redis } from "ioredis";
 import { freePort, launchRedis, singleServer } from "../../test/support/redis-server.ts";
 
 export interface RedisCounts {
-  /** Those inside scripts included. */
+  /** Including commands inside scripts. */
   readonly commands: number;
-  /** BullMQ's steps are scripts: each is one round trip. */
+  /** BullMQ's steps are scripts, each with one round trip. */
   readonly scripts: number;
   /** In both directions. */
   readonly networkBytes: number;
-  /** What it has allocated, for data and for itself. */
+  /** Allocated for data and for Redis itself. */
   readonly usedBytes: number;
 }
 
@@ -18,17 +18,17 @@ export interface RunningRedis extends AsyncDisposable {
   readonly pid: number;
   readonly version: string;
   count(): Promise<RedisCounts>;
-  /** How many transfers wait for a worker. */
+  /** Transfers that wait for a worker. */
   waitingTransfers(): Promise<number>;
-  /** How many polls are due and not begun. */
+  /** Polls that are due and not started. */
   waitingPolls(): Promise<number>;
-  /** The median of many, in milliseconds. */
+  /** The median of many. */
   roundTripMs(): Promise<number>;
 }
 
 const ROUND_TRIPS = 500;
 
-/** Without persistence, in the folder where it may write. */
+/** Without persistence. `folder`: for its files. */
 export async function startRedis(folder: string): Promise<RunningRedis> {
   const port = await freePort();
   const server = await launchRedis(folder, singleServer(port));
@@ -70,7 +70,7 @@ export async function startRedis(folder: string): Promise<RunningRedis> {
   };
 }
 
-/** What it has done in between, of which each of `parts` has its share. */
+/** The difference of two counts, divided by `parts`. */
 export function countBetween(
   before: RedisCounts,
   after: RedisCounts,

@@ -1,9 +1,8 @@
-/** One line of the result: what was measured, beside what, and what it has to be. */
+/** One row of a result: a figure, the figure it is compared with, and the limits. */
 
 export interface Row {
-  /** What is measured. */
   readonly what: string;
-  /** Beside what; missing where the figure stands for itself. */
+  /** The other program or setting, if there is a comparison. */
   readonly beside?: string;
   readonly unit:
     | "s"
@@ -17,12 +16,12 @@ export interface Row {
     | "fsyncs";
   readonly ours: number;
   readonly theirs?: number;
-  /** The ratio of the two, or our figure where it stands for itself. */
+  /** The figure that the limits apply to: the ratio of the two, or ours. */
   readonly value: number;
-  /** Missing where nothing is demanded. */
+  /** Missing without limits. */
   readonly must?: number;
   readonly aim?: number;
-  /** Whether more is better. */
+  /** More is better. */
   readonly rises?: boolean;
 }
 
@@ -31,11 +30,10 @@ export function besides(
   beside: string,
   unit: Row["unit"],
   [ours, theirs]: readonly [ours: number, theirs: number],
-  /** Missing where nothing is demanded. */
   limits?: readonly [must: number, aim: number],
 ): Row {
-  const demanded = limits === undefined ? {} : { must: limits[0], aim: limits[1] };
-  return { what, beside, unit, ours, theirs, value: ours / theirs, ...demanded };
+  const given = limits === undefined ? {} : { must: limits[0], aim: limits[1] };
+  return { what, beside, unit, ours, theirs, value: ours / theirs, ...given };
 }
 
 export function alone(
@@ -47,9 +45,9 @@ export function alone(
   return { what, unit, ours, value: ours, must, aim };
 }
 
-export type Verdict = "aim reached" | "reached" | "not reached" | "";
+type RowResult = "aim reached" | "reached" | "not reached" | "";
 
-export function verdictOf({ value, must, aim, rises }: Row): Verdict {
+export function resultOf({ value, must, aim, rises }: Row): RowResult {
   if (must === undefined || aim === undefined) return "";
   const reaches = (limit: number) => (rises ? value >= limit : value <= limit);
   if (reaches(aim)) return "aim reached";

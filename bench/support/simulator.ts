@@ -1,17 +1,17 @@
-/** The simulated service as a process of its own, so that what it takes is not counted. */
+/** The simulated service as a process of its own, so that its CPU and memory are not counted. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Starts the program of this checkout. */
+/** The launcher of this checkout. */
 export const LAUNCHER = resolve(import.meta.dirname, "../../bin/inlet.cjs");
 
-/** How much is kept of what it says beside its requests. */
-const MOST_COMPLAINTS = 10_000;
+/** Of its standard error, apart from requests. */
+const MOST_ERROR_CHARACTERS = 10_000;
 
-/** As much of a scenario as measurements need. */
+/** The part of a scenario that measurements need. */
 export interface SimulatedTransfers {
   readonly transfers: readonly {
     readonly from: string;
@@ -26,7 +26,7 @@ export interface SimulatedTransfers {
   }[];
 }
 
-/** Disposing of it ends the process, and returns when it has ended. */
+/** Dispose it to kill the process and wait for its end. */
 export interface RunningSimulator extends AsyncDisposable {
   readonly url: string;
   readonly clientId: string;
@@ -34,7 +34,7 @@ export interface RunningSimulator extends AsyncDisposable {
   readonly transfers: readonly { readonly transferId: string; readonly trackingId: string }[];
 }
 
-/** Resolves when it listens. Its scenario stands in `folder`. `onRequest` hears a line about each request. */
+/** Resolves when it listens. `folder`: for its scenario. `onRequest` is called with the log line of each request. */
 export async function startSimulator(
   launcher: string,
   folder: string,
@@ -47,14 +47,14 @@ export async function startSimulator(
   const child = spawn(process.execPath, [launcher, "simulate", ...quiet, "--scenario", path], {
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let complaints = "";
+  let errors = "";
   createInterface({ input: child.stderr }).on("line", (line) => {
     if (/^(GET|POST) /.test(line)) onRequest?.(line);
-    else complaints = `${complaints}${line}\n`.slice(-MOST_COMPLAINTS);
+    else errors = `${errors}${line}\n`.slice(-MOST_ERROR_CHARACTERS);
   });
   const ended = once(child, "close");
   const [line] = await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended]);
-  if (typeof line !== "string") throw new Error(`the simulated service did not start: ${complaints}`);
+  if (typeof line !== "string") throw new Error(`the simulated service did not start: ${errors}`);
   return {
     ...JSON.parse(line),
     async [Symbol.asyncDispose]() {

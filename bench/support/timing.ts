@@ -1,4 +1,4 @@
-/** What one run of a program takes, and several of several programs in turns. */
+/** Measures the time, CPU and memory of programs, alone or in a comparison by turns. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -6,13 +6,13 @@ import { join } from "node:path";
 import type { Tools } from "./tools.ts";
 
 const KIB_PER_MIB = 1024;
-const LONGEST_COMPLAINT = 2_000;
+const LONGEST_OUTPUT = 2_000;
 
 export interface Spent {
   readonly seconds: number;
-  /** Of all its threads, in programs and in the kernel. */
+  /** Of all threads, in user and kernel mode. */
   readonly cpuSeconds: number;
-  /** The most that was resident at any moment. */
+  /** Peak resident memory. */
   readonly peakMib: number;
 }
 
@@ -22,7 +22,7 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Runs programs one after the other in a folder, and throws where one of them fails. */
+/** Runs programs one after the other in a folder. Throws if one fails. */
 export async function timeCommands(
   { time }: Tools,
   folder: string,
@@ -58,8 +58,8 @@ async function timeCommand(
   stop.removeEventListener("abort", kill);
   stop.throwIfAborted();
   if (exitCode !== 0) {
-    const said = readFileSync(log, "utf8").slice(-LONGEST_COMPLAINT);
-    throw new Error(`${program} ${args.join(" ").slice(0, 200)} ended with ${exitCode}: ${said}`);
+    const printed = readFileSync(log, "utf8").slice(-LONGEST_OUTPUT);
+    throw new Error(`${program} ${args.join(" ").slice(0, 200)} ended with ${exitCode}: ${printed}`);
   }
   const [user = 0, system = 0, peakKib = 0] = readFileSync(figures, "utf8").trim().split(" ").map(Number);
   return { seconds, cpuSeconds: user + system, peakMib: peakKib / KIB_PER_MIB };
@@ -73,29 +73,28 @@ function add(one: Spent, other: Spent): Spent {
   };
 }
 
-/** What takes part in a comparison; `run` leaves the disk as it found it. */
 export type Contenders<Name extends string> = Readonly<Record<Name, () => Promise<Spent>>>;
 
-/** Each in turn, so many times over, so that whatever the machine does meanwhile meets all of them. */
+/** Runs all contenders in each round, so that changes of the machine affect all of them. */
 export async function compare<Name extends string>(
   contenders: Contenders<Name>,
-  { rounds, tell }: { readonly rounds: number; tell(text: string): void },
+  { rounds, log }: { readonly rounds: number; log(text: string): void },
 ): Promise<Record<Name, Spent>> {
   const names = Object.keys(contenders) as Name[];
   const runs = new Map(names.map((name) => [name, [] as Spent[]]));
   for (let round = 0; round < rounds; round++) {
-    // Whoever comes first in one round comes last in the next.
+    // The order is reversed in every other round.
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const spent = await contenders[name]();
       runs.get(name)?.push(spent);
-      tell(`  ${spent.seconds.toFixed(2).padStart(7)} s  ${name}`);
+      log(`  ${spent.seconds.toFixed(2).padStart(7)} s  ${name}`);
     }
   }
   const medians = [...runs].map(([name, all]) => [name, summarise(all)]);
   return Object.fromEntries(medians) as Record<Name, Spent>;
 }
 
-/** Medians; of memory, the most. */
+/** Medians, but the maximum of memory. */
 export function summarise(all: readonly Spent[]): Spent {
   return {
     seconds: median(all.map(({ seconds }) => seconds)),

@@ -1,4 +1,4 @@
-/** The programs that Inlet is measured beside, and what measures them: as the machine has them, else from Debian. */
+/** The programs that Inlet is compared with, and tools for measuring: those of the machine, else from Debian. */
 import { spawnSync } from "node:child_process";
 import { installProgram } from "../../test/support/debian.ts";
 
@@ -14,11 +14,11 @@ export interface Tools {
   readonly sha256sum: string;
   readonly sync: string;
   readonly xargs: string;
-  /** GNU time: the shell's own does not tell memory. */
+  /** GNU time: the shell's builtin does not measure memory. */
   readonly time: string;
 }
 
-/** In the order in which they are looked for. */
+/** In the order of installation. */
 const PACKAGES: Readonly<Record<keyof Tools, string>> = {
   nginx: "nginx-light",
   curl: "curl",
@@ -34,7 +34,7 @@ const PACKAGES: Readonly<Record<keyof Tools, string>> = {
   time: "time",
 };
 
-/** Installs what is missing, which needs root. Throws with the name of the package that cannot be had. */
+/** Installs missing programs, which needs root. Throws with the name of a package that cannot be installed. */
 export async function findTools(): Promise<Tools> {
   const found: Partial<Record<keyof Tools, string>> = {};
   for (const [name, packageName] of Object.entries(PACKAGES)) {
@@ -43,7 +43,7 @@ export async function findTools(): Promise<Tools> {
   return found as Tools;
 }
 
-/** As they say it themselves. */
+/** As printed by the programs. */
 export function readVersions(tools: Tools): Record<string, string> {
   const { nginx, curl, aria2c, rclone, openssl, dovecot, mbsync, strace } = tools;
   const first = (program: string, ...args: readonly string[]) => {

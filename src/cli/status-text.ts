@@ -1,7 +1,7 @@
 /** The state of a daemon as lines for a terminal, or for a pipe. */
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
-import { describeStanding, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
+import { describeState, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
 import { formatBar, printable } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
@@ -82,7 +82,7 @@ function formatAttention(transfer: TransferStatus, whose: string, nowMs: number,
   const until = expires === undefined ? "" : `, expires ${formatWhen(expires, nowMs)}`;
   const name = styleText("bold", printable(trackingId), { stream });
   return [
-    `${name} from ${printable(sender)}${whose}: ${describeStanding(transfer)}${until}`,
+    `${name} from ${printable(sender)}${whose}: ${describeState(transfer)}${until}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),
     ...(keptIn === undefined ? [] : [`  What was received of it is kept in ${printable(keptIn)}`]),
     // Commands that the message contains are not repeated.
@@ -101,7 +101,7 @@ function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): s
   const { trackingId, sender, until, message } = transfer;
   const again = until === undefined ? "" : `, next try ${formatWhen(until, nowMs)}`;
   return [
-    `${printable(trackingId)} from ${printable(sender)}${whose}: ${printable(describeStanding(transfer))}${again}`,
+    `${printable(trackingId)} from ${printable(sender)}${whose}: ${printable(describeState(transfer))}${again}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),
   ];
 }

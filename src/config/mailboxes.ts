@@ -1,6 +1,6 @@
 /** The `mailboxes` list: the settings of each mailbox, its passwords, and the service it uses. */
 import { nearestName } from "../base/nearest.ts";
-import { PLACEHOLDERS } from "../model/layout.ts";
+import { PLACEHOLDERS } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";

@@ -48,7 +48,7 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
 
 async function hurryAll({ ledger, queue }: ReloadTools, records: readonly TransferRecord[]): Promise<void> {
   for (const record of records) {
-    await queue.hurry(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
+    await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
   }
 }
 

@@ -1,6 +1,6 @@
 /** Where in the inbox a transfer goes: a layout such as `{mailbox}/{sender}/{trackingId}`, filled in. */
 import { Fault } from "../base/faults.ts";
-import { PLACEHOLDERS, type Placeholder } from "../model/layout.ts";
+import { PLACEHOLDERS, type Placeholder } from "../model/mailbox.ts";
 import { safeSegment } from "./names.ts";
 import type { LayoutValues } from "./port.ts";
 

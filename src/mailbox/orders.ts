@@ -11,12 +11,12 @@ import type { Emit } from "../model/events.ts";
 import type { Action, Order } from "../model/order.ts";
 import {
   DISCARDED,
-  entered,
   hasEnded,
   isDelivered,
-  isSettledForPeople,
+  needsNoAttention,
   nextRound,
   type TransferRecord,
+  withState,
 } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
@@ -57,7 +57,7 @@ export function objectionTo(
   if (action === "redeliver") {
     return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
   }
-  if (action === "discard" && state === "gone" && !isSettledForPeople(record)) return undefined;
+  if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
   const isOver = hasEnded(record) && state !== "quarantined";
   if (isOver || state === "delivering") return `it is ${state}, and nothing is left to ${action}`;
   return undefined;
@@ -106,7 +106,7 @@ async function beginAgain(
   } else ledger.note({ ...record, wanted: true });
   // Another process may take the job at once.
   await ledger.flush();
-  await queue.hurry(jobOf(ledger, mailbox, trackingId, expiresMs));
+  await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
 /** Ends the open round; one that has ended in quarantine, or was gone, gets a last round that says so. */
@@ -135,7 +135,7 @@ async function isDiscarded({ ledger, clock, emit }: OrderTools, order: Order): P
   const why = acknowledged
     ? { reason, message }
     : { reason: DISCARDED, message: "An operator discarded it." };
-  const end = entered(record, "gone", clock.now(), why);
+  const end = withState(record, "gone", clock.now(), why);
   if (!(await ledger.end(end))) return false;
   emit({ type: acknowledged ? "transfer-acknowledged" : "transfer-changed", record: end });
   return true;

@@ -37,7 +37,7 @@ export async function reconcile(
     if (!vanished) continue;
     // Another process may take the job at once.
     await ledger.flush();
-    await queue.hurry(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
+    await queue.runNow(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
   }
 }
 

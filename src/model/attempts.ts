@@ -1,31 +1,31 @@
-/** Password attempts of a transfer: they are counted before they are sent, over all mailboxes and processes. */
+/** Password attempts for a transfer, counted before they are sent, across all mailboxes and processes. */
 
 import { Secret } from "../base/secret.ts";
 
-/** Stands for a request without a password. */
+/** For requests without a password. */
 export const NO_PASSWORD = new Secret("");
 
-/** Whose attempts: a service counts wrong passwords over all recipients of a transfer. */
+/** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
 export interface AttemptsOf {
-  /** Of the service. */
+  /** The origin of the service's URL. */
   readonly origin: string;
   readonly trackingId: string;
 }
 
 export interface SpentAttempts {
-  /** Refused, or of an unknown answer. */
+  /** Attempts with a refused password, or without a known answer. */
   readonly spent: number;
-  /** How many of them had an unknown answer. */
+  /** Attempts without a known answer. */
   readonly unanswered: number;
-  /** Of refused passwords. */
+  /** Fingerprints of refused passwords. */
   readonly fingerprints: readonly string[];
-  /** Other mailboxes made some of them. */
+  /** Other mailboxes made some of the attempts. */
   readonly isShared: boolean;
-  /** How many there may be: the budget, and what an operator has granted beyond it. */
+  /** The budget plus the attempts an operator has granted. */
   readonly allowed: number;
 }
 
-/** Who makes an attempt. */
+/** The round that makes an attempt. */
 export interface AttemptOwner {
   /** The ledger's name of the transfer. */
   readonly name: string;
@@ -36,7 +36,7 @@ export interface AttemptOwner {
 
 /** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
 export interface TakenSlot {
-  /** What was spent beside this one. `pending`: when the slots before it were taken that have no answer, yet or for ever. */
+  /** The other attempts. `pending`: when each earlier slot without an answer was taken. */
   others(): Promise<SpentAttempts & { readonly pending: readonly string[] }>;
   /** The password was refused: the slot stays, with its fingerprint. */
   refused(fingerprint: string): Promise<void>;
@@ -45,10 +45,10 @@ export interface TakenSlot {
 }
 
 export interface AttemptSlots {
-  /** `name`: of the transfer for the mailbox that asks. */
+  /** `name`: the ledger's name of the transfer for this mailbox. */
   spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts>;
-  /** Allows so many attempts beyond the budget. When it returns, a power cut cannot undo it. May be called twice. */
+  /** Allows `attempts` beyond the budget. Durable when it returns. May be called twice. */
   grant(of: AttemptsOf, owner: AttemptOwner, attempts: number): Promise<void>;
-  /** When it returns, a power cut cannot take the slot away. `undefined` where the budget is spent. */
+  /** Durable when it returns. `undefined` when the budget is spent. */
   take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
 }

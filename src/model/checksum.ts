@@ -1,4 +1,4 @@
-/** Checksums: how their algorithms are spelled, and when two of them are the same. */
+/** Checksums: names of algorithms, and comparison with computed digests. */
 import { createHash, getHashes, type Hash } from "node:crypto";
 import { Fault } from "../base/faults.ts";
 
@@ -8,13 +8,13 @@ export interface Checksum {
   readonly algorithm: string;
 }
 
-/** `SHA-256`, `sha256`, `SHA_256`, `SHA2-256` → `sha256`; `undefined` for what this Node cannot compute. */
+/** `SHA-256`, `sha256`, `SHA_256`, `SHA2-256` → `sha256`; `undefined` for an algorithm that Node cannot compute. */
 export function nodeAlgorithm(spelling: string): string | undefined {
   const wanted = plain(spelling);
   return knownAlgorithms().get(wanted) ?? knownAlgorithms().get(wanted.replace(/^sha2/, "sha"));
 }
 
-/** The algorithm as the service says; where it does not, the number of digits tells the usual ones apart. */
+/** Without a name from the service, the number of digits identifies the usual algorithms. */
 export function checksumOf(value: string, algorithm: string | undefined): Checksum {
   const usual: Readonly<Record<number, string>> = { 32: "MD5", 40: "SHA-1", 64: "SHA-256", 128: "SHA-512" };
   return { value, algorithm: algorithm ?? usual[value.length] ?? `unknown, ${value.length} digits` };
@@ -22,14 +22,11 @@ export function checksumOf(value: string, algorithm: string | undefined): Checks
 
 export interface ChecksumVerification {
   update(chunk: Uint8Array): void;
-  /**
-   * When all bytes were given: the SHA-256 of them, in hexadecimal digits. Throws `CHECKSUM_MISMATCH`, naming `what`,
-   * unless every checksum matches.
-   */
+  /** Returns the SHA-256 of all bytes in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
   finish(what: string): string;
 }
 
-/** Hashes once per algorithm, however many checksums there are. Throws `ALGORITHM_UNKNOWN`. */
+/** Hashes once per algorithm, not per checksum. Throws `ALGORITHM_UNKNOWN`. */
 export function startVerification(checksums: readonly Checksum[]): ChecksumVerification {
   const hashes = new Map<string, Hash>(
     algorithmsFor(checksums).map((algorithm) => [algorithm, createHash(algorithm)]),
@@ -48,12 +45,12 @@ export function startVerification(checksums: readonly Checksum[]): ChecksumVerif
   };
 }
 
-/** What has to be computed to verify them, as Node names it, and SHA-256 in any case. Throws `ALGORITHM_UNKNOWN`. */
+/** Node's names of the algorithms that these checksums need, and always SHA-256. Throws `ALGORITHM_UNKNOWN`. */
 export function algorithmsFor(checksums: readonly Checksum[]): string[] {
   return [...new Set(["sha256", ...checksums.map(({ algorithm }) => demandAlgorithm(algorithm))])];
 }
 
-/** The SHA-256, in hexadecimal digits. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
+/** Returns the SHA-256 in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
 export function compareDigests(
   checksums: readonly Checksum[],
   digests: ReadonlyMap<string, Uint8Array>,
@@ -76,10 +73,10 @@ function demandAlgorithm(spelling: string): string {
   return algorithm;
 }
 
-/** Whether a digest is the one written in a checksum, in hexadecimal digits of either case or in base64. */
-function matchesChecksum(digest: Uint8Array, written: string): boolean {
+/** `checksum` is in hex of either case, or in base64. */
+function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
   const bytes = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength);
-  const text = written.trim();
+  const text = checksum.trim();
   return text.toLowerCase() === bytes.toString("hex") || text === bytes.toString("base64");
 }
 

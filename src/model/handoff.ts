@@ -1,6 +1,12 @@
-/** What follows a delivery: a command, a webhook, and the pick-up of the folder. */
+/** The hand-off of a delivery: a command, a webhook, and the pick-up of the folder. */
+import { hash } from "node:crypto";
 
-/** Steps that may follow a delivery, independent of each other. */
+/** Identifies a delivery to consumers. `name`: the ledger's name of the transfer. A redelivery is another round. */
+export function deliveryId(name: string, round: number): string {
+  return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
+}
+
+/** Steps after a delivery, independent of each other. */
 export const STEPS = ["command", "webhook"] as const;
 export type HandoffStep = (typeof STEPS)[number];
 
@@ -9,7 +15,7 @@ export interface Delivered {
   readonly mailbox: string;
   readonly trackingId: string;
   readonly sender: string;
-  /** From the inbox's root. */
+  /** Relative to the inbox. */
   readonly folder: string;
   /** ISO 8601. */
   readonly deliveredAt: string;
@@ -24,20 +30,19 @@ export interface HandoffTrouble extends Delivered {
 
 export interface FailedStep {
   readonly step: HandoffStep;
-  /** For people. */
   readonly message: string;
-  /** Another attempt follows without an order. */
+  /** Another attempt follows by itself. */
   readonly willRetry: boolean;
 }
 
-/** All deliveries of the inbox that are not handed over completely. */
+/** All deliveries whose hand-off is not complete. */
 export interface HandoffSummary {
-  /** Delivered folders that were not picked up yet. */
+  /** Number of delivered folders that were not picked up yet. */
   readonly waiting: number;
-  /** Delivery time of the oldest of them; missing where there is none, or where entries were only counted. */
+  /** Delivery time of the oldest such folder; missing without one, or when entries were only counted. */
   readonly oldestMs: number | undefined;
-  /** How many deliveries need attention. */
+  /** Number of deliveries that need attention. */
   readonly troubled: number;
-  /** The first of them, failed steps before overdue folders. */
+  /** The first of these, failed steps before overdue folders. */
   readonly troubles: readonly HandoffTrouble[];
 }

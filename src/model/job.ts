@@ -1,14 +1,14 @@
-/** What the engines run: polls of mailboxes, and the downloads of transfers. */
+/** Jobs that the engines run: polls of mailboxes and downloads of transfers. */
 import type { TransferKey } from "./record.ts";
 
 export interface TransferJob extends TransferKey {
-  /** The ledger's name of the transfer: a second job of the same key is the same job. */
+  /** The ledger's name of the transfer. Two jobs with the same key are one job. */
   readonly key: string;
-  /** When the transfer expires, in milliseconds; what expires first goes first. */
+  /** When the transfer expires. The earliest is downloaded first. */
   readonly expiresMs: number;
 }
 
-/** How many polls a process has under way, and one more for each further service. */
+/** Polls at once in one process; each service beyond the first adds one. */
 export const POLLS_AT_ONCE = 16;
 
 /** The service of each mailbox that is polled. Returns the same map until the configuration changes. */
@@ -19,10 +19,10 @@ export interface PollSchedule {
   readonly everyMs: number;
 }
 
-/** What becomes of a job whose run is over. */
+/** How a job continues after a run. */
 export type Next =
   | { readonly kind: "done" }
-  /** `limitMs`: the service asked for fewer requests, and none of its jobs begins in this time. */
+  /** `limitMs`: the service asked for fewer requests; none of its jobs starts in this time. */
   | { readonly kind: "again"; readonly afterMs: number; readonly limitMs?: number };
 
 export const DONE: Next = { kind: "done" };

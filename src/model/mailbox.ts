@@ -1,41 +1,56 @@
-/** What the operator decided: which mailboxes there are, within which limits they work, and how they hand over. */
+/** The operator's settings: mailboxes, limits and the hand-off. */
 import type { SecretSource } from "../base/secret.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
-  /** What it is called in folders, ledger and messages; the email address unless told otherwise. */
+  /** The name in folders, ledger and messages; by default the email address. */
   readonly name: string;
   readonly email: string;
   readonly pollMs: number;
   /** `auto`: a ZIP for many small files, else single files. */
   readonly fetch: "auto" | "files" | "zip";
-  /** Whether what came without checksums is quarantined, or delivered marked as not verified. */
+  /** A transfer without checksums is quarantined (`require`), or delivered marked as not verified (`prefer`). */
   readonly verify: "require" | "prefer";
   /** A path with placeholders, such as `{mailbox}/{sender}/{trackingId}`. */
   readonly layout: string;
-  /** In the order in which they are tried. */
+  /** In the order of attempts. */
   readonly passwords: readonly PasswordRule[];
-  /** How many refused passwords a transfer may cost, at most. */
+  /** How many refused passwords a transfer may cost. */
   readonly passwordAttempts: number;
   readonly paused: boolean;
-  /** When no download is begun; missing: never. */
+  /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
   readonly expect?: readonly Expectation[];
 }
 
-/** A transfer that is to come regularly. */
+/** Placeholders that a layout may hold, as `{name}`. */
+export const PLACEHOLDERS = [
+  "mailbox",
+  "sender",
+  "senderDomain",
+  "trackingId",
+  "transferId",
+  "subject",
+  "year",
+  "month",
+  "day",
+] as const;
+
+export type Placeholder = (typeof PLACEHOLDERS)[number];
+
+/** A transfer that is due regularly. */
 export interface Expectation {
   /** A glob over the sender's address. */
   readonly sender: string;
   readonly by: WeeklyTime;
-  /** How long before the deadline it may come; missing: since the deadline before. */
+  /** How long before the deadline it may arrive; by default since the previous deadline. */
   readonly withinMs: number | undefined;
-  /** For people: `*@bank.example by 06:00 mon-fri`. */
+  /** Such as `*@bank.example by 06:00 mon-fri`. */
   readonly described: string;
 }
 
-/** Fits a transfer if every condition that is given does. */
+/** Applies to a transfer that meets every condition set here. */
 export interface PasswordRule {
   /** A glob over the sender's address: `*@supplier.example`. */
   readonly sender: string | undefined;
@@ -44,21 +59,21 @@ export interface PasswordRule {
 }
 
 export interface Limits {
-  /** How many transfers at once. */
+  /** Downloads at once. */
   readonly transfers: number;
-  /** How many files of one transfer at once. */
+  /** Files of one transfer at once. */
   readonly filesPerTransfer: number;
-  /** What must stay free on the inbox's disk. */
+  /** Space that must stay free on the inbox's disk. */
   readonly minFreeBytes: number;
   readonly maxTransferBytes: number;
   readonly maxFiles: number;
-  /** The first one that fits counts; where none does, there is no limit. */
+  /** The first rule that applies now sets the limit; without one there is no limit. */
   readonly bandwidth?: readonly BandwidthRule[];
 }
 
-/** How fast all downloads together may be. */
+/** The bandwidth of all downloads together. */
 export interface BandwidthRule {
-  /** Missing: always. */
+  /** Missing: at all times. */
   readonly at: Timetable | undefined;
   /** Missing: no limit. */
   readonly bytesPerSecond: number | undefined;
@@ -68,38 +83,38 @@ export interface Handoff {
   /** Permission bits of delivered files and folders. */
   readonly fileMode: number;
   readonly folderMode: number;
-  /** The name of an empty file that is written last inside the folder, before it appears; `undefined` for none. */
+  /** The name of an empty file that is written last, before the folder appears. */
   readonly marker: string | undefined;
-  /** Run after each delivery; missing: none. */
+  /** Runs after each delivery. */
   readonly command?: HandoffCommand | undefined;
-  /** Told of each delivery; missing: none. */
+  /** Called after each delivery. */
   readonly webhook?: HandoffWebhook | undefined;
-  /** The name of a file by which a consumer says, inside the folder, that it has taken it; missing: none. */
+  /** The name of the file that a consumer creates in the folder to acknowledge it. */
   readonly acknowledgement?: string | undefined;
-  /** A folder that is not picked up within this time is reported; missing: never. */
+  /** A folder that is not picked up within this time is reported. */
   readonly expectWithinMs?: number | undefined;
   readonly keep?: HandoffKeep;
 }
 
 export interface HandoffCommand {
   readonly argv: readonly [string, ...string[]];
-  /** What it gets of our environment. */
+  /** The part of our environment that the command gets. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
 export interface HandoffWebhook {
-  /** Its query may hold a secret. */
+  /** The query may hold a secret. */
   readonly url: URL;
-  /** What bodies are signed with. */
+  /** Signs the bodies. */
   readonly secret: SecretSource;
   readonly timeoutMs: number;
 }
 
-/** How long folders stay in the inbox; missing: for ever. */
+/** How long folders stay in the inbox; by default for ever. */
 export interface HandoffKeep {
-  /** From their acknowledgement. */
+  /** Counted from the acknowledgement. */
   readonly pickedUpMs: number | undefined;
-  /** From the delivery of a folder that is not picked up. */
+  /** For a folder that is not picked up, counted from its delivery. */
   readonly notPickedUpMs: number | undefined;
 }

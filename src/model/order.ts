@@ -1,10 +1,10 @@
-/** What an operator wants done with one transfer. */
+/** An operator's order for one transfer, and the command that gives it. */
 
 export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
 
 /**
- * `retry`: now, not later; one in quarantine from the start. `release`: deliver one in quarantine, on the operator's
- * word. `discard`: drop it, for good. `redeliver`: deliver once more what was delivered.
+ * `retry`: try now; a quarantined transfer starts afresh. `release`: deliver a quarantined transfer on the operator's
+ * responsibility. `discard`: drop it for good. `redeliver`: deliver a delivered transfer once more.
  */
 export type Action = (typeof ACTIONS)[number];
 
@@ -12,27 +12,27 @@ export interface Order {
   readonly action: Action;
   readonly mailbox: string;
   readonly trackingId: string;
-  /** The transfer's round when the order was given: in a later one the order was carried out already. */
+  /** The transfer's round when the order was given. In a later round the order is done already. */
   readonly round: number;
-  /** Who gave it. */
+  /** The operator's name. */
   readonly by: string;
-  /** With `retry`: how many password attempts beyond the budget are allowed from now on. */
+  /** With `retry`: password attempts allowed beyond the budget from now on. */
   readonly grants?: number | undefined;
 }
 
-/** What a command needs beside the transfer, to mean this one. */
-export interface CommandWay {
+/** Options of a command that acts on a transfer. */
+interface CommandOptions {
   readonly config?: string | undefined;
   readonly mailbox?: string | undefined;
   /** With `password`: one more attempt is allowed. */
   readonly onceMore?: boolean;
 }
 
-/** What to type in a shell: whatever is not plain goes into single quotes. */
+/** A command to type in a shell, quoted where necessary. */
 export function commandFor(
   action: Action | "password",
   trackingId: string,
-  { config, mailbox, onceMore }: CommandWay = {},
+  { config, mailbox, onceMore }: CommandOptions = {},
 ): string {
   const options = [
     ...(config === undefined ? [] : ["--config", quote(config)]),

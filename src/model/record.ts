@@ -1,12 +1,12 @@
 /**
- * What is known of one transfer for one mailbox, and the states it passes through.
+ * The record of one transfer for one mailbox, and its states.
  *
- * `discovered` → `downloading` → `delivering` → `delivered` → `picked-up` is the way of a transfer that goes well.
- * `waiting` parks one until a person, a lock, the disk or time changes something. `quarantined` holds one that we
- * will not vouch for until a person decides. `gone` ends one that the service took away before it was delivered.
+ * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `waiting`: for
+ * a password, a lock, the disk or a time. `quarantined`: it failed verification, and an operator decides. `gone`: the
+ * service removed it before it was delivered.
  *
- * A *round* is one try to bring a transfer to an end. A round ends once and for ever; an operator's order, or a transfer
- * that the service lists again, begins the next one.
+ * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
+ * the service lists the transfer again.
  */
 
 export const RECORD_VERSION = 2;
@@ -29,18 +29,18 @@ const ENDED: ReadonlySet<State> = new Set(["delivered", "picked-up", "quarantine
 
 export type Verified = "all" | "some" | "none";
 
-/** Identifies a transfer of a mailbox. Both are opaque text that a stranger may have chosen. */
+/** Identifies a transfer of a mailbox. Untrusted text. */
 export interface TransferKey {
   readonly mailbox: string;
   readonly trackingId: string;
 }
 
-/** An operator vouches for a transfer in quarantine. */
+/** An operator's decision to deliver a transfer that was in quarantine. */
 export interface Release {
   readonly by: string;
   /** ISO 8601, as all times here. */
   readonly at: string;
-  /** Why it was in quarantine: the code of a fault, and the sentence about it. */
+  /** Why it was in quarantine: a fault's code and message. */
   readonly reason: string;
   readonly message: string;
 }
@@ -54,57 +54,57 @@ export interface TransferRecord extends TransferKey {
   readonly round: number;
   /** Why it waits (`password`, `locked`, `disk`, `retry`), was quarantined (a fault's code) or is gone (the service's state). */
   readonly reason: string | undefined;
-  /** For people: what exactly happened and what to do. */
+  /** What happened, and what to do. */
   readonly message: string | undefined;
-  /** Until when it waits, where that is known. */
+  /** End of the wait, if known. */
   readonly until: string | undefined;
   readonly expires: string | undefined;
-  /** The sender chose no password: the link that the service lists carries one. */
+  /** The sender chose no password: the listed link carries one. */
   readonly passwordInLink: boolean;
   /** The sender chose no password, and the link carries none either. */
   readonly hasNoPassword?: boolean | undefined;
-  /** Whether it holds a confidential message; missing where the service does not say. */
+  /** It holds a confidential message; missing if the service does not say. */
   readonly hasMessage?: boolean | undefined;
-  /** Where it was or will be delivered, from the inbox's root. */
+  /** The delivery's folder, planned or done, relative to the inbox. */
   readonly folder: string | undefined;
-  /** What its manifest says. Known once it is complete. */
+  /** As in the manifest. Known once the content is complete. */
   readonly verified?: Verified | undefined;
-  /** The file name that was kept free in the folder, by which a consumer acknowledges it. */
+  /** The file name reserved in the folder for the consumer's acknowledgement. */
   readonly acknowledgement?: string | undefined;
   readonly released?: Release | undefined;
-  /** It is gone, and an operator knows it. */
+  /** An operator has acknowledged that it is gone. */
   readonly acknowledged?: boolean | undefined;
-  /** It waits, and trying again will hardly help: a person has to act. */
+  /** It waits, and a retry alone will hardly help. */
   readonly needsPerson?: boolean | undefined;
-  /** It waits for a password: what stood in the way when passwords were tried last. */
+  /** It waits for a password: why the last attempt ended without one. */
   readonly password?: PasswordObstacle | undefined;
-  /** An operator wants it now: quiet hours and waits do not keep it back. */
+  /** An operator ordered a retry: quiet hours and waits do not apply. */
   readonly wanted?: boolean | undefined;
-  /** How many polls in a row have not listed it. */
+  /** Consecutive polls that have not listed it. */
   readonly missedPolls?: number | undefined;
-  /** Polls no longer list it: the service is asked what became of it. */
+  /** Polls no longer list it: the service is asked for its state. */
   readonly vanished?: boolean | undefined;
-  /** How often a download was begun in this round. */
+  /** Downloads started in this round. */
   readonly attempts: number;
-  /** How often each operation has failed in this round; `rest`: those that a delivery needs. */
+  /** Failures of each operation in this round; `rest`: the operations that every delivery needs. */
   readonly failures?: Readonly<Record<string, number>> | undefined;
-  /** When it entered each state, last. */
+  /** When it last entered each state. */
   readonly at: Readonly<Partial<Record<State, string>>>;
 }
 
 export interface PasswordObstacle {
-  /** How many attempts were spent then. */
+  /** Attempts spent so far. */
   readonly spent: number;
-  /** Not even a person's password would be sent. */
+  /** No attempts are left, not even for a supplied password. */
   readonly isExhausted: boolean;
-  /** The supplied file is no password, or does not say which service it is for. */
+  /** The supplied file holds no password, or does not name its service. */
   readonly isUnusable: boolean;
 }
 
-/** The reason of a transfer that an operator did not want: the service may list it, and it is left alone. */
+/** The reason of a transfer that an operator discarded. It stays `gone`, even while the service lists it. */
 export const DISCARDED = "discarded";
 
-/** Of an end by the service, which may list the transfer again. */
+/** The service ended it, and may list it again. */
 export function mayComeBack({ state, reason }: TransferRecord): boolean {
   return state === "gone" && reason !== DISCARDED;
 }
@@ -117,14 +117,14 @@ export function isDelivered({ state }: TransferRecord): boolean {
   return state === "delivered" || state === "picked-up";
 }
 
-/** Whether it needs no attention: it ended well, or an operator wanted or knows how it ended. */
-export function isSettledForPeople({ state, reason, acknowledged }: TransferRecord): boolean {
+/** It was delivered, or an operator discarded it or acknowledged that it is gone. */
+export function needsNoAttention({ state, reason, acknowledged }: TransferRecord): boolean {
   if (state === "gone") return reason === DISCARDED || acknowledged === true;
   return state === "delivered" || state === "picked-up";
 }
 
-/** The record in another state: what was said of the one before is no longer true. */
-export function entered(
+/** The record in another state. Facts about the previous state are dropped. */
+export function withState(
   record: TransferRecord,
   state: State,
   nowMs: number,
@@ -133,23 +133,20 @@ export function entered(
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
   const { reason, message, until, password, wanted, vanished, missedPolls, failures, needsPerson, ...kept } =
     record;
-  const unsaid = { reason: undefined, message: undefined, until: undefined };
-  // These count on while the round is open, whatever is tried meanwhile.
+  const dropped = { reason: undefined, message: undefined, until: undefined };
+  // Counted until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
-  // Another try does not make it well.
+  // Another attempt is no success yet.
   const attention = state === "downloading" ? withoutMissing({ needsPerson }) : {};
-  return { ...kept, ...counted, ...attention, ...unsaid, ...facts, state, at };
+  return { ...kept, ...counted, ...attention, ...dropped, ...facts, state, at };
 }
 
-/** A key whose value is undefined would make two equal records look different. */
+/** A key with the value `undefined` would make two equal records look different. */
 export function withoutMissing(facts: Partial<TransferRecord>): Partial<TransferRecord> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/**
- * The same transfer at the start of its next round. The time of its discovery does not change: folders may be named after
- * that day.
- */
+/** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
   const { mailbox, trackingId, transferId, sender, round, expires, at } = record;
   const { passwordInLink, hasNoPassword, hasMessage } = record;
@@ -175,10 +172,10 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
   };
 }
 
-/** The longest wait that anything here ever asks for: `Retry-After` is cut to a day, and the rest is shorter. */
+/** Longer than any wait: `Retry-After` is cut to a day, and all others are shorter. */
 const LONGEST_WAIT_MS = 25 * 60 * 60_000;
 
-/** Whether a wait is over. A longer one than any that was asked for was noted by a clock that was wrong. */
+/** A wait that would last longer was recorded while the clock was wrong, and counts as over. */
 export function isWaitOver(until: string, nowMs: number): boolean {
   const leftMs = Date.parse(until) - nowMs;
   return !(leftMs > 0 && leftMs <= LONGEST_WAIT_MS);

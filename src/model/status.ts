@@ -1,4 +1,4 @@
-/** What a daemon knows at one moment, as people and programs are shown it. Times are ISO 8601. */
+/** A snapshot of a daemon, for people and programs. Times are ISO 8601. */
 import type { State } from "./record.ts";
 
 export const STATUS_VERSION = 1;
@@ -6,25 +6,25 @@ export const STATUS_VERSION = 1;
 export interface Status {
   readonly version: typeof STATUS_VERSION;
   readonly at: string;
-  /** A daemon says so. Otherwise it is what stands on the disk, and nobody works on it, or can be asked. */
+  /** It comes from a running daemon; otherwise it was read from the disk. */
   readonly live: boolean;
   readonly daemon: DaemonFacts;
-  /** What is wrong with the whole, not with one transfer: empty when all is well. */
+  /** Problems of the daemon or of a mailbox, not of single transfers. */
   readonly troubles: readonly Trouble[];
-  /** Keys of the configuration that have changed and wait for a restart. */
+  /** Changed configuration keys that need a restart. */
   readonly needsRestart: readonly string[];
   readonly mailboxes: readonly MailboxStatus[];
-  /** How many transfers are in which state; those that ended well are not counted. */
+  /** Transfers per state, without those that ended well. */
   readonly counts: Readonly<Partial<Record<State, number>>>;
-  /** How many there are in each of the lists that follow, which show no more of them than a person would look at. */
+  /** The full length of each list below; the lists themselves are cut. */
   readonly totals: Readonly<Record<"attention" | "inHand" | "queued", number>>;
-  /** Since when the oldest transfer that nobody has in hand is in its state; missing where there is none. */
+  /** When the oldest transfer that is not being downloaded entered its state. */
   readonly waitingSince: string | undefined;
-  /** Need a person: in quarantine, gone, not handed over, what waits for a password or expires soon, not picked up. */
+  /** Transfers that need a person: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
   readonly attention: readonly TransferStatus[];
-  /** Downloaded by this process now. */
+  /** Being downloaded by this process. */
   readonly inHand: readonly TransferStatus[];
-  /** Have their turn later, by themselves. */
+  /** Waiting, without the need of a person. */
   readonly queued: readonly TransferStatus[];
   /** Newest first. */
   readonly recent: readonly Delivery[];
@@ -34,13 +34,13 @@ export interface Status {
 export interface DaemonFacts {
   readonly program: string;
   readonly host: string;
-  /** The process and when it began: missing where no daemon was asked. */
+  /** Missing when the snapshot was read from the disk. */
   readonly pid?: number | undefined;
   readonly startedAt?: string | undefined;
   readonly queue: "embedded" | "redis";
   readonly role: "all" | "worker" | "scheduler";
   readonly inbox: string;
-  /** What `--config` says where commands are to reach this daemon; missing where they find it without. */
+  /** The value of `--config` that commands need to reach this daemon, if they need it. */
   readonly config?: string | undefined;
 }
 
@@ -61,10 +61,10 @@ export interface MailboxStatus {
   readonly lastPoll: string | undefined;
   readonly lastSuccess: string | undefined;
   readonly nextPoll: string | undefined;
-  /** How many active transfers the service listed, last. */
+  /** Active transfers in the last listing. */
   readonly listed: number | undefined;
   readonly tokenValidUntil: string | undefined;
-  /** It has quiet hours now, and no download is begun before then; missing where it has none. */
+  /** End of the quiet hours, while they last. */
   readonly quietUntil: string | undefined;
   readonly trouble: Trouble | undefined;
 }
@@ -76,34 +76,34 @@ export interface TransferStatus {
   readonly state: State;
   readonly round?: number | undefined;
   readonly since: string | undefined;
-  /** As in its record; beside that `handoff` or `not-picked-up` after a delivery, and `quiet` in quiet hours. */
+  /** As in its record; also `handoff` or `not-picked-up` after a delivery, and `quiet` in quiet hours. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
-  /** No password would be sent any more. */
+  /** The budget of password attempts is spent. */
   readonly noAttemptsLeft?: boolean | undefined;
   readonly until: string | undefined;
   readonly expires: string | undefined;
   readonly progress: Progress | undefined;
-  /** What a person may type in a shell to help; empty or missing where nothing helps, or nobody is needed. */
+  /** Shell commands that help. */
   readonly commands?: readonly string[];
-  /** Of one in quarantine: the folder that holds what was received of it. */
+  /** In quarantine: the folder with the received content. */
   readonly keptIn?: string;
 }
 
-/** How it stands with a transfer that has not ended well, in a few words. */
-export function describeStanding({ state, reason }: TransferStatus): string {
+/** The state of a transfer that is not over, in a few words. */
+export function describeState({ state, reason }: TransferStatus): string {
   if (reason === "password") return "needs a password";
   if (state === "quarantined") return "in quarantine";
-  if (reason === "handoff") return "delivered, but what follows the delivery failed";
+  if (reason === "handoff") return "delivered, but the hand-off failed";
   if (reason === "not-picked-up") return "delivered, but not picked up";
   if (state === "gone") return "gone before it was delivered";
   if (reason === "locked") return "locked by the service";
-  if (reason === "disk") return "waits for room on the disk";
-  if (reason === "large") return "waits for another large transfer";
-  if (reason === "slow") return "arrives slowly, and lets others pass";
-  if (reason === "retry") return "failed, and is tried again";
+  if (reason === "disk") return "waits for free disk space";
+  if (reason === "large") return "waits for another large transfer to finish";
+  if (reason === "slow") return "slow; paused to let others go first";
+  if (reason === "retry") return "failed, will be retried";
   if (reason === "quiet") return "waits for the end of quiet hours";
-  return state === "discovered" ? "its turn comes" : state;
+  return state === "discovered" ? "queued" : state;
 }
 
 export interface Progress {
@@ -118,18 +118,18 @@ export interface Delivery {
   readonly mailbox: string;
   readonly trackingId: string;
   readonly sender: string;
-  /** From the inbox's root. */
+  /** Relative to the inbox. */
   readonly folder: string;
   readonly at: string;
-  /** From its discovery; missing where that is not known. */
+  /** Since its discovery, if known. */
   readonly tookSeconds: number | undefined;
 }
 
-/** A quarter of an hour of the last day. */
+/** A quarter of an hour within the last day. */
 export interface LoadSlot {
   readonly from: string;
   readonly bytes: number;
   readonly delivered: number;
-  /** The most that waited for a turn at any moment of it. */
+  /** The longest queue in this time. */
   readonly mostQueued: number;
 }

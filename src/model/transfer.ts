@@ -1,8 +1,8 @@
 /**
- * Transfers as Inlet sees them, free of how the service spells them.
+ * Transfers, independent of the service's wire format.
  *
- * Words: a *transfer* is what a sender sent, known by its tracking-id. Each recipient of it has a *transfer-id*
- * of its own, and opens the transfer with that and the transfer's password. Ids are opaque text.
+ * A sender's *transfer* is identified by its tracking-id. Each recipient has a *transfer-id* of its own, and opens the
+ * transfer with that id and the transfer's password. Ids are opaque text.
  */
 import { Secret } from "../base/secret.ts";
 
@@ -16,18 +16,18 @@ export const TRANSFER_STATES = [
   "failed",
 ] as const;
 
-/** What the service says of a transfer; `unknown` for any word that this program does not know. */
+/** The service's state of a transfer; `unknown` for any word that Inlet does not know. */
 export type TransferState = (typeof TRANSFER_STATES)[number] | "unknown";
 
 export interface Recipient {
   readonly mail: string;
-  /** Missing where the service withholds it. */
+  /** Missing if the service withholds it. */
   readonly transferId: string | undefined;
-  /** The link for people; it carries the password where the password mode is `NONE`. */
+  /** The link for people. With password mode `NONE` it carries the password. */
   readonly downloadUrl: Secret | undefined;
 }
 
-/** One entry of a polling answer. What was not selected, or withheld, is missing. */
+/** One entry of a polling answer. Fields that were not selected, or withheld, are missing. */
 export interface ListedTransfer {
   readonly trackingId: string;
   readonly state: TransferState;
@@ -38,15 +38,15 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
-  /** Of the confidential message. `none` is also said to those who may not know. */
+  /** The confidential message. The service also answers `none` to recipients without access to it. */
   readonly messageFile: "present" | "none" | undefined;
-  /** Further fields as the service sent them, only where they were asked for. */
+  /** Further fields as the service sent them, only if selected. */
   readonly more?: unknown;
 }
 
 export interface TransferInformation {
   readonly totalBytes: number;
-  /** As the service spells it; missing or empty where checksums are switched off. */
+  /** As the service spells it; missing or empty if checksums are switched off. */
   readonly algorithm: string | undefined;
 }
 
@@ -54,22 +54,22 @@ export interface TransferFile {
   readonly id: string;
   readonly name: string;
   readonly bytes: number;
-  /** Missing where checksums are switched off. */
+  /** Missing if checksums are switched off. */
   readonly checksum: string | undefined;
 }
 
-/** Finds the entry of an address among the recipients, whatever the case of its letters and their order. */
+/** Finds a recipient by address, ignoring case and Unicode form. */
 export function findRecipient(recipients: readonly Recipient[], address: string): Recipient | undefined {
   const wanted = canonicalAddress(address);
   return recipients.find((recipient) => canonicalAddress(recipient.mail) === wanted);
 }
 
-/** One spelling for all spellings of an address: case and Unicode form do not tell mailboxes apart. */
+/** One spelling for all spellings of an address: case and Unicode form do not matter. */
 export function canonicalAddress(address: string): string {
   return address.trim().normalize("NFC").toLowerCase();
 }
 
-/** With no password of its own, a transfer's link for people reads `…/download?id=…&password=…`. */
+/** The link of a transfer without a password of its own is `…/download?id=…&password=…`. */
 export function passwordOfLink(link: Secret): Secret | undefined {
   const password = URL.parse(link.reveal(), "https://service.invalid")?.searchParams.get("password");
   return password ? new Secret(password) : undefined;

@@ -1,35 +1,46 @@
-/** What can be done through the page and its API: signing in and out, orders, and passwords. */
+/** Requests that change something: signing in and out, orders, and passwords. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { ACTIONS, type Order } from "../model/order.ts";
-import { type Fields, readFields } from "./fields.ts";
-import type { Said, Sessions, Verdict } from "./sessions.ts";
+import type { Authorization, Notice, Sessions } from "./sessions.ts";
+
+const MOST_BODY_BYTES = 16 * 1024;
 
 const UNREADABLE = "The token cannot be read now: see http.token in the configuration.";
+const NOT_ALLOWED = "Sign in first, or send the token.";
+const WRONG_TOKEN: Readonly<Record<Authorization, string>> = {
+  granted: "",
+  refused: "The token is wrong.",
+  throttled: "The token is wrong, and there were too many wrong ones: wait a minute.",
+};
 
-/** A sentence for people: what was done, or, where it was refused, why not. */
-interface Deed {
+interface ActionResult {
+  /** A sentence for people. */
   readonly text: string;
-  /** 400: what was sent makes no sense; 404: there is no such transfer; 409: not in its state. */
+  /** 400: invalid request; 404: no such transfer; 409: not possible in its state. */
   readonly refused?: 400 | 404 | 409;
 }
 
 export interface Actions {
   readonly sessions: Sessions;
-  /** Before each use of the sessions: the token may have changed. False where it cannot be read. */
+  /** Called before each use of the sessions, because the token may have changed. False if it cannot be read. */
   renew(): Promise<boolean>;
-  order(order: Omit<Order, "round" | "by">): Promise<Deed>;
-  password(mailbox: string, trackingId: string, password: string): Promise<Deed>;
+  order(order: Omit<Order, "round" | "by">): Promise<ActionResult>;
+  password(mailbox: string, trackingId: string, password: string): Promise<ActionResult>;
 }
 
-/** Answers with the page, which says this. */
+/** Answers with the page and a notice. */
 export type ShowPage = (
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
-  said: Said,
+  notice: Notice,
 ) => void;
 
-/** `/sign-in`: a token for a cookie. */
+type Fields = Readonly<Record<string, string>>;
+
+/** `/sign-in`: exchanges a token for a cookie. */
 export async function signIn(
   actions: Actions,
   request: IncomingMessage,
@@ -39,14 +50,15 @@ export async function signIn(
   const { sessions } = actions;
   const fields = await readFields(request);
   if (!(await actions.renew())) return refuse(request, response, 503, UNREADABLE, fields, showPage);
-  const { verdict, cookie } = sessions.signIn(request, fields["token"] ?? "");
+  const { authorization, cookie } = sessions.signIn(request, fields["token"] ?? "");
   if (cookie === undefined) {
-    return refuse(request, response, await statusFor(sessions, verdict), WRONG[verdict], fields, showPage);
+    const status = await statusFor(sessions, authorization);
+    return refuse(request, response, status, WRONG_TOKEN[authorization], fields, showPage);
   }
   response.writeHead(303, { location: "./#attention", "set-cookie": cookie }).end();
 }
 
-/** `/sign-out`: the cookie is worth nothing any more. */
+/** `/sign-out`: ends the session. */
 export async function signOut(
   { sessions }: Actions,
   request: IncomingMessage,
@@ -54,13 +66,13 @@ export async function signOut(
   showPage: ShowPage,
 ): Promise<void> {
   const fields = await readFields(request);
-  if (sessions.mayAct(request, fields["proof"]) !== "right") {
+  if (sessions.authorize(request, fields["proof"]) !== "granted") {
     return refuse(request, response, 403, NOT_ALLOWED, fields, showPage);
   }
   response.writeHead(303, { location: "./", "set-cookie": sessions.signOut(request) }).end();
 }
 
-/** `/api/actions`: what a form or a program wants done. Programs get an answer in JSON, people the page again. */
+/** `/api/actions`: an order or a password, from a form or a program. Programs get JSON, people the page. */
 export async function act(
   actions: Actions,
   request: IncomingMessage,
@@ -69,26 +81,20 @@ export async function act(
 ): Promise<void> {
   const fields = await readFields(request);
   if (!(await actions.renew())) return refuse(request, response, 503, UNREADABLE, fields, showPage);
-  const verdict = actions.sessions.mayAct(request, fields["proof"]);
-  if (verdict !== "right") {
-    return refuse(
-      request,
-      response,
-      await statusFor(actions.sessions, verdict),
-      NOT_ALLOWED,
-      fields,
-      showPage,
-    );
+  const authorization = actions.sessions.authorize(request, fields["proof"]);
+  if (authorization !== "granted") {
+    const status = await statusFor(actions.sessions, authorization);
+    return refuse(request, response, status, NOT_ALLOWED, fields, showPage);
   }
   const { text, refused } = await perform(actions, fields);
   if (fields["page"] === undefined) {
     return sendJson(response, refused ?? 200, refused === undefined ? { done: text } : { error: text });
   }
-  actions.sessions.say(request, { text, isError: refused !== undefined });
+  actions.sessions.setNotice(request, { text, isError: refused !== undefined });
   response.writeHead(303, { location: "../#attention" }).end();
 }
 
-async function perform(actions: Actions, fields: Fields): Promise<Deed> {
+async function perform(actions: Actions, fields: Fields): Promise<ActionResult> {
   const { action = "", mailbox = "", trackingId = "", password = "" } = fields;
   const known = ACTIONS.find((name) => name === action);
   if ((known === undefined && action !== "password") || mailbox === "" || trackingId === "") {
@@ -96,20 +102,39 @@ async function perform(actions: Actions, fields: Fields): Promise<Deed> {
     return { text, refused: 400 };
   }
   if (known !== undefined) return actions.order({ action: known, mailbox, trackingId });
-  if (password === "") return { text: "A password is missing.", refused: 400 };
+  if (password === "") return { text: "The password is missing.", refused: 400 };
   return actions.password(mailbox, trackingId, password);
 }
 
-const NOT_ALLOWED = "Only whoever has signed in, or sends the token, may do that.";
-const WRONG: Readonly<Record<Verdict, string>> = {
-  right: "",
-  wrong: "That is not the token.",
-  "too often": "That is not the token, and wrong ones were tried too often.",
-};
+/** Reads a form, or a JSON object of strings. Returns nothing for other or larger bodies. */
+async function readFields(request: IncomingMessage): Promise<Fields> {
+  let bytes = 0;
+  const bounded = Readable.from(
+    (async function* () {
+      for await (const chunk of request) {
+        bytes += (chunk as Buffer).length;
+        if (bytes > MOST_BODY_BYTES) return;
+        yield chunk;
+      }
+    })(),
+  );
+  const text = (await buffer(bounded)).toString();
+  if (bytes > MOST_BODY_BYTES) return {};
+  if (request.headers["content-type"]?.startsWith("application/json") !== true) {
+    return Object.fromEntries(new URLSearchParams(text));
+  }
+  try {
+    const parsed: unknown = JSON.parse(text);
+    const entries = Object.entries(parsed ?? {}).filter(([, value]) => typeof value === "string");
+    return Object.fromEntries(entries);
+  } catch {
+    return {};
+  }
+}
 
-async function statusFor(sessions: Sessions, verdict: Verdict): Promise<number> {
-  if (verdict !== "too often") return 403;
-  await sessions.slowDown();
+async function statusFor(sessions: Sessions, authorization: Authorization): Promise<number> {
+  if (authorization !== "throttled") return 403;
+  await sessions.throttle();
   return 429;
 }
 

@@ -1,29 +1,30 @@
-/** What a person can do about a transfer: the commands to type, with all that they need to reach this daemon. */
+/** Adds the commands that help a transfer, with the options that reach this daemon. */
 import { type Action, commandFor } from "../model/order.ts";
 import type { DaemonFacts, MailboxStatus, TransferStatus } from "../model/status.ts";
 
-/** What the commands for a transfer depend on, beside itself. */
-export interface Surroundings {
+export interface HelpContext {
   readonly daemon: DaemonFacts;
   readonly mailboxes: readonly MailboxStatus[];
-  /** Where content is kept that is in quarantine. */
+  /** The folder of a transfer in quarantine. */
   readonly keptIn: ((transfer: TransferStatus) => string) | undefined;
 }
 
-export function withHelp(transfer: TransferStatus, surroundings: Surroundings): TransferStatus {
-  const { daemon, mailboxes, keptIn } = surroundings;
+export function withHelp(
+  transfer: TransferStatus,
+  { daemon, mailboxes, keptIn }: HelpContext,
+): TransferStatus {
   const { mailbox, trackingId, message, state } = transfer;
-  const way = { config: daemon.config, ...(mailboxes.length > 1 ? { mailbox } : {}) };
+  const options = { config: daemon.config, ...(mailboxes.length > 1 ? { mailbox } : {}) };
   const onceMore = transfer.reason === "password" && transfer.noAttemptsLeft === true;
-  const actions = actionsFor(transfer).map((action) => ({
-    bare: commandFor(action, trackingId, { onceMore }),
-    whole: commandFor(action, trackingId, { ...way, onceMore }),
+  const commands = actionsFor(transfer).map((action) => ({
+    short: commandFor(action, trackingId, { onceMore }),
+    full: commandFor(action, trackingId, { ...options, onceMore }),
   }));
   return {
     ...transfer,
-    // The message names the command without the options that this daemon needs.
-    message: actions.reduce((text, { bare, whole }) => text?.replaceAll(bare, () => whole), message),
-    commands: actions.map(({ whole }) => whole),
+    // The record's message has the short command.
+    message: commands.reduce((text, { short, full }) => text?.replaceAll(short, () => full), message),
+    commands: commands.map(({ full }) => full),
     ...(state === "quarantined" && keptIn !== undefined ? { keptIn: keptIn(transfer) } : {}),
   };
 }

@@ -1,4 +1,5 @@
-/** HTML as a template: every value is text and is escaped, unless it is HTML that was made here. */
+/** HTML templates, tables and times for the status page. Every value is escaped unless it is `Html`. */
+import { formatWhen } from "../base/phrases.ts";
 
 export class Html {
   readonly #text: string;
@@ -14,9 +15,51 @@ export class Html {
 
 type Value = string | number | Html | undefined | readonly Value[];
 
-/** `undefined` is nothing, a list is its elements one after the other. */
+/** `undefined` renders as nothing, a list as its elements. */
 export function html(literals: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(literals.reduce((text, literal, at) => `${text}${format(values[at - 1])}${literal}`));
+}
+
+export interface PageColumn<Row> {
+  readonly title: string;
+  /** The style of the value. */
+  readonly kind?: "id" | "path" | "number";
+  /** The column holds the row's header. */
+  readonly isName?: boolean;
+  value(row: Row): Html | string | number | undefined;
+}
+
+/**
+ * On a small screen each row is a card, so every cell carries the title of its column. The explicit roles keep such a table
+ * a table for screen readers.
+ */
+export function renderTable<Row>(
+  label: string,
+  columns: readonly PageColumn<Row>[],
+  rows: readonly Row[],
+): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table role="table">
+<thead role="rowgroup"><tr role="row">${columns.map(({ title }) => html`<th role="columnheader">${title}</th>`)}</tr></thead>
+<tbody role="rowgroup">${rows.map(
+    (row) => html`<tr role="row">${columns.map((column) => renderCell(column, column.value(row)))}</tr>\n`,
+  )}</tbody></table></div>`;
+}
+
+function renderCell<Row>(
+  { title, kind, isName = false }: PageColumn<Row>,
+  value: Html | string | number | undefined,
+): Html {
+  const content = value === undefined || value === "" ? undefined : html`<span class="cell">${value}</span>`;
+  const style = kind === undefined ? undefined : html` class="${kind}"`;
+  return isName
+    ? html`<th scope="row" role="rowheader" data-column="${title}"${style}>${content}</th>`
+    : html`<td role="cell" data-column="${title}"${style}>${content}</td>`;
+}
+
+/** `undefined` for a missing time. */
+export function renderTime(iso: string | undefined, nowMs: number): Html | undefined {
+  if (iso === undefined) return undefined;
+  return html`<time datetime="${iso}" title="${iso}">${formatWhen(iso, nowMs)}</time>`;
 }
 
 function format(value: Value): string {
@@ -33,7 +76,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Control characters, and those that turn the direction of text around, are shown as what they are. */
+/** Control characters, and characters that change the direction of text, are shown as escapes. */
 function escapeText(text: string): string {
   return text
     .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "")

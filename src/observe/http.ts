@@ -1,4 +1,4 @@
-/** The status page and its API over HTTP: reading for whoever reaches the address, acting for whoever may. */
+/** The status page and its API over HTTP. Reading is open to everyone who reaches the address; actions need a token. */
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
@@ -7,53 +7,50 @@ import type { Status } from "../model/status.ts";
 import { type Actions, act, type ShowPage, signIn, signOut } from "./actions.ts";
 import type { Board } from "./board.ts";
 import { Events, type Render } from "./events.ts";
-import { readinessOf } from "./health.ts";
-import { renderPage, renderSections, titleOf } from "./page.ts";
-import type { ShownHistory } from "./page-history.ts";
+import { renderPage, renderSections, type ShownHistory, titleOf } from "./page.ts";
 import type { Visitor } from "./page-transfers.ts";
 import { LONGEST_SEARCH, Past, parsePastQuery, type ReadPast } from "./past.ts";
-import type { Said } from "./sessions.ts";
+import type { Notice } from "./sessions.ts";
 
-export interface Desk {
+export interface HttpOptions {
   readonly board: Board;
-  /** In Prometheus's text form. */
+  /** In Prometheus's text format. */
   metrics(): Promise<string>;
-  /** Without a search, the newest of all. */
   readonly history: ReadPast;
-  /** `undefined`: the page is for reading only. */
+  /** `undefined`: the page is read-only. */
   readonly actions: Actions | undefined;
-  /** Names by which this page may be called, beside addresses, `localhost` and the machine's own name. */
+  /** Host names of this page, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
-  /** What does not get on any more, or `undefined`. */
+  /** Names the work that hangs, if any. */
   stuck(): string | undefined;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
 
-/** Nothing from elsewhere, no script or style that is not a file of ours, and no frame around it. */
+/** No resources of other origins, no inline script or style, no framing. */
 const HEADERS = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
-  // Without any referrer browsers would not say either that a form comes from here.
+  // With "no-referrer" browsers would not send the origin of forms either.
   "referrer-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "cross-origin-opener-policy": "same-origin",
   "cache-control": "no-store",
 } as const;
 
-/** For machines, which may call us by any name: they say nothing of a sender. */
+/** For machines, under any host name: these reveal nothing about senders. */
 const FOR_ANY_HOST: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 const CHANGES: ReadonlySet<string> = new Set(["/sign-in", "/sign-out", "/api/actions"]);
-const BUSY = "Others are searching the history: try again in a moment.";
+const BUSY = "Other searches are running: try again in a moment.";
 
 /** Not listening yet. Closing the server ends every connection. */
-export function createHttp(desk: Desk): Server {
-  const events = new Events(desk.board);
-  const routes = routesOf(desk, events);
+export function createHttp(options: HttpOptions): Server {
+  const events = new Events(options.board);
+  const routes = routesOf(options, events);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     response.on("error", () => {});
-    answer(routes, desk.hosts, request, response).catch(() => response.destroy());
+    answer(routes, options.hosts, request, response).catch(() => response.destroy());
   });
   server.maxConnections = 200;
   server.once("close", () => events.close());
@@ -70,64 +67,60 @@ async function answer(
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
   const url = URL.parse(`http://here${target}`);
   const handler = url === null ? undefined : routes.get(url.pathname);
-  if (url === null || handler === undefined) return refuse(response, 404, "There is nothing here.");
+  if (url === null || handler === undefined) return refuse(response, 404, "Not found.");
   const isChange = CHANGES.has(url.pathname);
   if (isChange ? method !== "POST" : method !== "GET" && method !== "HEAD") {
     response.setHeader("allow", isChange ? "POST" : "GET, HEAD");
-    return refuse(response, 405, isChange ? "This is for POST." : "This can only be read.");
+    return refuse(response, 405, isChange ? "Use POST." : "Use GET or HEAD.");
   }
   if (!FOR_ANY_HOST.has(url.pathname) && !isOurName(headers.host, hosts)) {
-    return refuse(
-      response,
-      421,
-      "This page is not called by that name: see http.hosts in the configuration.",
-    );
+    return refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
   }
   if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(url)) {
-    return refuse(response, 403, "Another site may link to this page, but not ask for more than that.");
+    return refuse(response, 403, "Other sites may only link to the page itself.");
   }
   await handler(request, response, url);
 }
 
-/** What costs nothing, and tells no program anything: browsers keep the page itself from other sites. */
+/** Cheap requests whose answers browsers keep from other sites. */
 function isForAnySite({ pathname, searchParams }: URL): boolean {
   return FOR_ANY_HOST.has(pathname) || (pathname === "/" && !searchParams.has("search"));
 }
 
-function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
-  const { board } = desk;
-  const past = new Past(desk.history);
+function routesOf(options: HttpOptions, events: Events): ReadonlyMap<string, Handler> {
+  const { board, actions, metrics, stuck } = options;
+  const past = new Past(options.history);
+  const anonymous: Visitor = { canSignIn: actions?.sessions.needsToken === true, proof: undefined };
   const asStatus: Render = () => ({ event: "status", data: board.read() });
-  // Without a proof the page is the same for all, and is made once.
-  const asPage: Render = () => ({ event: "page", data: describePage(board.read(), reader(desk.actions)) });
+  // The same for all anonymous visitors, and rendered once for them.
+  const asPage: Render = () => ({ event: "page", data: describePage(board.read(), anonymous) });
   const renderFor = (request: IncomingMessage): Render => {
-    const proof = desk.actions?.sessions.proofOf(request);
+    const proof = actions?.sessions.proofOf(request);
     if (proof === undefined) return asPage;
-    const visitor = { ...reader(desk.actions), proof };
-    return () => ({ event: "page", data: describePage(board.read(), visitor) });
+    return () => ({ event: "page", data: describePage(board.read(), { ...anonymous, proof }) });
   };
-  const { actions } = desk;
   const showPage = (
     request: IncomingMessage,
     response: ServerResponse,
     status: number,
     history: ShownHistory,
-    told?: Said,
+    notice?: Notice,
   ) => {
-    const { proof, cookie, said } = actions?.sessions.greet(request) ?? {};
-    if (cookie !== undefined) response.setHeader("set-cookie", cookie);
-    const page = renderPage(board.read(), history, { ...reader(actions), proof }, told ?? said);
+    const session = actions?.sessions.resume(request) ?? {};
+    if (session.cookie !== undefined) response.setHeader("set-cookie", session.cookie);
+    const visitor = { ...anonymous, proof: session.proof };
+    const page = renderPage(board.read(), history, visitor, notice ?? session.notice);
     send(response, status, "text/html; charset=utf-8", page);
   };
-  const saying: ShowPage = (request, response, status, said) =>
-    showPage(request, response, status, { search: "", found: [] }, said);
+  const showNotice: ShowPage = (request, response, status, notice) =>
+    showPage(request, response, status, { search: "", found: [] }, notice);
   const changes: [string, Handler][] =
     actions === undefined
       ? []
       : [
-          ["/sign-in", (request, response) => signIn(actions, request, response, saying)],
-          ["/sign-out", (request, response) => signOut(actions, request, response, saying)],
-          ["/api/actions", (request, response) => act(actions, request, response, saying)],
+          ["/sign-in", (request, response) => signIn(actions, request, response, showNotice)],
+          ["/sign-out", (request, response) => signOut(actions, request, response, showNotice)],
+          ["/api/actions", (request, response) => act(actions, request, response, showNotice)],
         ];
   return new Map<string, Handler>([
     [
@@ -159,14 +152,14 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
       "/api/events",
       (request, response, url) => {
         const render = url.searchParams.get("as") === "page" ? renderFor(request) : asStatus;
-        if (!events.add(request, response, render)) refuse(response, 503, "Too many are listening.");
+        if (!events.add(request, response, render)) refuse(response, 503, "Too many listeners.");
       },
     ],
     [
       "/healthz",
       (_request, response) => {
-        const stuck = desk.stuck();
-        sendJson(response, stuck === undefined ? 200 : 503, { alive: stuck === undefined, stuck });
+        const work = stuck();
+        sendJson(response, work === undefined ? 200 : 503, { alive: work === undefined, stuck: work });
       },
     ],
     [
@@ -179,7 +172,7 @@ function routesOf(desk: Desk, events: Events): ReadonlyMap<string, Handler> {
     [
       "/metrics",
       async (_request, response) =>
-        send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await desk.metrics()),
+        send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics()),
     ],
     ...changes,
   ]);
@@ -189,12 +182,27 @@ function describePage(status: Status, visitor: Visitor) {
   return { at: status.at, title: titleOf(status), sections: renderSections(status, visitor) };
 }
 
-/** Whoever has not signed in. */
-function reader(actions: Actions | undefined): Visitor {
-  return { canSignIn: actions?.sessions.needsToken === true, proof: undefined };
+export interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
 }
 
-/** Read when it is asked for: a daemon whose page nobody opens does not hold it. */
+/** Not ready with trouble of the disk or the queue, or while not a single mailbox can be polled. */
+export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
+  const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
+  const active = mailboxes.filter(({ paused }) => !paused);
+  const polls = daemon.role !== "worker" && active.length > 0;
+  const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
+  const nonePolled = polls && active.every(({ lastPoll }) => lastPoll === undefined);
+  const reasons = [
+    ...general.map(({ message }) => message),
+    ...(allFail ? ["No mailbox can be polled."] : []),
+    ...(nonePolled ? ["No mailbox has been polled yet."] : []),
+  ];
+  return { ready: reasons.length === 0, reasons };
+}
+
+/** Read for each request, so that an unused page takes no memory. */
 function asset(name: string, type: string): Handler {
   return async (_request, response) => {
     response.setHeader("cache-control", "no-cache");
@@ -202,7 +210,7 @@ function asset(name: string, type: string): Handler {
   };
 }
 
-/** A name that somebody else points at this address would let a stranger's page read ours. */
+/** Prevents DNS rebinding: a foreign name that points at this address would let another site read the page. */
 function isOurName(header: string | undefined, hosts: readonly string[]): boolean {
   const name = URL.parse(`http://${header ?? ""}`)?.hostname;
   if (name === undefined) return false;

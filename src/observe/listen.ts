@@ -1,4 +1,4 @@
-/** Listens on an address. Retries where the port is taken: downloads do not depend on the console. */
+/** Makes the HTTP server listen. Retries if the address is taken, because downloads do not depend on the page. */
 import { once } from "node:events";
 import { chmod, lstat, rm } from "node:fs/promises";
 import type { Server } from "node:http";
@@ -7,11 +7,11 @@ import type { Emit } from "../model/events.ts";
 
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
-const TRY_AGAIN_MS = 30_000;
-/** For the owner and the group: whoever may reach the socket sees the page. */
+const RETRY_MS = 30_000;
+/** Owner and group may open the console. */
 const SOCKET_MODE = 0o660;
 
-/** Returns what ends it. */
+/** Returns a function that closes the server. Reports only the first failure. */
 export function startListening(server: Server, at: ListenAddress, emit: Emit): () => Promise<void> {
   let isReported = false;
   let timer: NodeJS.Timeout | undefined;
@@ -24,14 +24,14 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
       const address = describeAddress(server, at);
       if (!isReported) emit({ type: "console-failed", address, reason: reasonOf(error) });
       isReported = true;
-      if (!isClosed) timer = setTimeout(() => void attempt(), TRY_AGAIN_MS);
+      if (!isClosed) timer = setTimeout(() => void attempt(), RETRY_MS);
     }
   };
-  const begun = attempt();
+  const firstAttempt = attempt();
   return async () => {
     isClosed = true;
     clearTimeout(timer);
-    await begun;
+    await firstAttempt;
     if (!server.listening) return void server.emit("close");
     const closed = once(server, "close");
     server.close();
@@ -41,7 +41,7 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
 }
 
 async function listen(server: Server, at: ListenAddress): Promise<void> {
-  if ("path" in at) await removeStale(at.path);
+  if ("path" in at) await removeIfStale(at.path);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject).once("listening", resolve);
   try {
@@ -53,8 +53,8 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
   if ("path" in at) await chmod(at.path, SOCKET_MODE);
 }
 
-/** A socket that nobody answers is what a crash left; anything else is not ours to remove. */
-async function removeStale(path: string): Promise<void> {
+/** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */
+async function removeIfStale(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || !found.isSocket()) return;
   const socket = connect(path);

@@ -1,4 +1,4 @@
-/** The log: one JSON object per line for programs, one readable line for people. Messages are constant, facts are fields. */
+/** The log: JSON lines, or readable lines on a terminal. Messages are constant; facts are fields. */
 import { type Logger, pino } from "pino";
 import { escapeJson } from "../base/escaping.ts";
 import { Secret } from "../base/secret.ts";
@@ -14,7 +14,7 @@ const LEVEL_WORDS: Readonly<Record<number, string>> = {
   60: "FATAL",
 };
 
-/** Fields of these names are never written, wherever they come from. */
+/** Fields with these names are never written. */
 const HIDDEN = [
   "password",
   "token",
@@ -35,7 +35,7 @@ export function createLog(output: NodeJS.WritableStream & { readonly isTTY?: boo
     redact: { paths: HIDDEN, censor: "[secret]" },
     serializers: { fault: describe },
   };
-  // Somebody may look at either in a terminal, and facts are words of strangers.
+  // Both may be read on a terminal, and fields hold untrusted text.
   const format = output.isTTY === true ? formatLine : String;
   return pino(options, { write: (line: string) => void output.write(escapeJson(format(line))) });
 }

@@ -1,20 +1,30 @@
 /**
- * The status page: one document, made here, that needs no script. With its script, sections are exchanged for newer
- * ones as they come. Whatever a sender wrote is text.
+ * The status page: one document that works without its script. The script replaces sections by newer ones. All text from
+ * senders is escaped.
  */
-import { formatCount } from "../base/phrases.ts";
-import type { Status } from "../model/status.ts";
-import { Html, html } from "./html.ts";
-import { renderHistory, type ShownHistory } from "./page-history.ts";
-import { renderLoad } from "./page-load.ts";
-import { renderMailboxes } from "./page-mailboxes.ts";
+import { formatBytes, formatCount } from "../base/phrases.ts";
+import type { LoadSlot, MailboxStatus, Status } from "../model/status.ts";
+import { Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { renderAttention, renderInHand, renderQueued, renderRecent, type Visitor } from "./page-transfers.ts";
-import type { Said } from "./sessions.ts";
+import type { PastTransfer } from "./past.ts";
+import type { Notice } from "./sessions.ts";
 
-/** By the id of the element that each fills. */
+/** By the id of their element. */
 export type Sections = Readonly<Record<(typeof SECTIONS)[number], string>>;
 
+export interface ShownHistory {
+  /** The visitor's search; empty without one. */
+  readonly search: string;
+  /** Newest first. */
+  readonly found: readonly PastTransfer[];
+}
+
 const SECTIONS = ["summary", "attention", "in-hand", "queued", "mailboxes", "recent", "load"] as const;
+/** Mailboxes in trouble come first; the rest of a long list is only counted. */
+const MOST_MAILBOXES = 200;
+/** Size of a chart. */
+const WIDTH = 480;
+const HEIGHT = 60;
 
 export function renderSections(status: Status, visitor: Visitor): Sections {
   const nowMs = Date.parse(status.at);
@@ -29,12 +39,12 @@ export function renderSections(status: Status, visitor: Visitor): Sections {
   };
 }
 
-/** `said`: what became of what the visitor did last. */
+/** `notice`: the result of the visitor's last action. */
 export function renderPage(
   status: Status,
   history: ShownHistory,
   visitor: Visitor,
-  said: Said | undefined,
+  notice: Notice | undefined,
 ): string {
   const sections = renderSections(status, visitor);
   const { host, inbox, program } = status.daemon;
@@ -52,11 +62,11 @@ export function renderPage(
 <script src="page.js" defer></script>
 </head>
 <body>
-<a class="skip" href="#attention">Skip to what needs attention</a>
+<a class="skip" href="#attention">Skip to transfers that need attention</a>
 <header>
 <h1>Inlet</h1>
 <p class="place">${host} → <span class="path">${inbox}</span></p>
-${said === undefined ? undefined : renderSaid(said)}
+${notice === undefined ? undefined : renderNotice(notice)}
 <div id="summary" role="status">${new Html(sections.summary)}</div>
 </header>
 <main>
@@ -70,29 +80,33 @@ ${visitor.canSignIn ? renderSigning(visitor.proof) : undefined}
 `);
 }
 
-function renderSaid({ text, isError }: Said): Html {
+/** Also the title of a browser tab. */
+export function titleOf({ troubles, totals, daemon }: Status): string {
+  return `${moodOf(troubles.length, totals.attention)[1]} – Inlet on ${daemon.host}`;
+}
+
+function renderNotice({ text, isError }: Notice): Html {
   return isError
-    ? html`<p class="said bad" role="alert">${text}</p>`
-    : html`<p class="said" role="status">${text}</p>`;
+    ? html`<p class="notice bad" role="alert">${text}</p>`
+    : html`<p class="notice" role="status">${text}</p>`;
 }
 
 function renderSigning(proof: string | undefined): Html {
   const page = html`<input type="hidden" name="page" value="yes">`;
   if (proof !== undefined) {
-    return html`<section id="sign-out" tabindex="-1"><h2>You have signed in</h2>
+    return html`<section id="sign-out" tabindex="-1"><h2>Signed in</h2>
 <form action="sign-out" method="post">${page}<input type="hidden" name="proof" value="${proof}"><button>Sign out</button></form></section>`;
   }
-  return html`<section id="sign-in" tabindex="-1"><h2>Act</h2>
-<form action="sign-in" method="post">${page}<label>Token, to supply passwords, retry, release and discard here <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form></section>`;
+  return html`<section id="sign-in" tabindex="-1"><h2>Sign in</h2>
+<form action="sign-in" method="post">${page}<label>Token, needed to supply passwords, retry, release and discard <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form></section>`;
 }
 
-/** One glance must do. */
 function renderSummary({ troubles, totals, needsRestart }: Status): Html {
   const facts = [
     totals.inHand > 0 ? `${totals.inHand} downloading` : undefined,
-    totals.queued > 0 ? `${formatCount(totals.queued, "waits", "wait")} for a turn` : undefined,
+    totals.queued > 0 ? `${totals.queued} queued` : undefined,
     needsRestart.length > 0
-      ? `changed, but in force only after a restart: ${needsRestart.join(", ")}`
+      ? `changed, but not in force before a restart: ${needsRestart.join(", ")}`
       : undefined,
   ].filter((fact) => fact !== undefined);
   const [mood, words] = moodOf(troubles.length, totals.attention);
@@ -107,11 +121,88 @@ ${troubles.map(
 
 function moodOf(troubles: number, attention: number): [mood: string, words: string] {
   if (troubles > 0) return ["bad", formatCount(troubles, "trouble", "troubles")];
-  if (attention > 0) return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} you`];
+  if (attention > 0)
+    return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} attention`];
   return ["good", "All is well"];
 }
 
-/** Also the name of a tab, where it says how things are. */
-export function titleOf({ troubles, totals, daemon }: Status): string {
-  return `${moodOf(troubles.length, totals.attention)[1]} – Inlet on ${daemon.host}`;
+function renderMailboxes({ mailboxes }: Status, nowMs: number): Html {
+  const sorted = mailboxes.toSorted(
+    (a, b) => Number(b.trouble !== undefined) - Number(a.trouble !== undefined),
+  );
+  const columns: PageColumn<MailboxStatus>[] = [
+    { title: "Mailbox", isName: true, value: ({ name }) => name },
+    { title: "State", value: (mailbox) => renderMailboxState(mailbox, nowMs) },
+    { title: "Last poll", value: ({ lastPoll }) => renderTime(lastPoll, nowMs) },
+    { title: "Next poll", value: ({ nextPoll }) => renderTime(nextPoll, nowMs) },
+    { title: "Listed", kind: "number", value: ({ listed }) => listed },
+    { title: "Token valid until", value: ({ tokenValidUntil }) => renderTime(tokenValidUntil, nowMs) },
+  ];
+  const hidden = sorted.length - MOST_MAILBOXES;
+  return html`<h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>
+${renderTable("Mailboxes", columns, sorted.slice(0, MOST_MAILBOXES))}
+${hidden > 0 ? html`<p class="facts">and ${hidden} more</p>` : undefined}`;
+}
+
+function renderMailboxState(mailbox: MailboxStatus, nowMs: number): Html {
+  const { paused, trouble, lastSuccess, quietUntil } = mailbox;
+  if (paused) return html`<span class="mark">paused</span>`;
+  if (trouble !== undefined) {
+    return html`<span class="mark bad">cannot be polled</span> since ${renderTime(trouble.since, nowMs)}: ${trouble.message}`;
+  }
+  const quiet =
+    quietUntil === undefined ? undefined : html`, quiet hours end ${renderTime(quietUntil, nowMs)}`;
+  if (lastSuccess === undefined) return html`<span class="mark">not polled yet</span>${quiet}`;
+  return html`<span class="mark good">fine</span>${quiet}`;
+}
+
+function renderHistory({ search, found }: ShownHistory): Html {
+  const columns: readonly PageColumn<PastTransfer>[] = [
+    {
+      title: "When",
+      value: ({ at }) => html`<time datetime="${at}">${at.slice(0, 16).replace("T", " ")}</time>`,
+    },
+    { title: "State", value: ({ state }) => state },
+    { title: "Sender", value: ({ sender }) => sender },
+    { title: "Mailbox", value: ({ mailbox }) => mailbox },
+    { title: "Transfer", kind: "id", value: ({ trackingId }) => trackingId },
+    { title: "Folder or reason", kind: "path", value: ({ folder, reason }) => folder ?? reason },
+  ];
+  const matches =
+    found.length === 0 ? html`<p class="nothing">No matches.</p>` : renderTable("History", columns, found);
+  return html`<h2>History</h2>
+<form action="./#history" method="get" role="search"><label>Sender, tracking-id or folder <input type="search" name="search" value="${search}" maxlength="200"></label> <button>Search</button></form>
+${search === "" ? undefined : matches}`;
+}
+
+function renderLoad(slots: readonly LoadSlot[]): Html {
+  const bytes = slots.map((slot) => slot.bytes);
+  const delivered = slots.map((slot) => slot.delivered);
+  const queued = slots.map((slot) => slot.mostQueued);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return html`<h2>Last 24 hours</h2>
+<div class="charts">
+${renderChart("Received", bytes, `${formatBytes(sum(bytes))} in all`, formatBytes)}
+${renderChart("Delivered", delivered, formatCount(sum(delivered), "transfer", "transfers"), String)}
+${renderChart("Queued", queued, `${Math.max(0, ...queued)} at most`, String)}
+</div>`;
+}
+
+/** An SVG with the same facts in words for screen readers. */
+function renderChart(
+  title: string,
+  values: readonly number[],
+  caption: string,
+  format: (value: number) => string,
+): Html {
+  const most = Math.max(1, ...values);
+  const step = WIDTH / values.length;
+  const bars = values.map((value, at) => {
+    const height = value === 0 ? 0 : Math.max(1, (value / most) * HEIGHT);
+    return html`<rect x="${(at * step).toFixed(1)}" y="${(HEIGHT - height).toFixed(1)}" width="${(step * 0.8).toFixed(1)}" height="${height.toFixed(1)}"/>`;
+  });
+  const peak = Math.max(0, ...values);
+  return html`<figure><figcaption>${title} <span>${caption}</span></figcaption>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} over the last 24 hours: ${caption}, ${format(peak)} in the busiest quarter of an hour">${bars}</svg>
+<p class="axis" aria-hidden="true"><span>24 h ago</span><span>at most ${format(peak)} in 15 minutes</span><span>now</span></p></figure>`;
 }

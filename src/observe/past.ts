@@ -5,7 +5,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseMoment } from "../base/moments.ts";
 import { STATES } from "../model/record.ts";
-import type { PastTransfer } from "./page-history.ts";
+
+export interface PastTransfer {
+  readonly at: string;
+  readonly state: string;
+  readonly mailbox: string;
+  readonly trackingId: string;
+  readonly sender: string;
+  readonly folder?: string | undefined;
+  readonly reason?: string | undefined;
+}
 
 export interface PastQuery {
   readonly search?: string;

@@ -1,14 +1,14 @@
-/** How far a download is, how fast it goes, and how long it will take. */
+/** Progress of a download: bytes, rate and remaining time. */
 import type { Progress } from "../model/status.ts";
 
-/** The rate counts the bytes of the last so many milliseconds. */
+/** The rate is the average over this time. */
 const WINDOW_MS = 10_000;
 const SAMPLE_EVERY_MS = 500;
 
 export class ProgressMeter {
   #doneBytes = 0;
   #totalBytes = 0;
-  /** Oldest first; as many as the window holds. */
+  /** Oldest first, within the window. */
   readonly #samples: { readonly atMs: number; readonly doneBytes: number }[] = [];
 
   note(doneBytes: number, totalBytes: number, nowMs: number): void {
@@ -37,7 +37,7 @@ export class ProgressMeter {
     };
   }
 
-  /** One older than the window stays: from it the rate is reckoned when nothing has come since. */
+  /** Keeps one sample older than the window, so that there is a rate when no bytes arrive. */
   #forgetBefore(ms: number): void {
     while ((this.#samples[1]?.atMs ?? Number.POSITIVE_INFINITY) <= ms) this.#samples.shift();
   }

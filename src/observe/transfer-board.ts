@@ -3,7 +3,7 @@
  * All are counted; of as many as a person would look at more is known.
  */
 import type { Clock } from "../base/clock.ts";
-import { isSettledForPeople, type State, type TransferRecord } from "../model/record.ts";
+import { needsNoAttention, type State, type TransferRecord } from "../model/record.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import { ProgressMeter } from "./progress.ts";
 
@@ -59,7 +59,7 @@ export class TransferBoard {
   /** `isOurs`: it is this process that works on it, if anybody does. */
   keep(record: TransferRecord, isOurs = true): void {
     const key = keyOf(record);
-    if (isSettledForPeople(record)) {
+    if (needsNoAttention(record)) {
       this.#delete(key);
       return;
     }

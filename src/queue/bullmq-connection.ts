@@ -1,23 +1,25 @@
-/** Connections to the Redis that holds the queue, and what has to be true of it. */
+/** Connections to the Redis that holds the queue, and checks of its version and settings. */
 import { type ConnectionOptions, rootCertificates } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
+import { unlessStopped } from "../base/unless-stopped.ts";
 
 export interface RedisSettings {
-  /** Where the queue says so; missing where nodes or sentinels are named instead. */
+  /** Missing when nodes or sentinels are configured instead. */
   readonly url: URL | undefined;
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** PEM text of the authority that signed Redis's certificate. */
   readonly ca: string | undefined;
-  /** `host:port` of each, and the name by which they know the master. */
+  /** `host:port` of each. */
   readonly sentinels: readonly string[];
+  /** The sentinels' name for the master. */
   readonly sentinelName: string | undefined;
   readonly sentinelPassword: string | undefined;
   /** `host:port` of some nodes of a cluster; empty for a single server. */
   readonly cluster: readonly string[];
-  /** Begins every key. */
+  /** Of every key. */
   readonly prefix: string;
 }
 
@@ -27,7 +29,7 @@ const LEAST_VERSION = [6, 2] as const;
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 5_000;
 
-/** BullMQ waits for the end of its connections, which a plain one that pauses between two attempts never reports. */
+/** BullMQ waits for the `end` of its connections, which ioredis does not emit while it pauses before a reconnect. */
 class EndingRedis extends Redis {
   override disconnect(reconnect = false): void {
     const isPausing = this.status === "reconnecting" && !reconnect;
@@ -35,18 +37,18 @@ class EndingRedis extends Redis {
     super.disconnect(reconnect);
   }
 
-  /** The type that it should have says how replies are mapped, which nobody asks for here. */
+  /** Returns `never` because the declared type depends on the mapping of replies, which is not used here. */
   override duplicate(override: Partial<RedisOptions> = {}): never {
     const options: RedisOptions = Object.assign({}, this.options, override);
     return new EndingRedis({ ...options, replyMapping: "legacy" }) as never;
   }
 }
 
-/** Never throws; connects by itself, again and again. */
+/** Never throws. Connects in the background, and reconnects until it is closed. */
 export function connect(settings: RedisSettings): RedisClient {
   const retryStrategy = (times: number) => Math.min(100 * 2 ** Math.min(times, 10), LONGEST_PAUSE_MS);
   const options = {
-    // BullMQ demands it: commands wait for Redis to come back.
+    // Required by BullMQ: commands wait until Redis is back.
     maxRetriesPerRequest: null,
     connectTimeout: CONNECT_TIMEOUT_MS,
     ...credentials(settings),
@@ -66,7 +68,7 @@ export function connect(settings: RedisSettings): RedisClient {
       name: settings.sentinelName ?? "mymaster",
       ...(settings.sentinelPassword === undefined ? {} : { sentinelPassword: settings.sentinelPassword }),
       db: databaseOf(settings.url),
-      // Without these, sentinels and what they point to would be spoken to in plain text.
+      // Without these, connections to the sentinels and to the master would not be encrypted.
       ...(options.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: options.tls }),
     });
   }
@@ -80,11 +82,11 @@ export function connect(settings: RedisSettings): RedisClient {
   });
 }
 
-/** Tells when the connection is lost, and when it is back, until it is ended on purpose. */
-export function reportOutages(client: RedisClient, place: string, outage: Outage): void {
+/** Reports when the connection is lost and when it is back, until it is closed on purpose. */
+export function reportOutages(client: RedisClient, address: string, outage: Outage): void {
   const lost = (cause?: Error) => {
     if (client.status === "end") return;
-    const detail = cause === undefined ? place : `${place} (${describe(cause)})`;
+    const detail = cause === undefined ? address : `${address} (${describe(cause)})`;
     outage.meets(
       "redis",
       new Fault("QUEUE_UNREACHABLE", { detail, ...(cause === undefined ? {} : { cause }) }),
@@ -95,17 +97,18 @@ export function reportOutages(client: RedisClient, place: string, outage: Outage
   client.on("ready", () => outage.isPast("redis"));
 }
 
-/** Waits until commands are answered. `patient`: also through failures; else the first one is thrown. */
+/** Waits for the connection. Throws `QUEUE_UNREACHABLE` at the first failure unless `keepTrying`, and `STOPPED`. */
 export async function untilReady(
   client: RedisClient,
-  place: string,
-  patient: boolean,
+  address: string,
+  keepTrying: boolean,
   signal: AbortSignal,
 ): Promise<void> {
   if (client.status === "ready") return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const onError = (cause: Error) => {
-    if (!patient) reject(new Fault("QUEUE_UNREACHABLE", { detail: `${place} (${describe(cause)})`, cause }));
+    if (keepTrying) return;
+    reject(new Fault("QUEUE_UNREACHABLE", { detail: `${address} (${describe(cause)})`, cause }));
   };
   const onStop = () => reject(new Fault("STOPPED"));
   client.once("ready", resolve).on("error", onError);
@@ -121,11 +124,11 @@ export async function untilReady(
 
 export interface RedisFacts {
   readonly version: string;
-  /** Anything but `noeviction` lets Redis forget jobs. */
+  /** With any policy but `noeviction`, Redis may drop jobs. */
   readonly evictionPolicy: string;
 }
 
-/** Of a cluster, the node that would forget jobs, if there is one. Throws `QUEUE_UNSUITABLE` for a server that is too old. */
+/** In a cluster, a node with a wrong eviction policy counts first. Throws `QUEUE_UNSUITABLE` for a server that is too old. */
 export async function inspectRedis(client: RedisClient): Promise<RedisFacts> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   const facts = (await Promise.all(nodes.map((node) => node.info()))).map(readFacts);
@@ -133,8 +136,8 @@ export async function inspectRedis(client: RedisClient): Promise<RedisFacts> {
   if (unsuitable !== undefined) {
     throw new Fault("QUEUE_UNSUITABLE", { detail: `version ${unsuitable.version || "unknown"}` });
   }
-  const [first] = facts.toSorted((a, b) => Number(isLasting(a)) - Number(isLasting(b)));
-  return first ?? { version: "", evictionPolicy: "" };
+  const evicting = facts.find(({ evictionPolicy }) => evictionPolicy !== "noeviction");
+  return evicting ?? facts[0] ?? { version: "", evictionPolicy: "" };
 }
 
 function readFacts(info: string): RedisFacts {
@@ -149,11 +152,6 @@ function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [leastMajor, leastMinor] = LEAST_VERSION;
   return major < leastMajor || (major === leastMajor && minor < leastMinor);
-}
-
-/** Keeps what it was told. */
-function isLasting({ evictionPolicy }: RedisFacts): boolean {
-  return evictionPolicy === "noeviction";
 }
 
 function credentials({ url, username, password }: RedisSettings): { username?: string; password?: string } {
@@ -176,7 +174,58 @@ function parseNode(node: string): { host: string; port: number } {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 6379) };
 }
 
-/** Messages of ioredis may repeat what was sent, a password among it: only the code is shown. */
+/** Messages of ioredis may repeat commands, including a password: show only the code. */
 function describe(cause: Error): string {
   return "code" in cause ? String(cause.code) : (/^[A-Z]+/.exec(cause.message)?.[0] ?? cause.name);
+}
+
+/** Without credentials. */
+export function describeAddress({ url, sentinels, cluster }: RedisSettings): string {
+  const nodes = [...cluster, ...sentinels];
+  return nodes.length > 0 ? nodes.join(", ") : (url?.host ?? "");
+}
+
+export interface QueueReport extends RedisFacts {
+  /** Without credentials. */
+  readonly address: string;
+  /** A sentence: whether Redis keeps its data over a restart. The queue does not depend on it. */
+  readonly persistence: string;
+}
+
+/** Checks Redis without changing anything. Throws `QUEUE_UNREACHABLE`, also without an answer in time, and `QUEUE_UNSUITABLE`. */
+export async function inspectQueue(
+  redis: RedisSettings,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<QueueReport> {
+  const address = describeAddress(redis);
+  const client = connect(redis);
+  // `untilReady` reports the error; without a listener ioredis would print it too.
+  client.on("error", () => {});
+  const late = AbortSignal.timeout(timeoutMs);
+  const either = AbortSignal.any([signal, late]);
+  try {
+    await untilReady(client, address, false, either);
+    const answers = Promise.all([inspectRedis(client), findPersistence(client)]);
+    const [facts, persistence] = await unlessStopped(answers, 0, either);
+    return { ...facts, address, persistence };
+  } catch (error) {
+    if (!late.aborted || signal.aborted) throw error;
+    throw new Fault("QUEUE_UNREACHABLE", { detail: `${address} (no answer in ${timeoutMs / 1000} s)` });
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function findPersistence(client: RedisClient): Promise<string> {
+  const node: Redis | undefined = client instanceof Cluster ? client.nodes("master")[0] : client;
+  const info = (await node?.info("persistence")) ?? "";
+  if (/^aof_enabled:1/m.test(info)) return "Redis keeps jobs over a restart (append-only file)";
+  // A hosted Redis may refuse the command.
+  const save: unknown = await node?.config("GET", "save").catch(() => undefined);
+  const points = Array.isArray(save) ? String(save[1] ?? "") : undefined;
+  if (points === undefined) return "unknown: Redis refuses CONFIG GET";
+  return points === ""
+    ? "Redis loses jobs at a restart, which is harmless: the next poll adds them again"
+    : "Redis keeps jobs over a restart (snapshots)";
 }

@@ -1,74 +1,74 @@
-/** The download jobs that run in this process, and the slots that they hold. BullMQ knows no mailboxes: fairness is made here. */
+/** The running downloads of this process and their slots. BullMQ knows no mailboxes, so fairness between them is made here. */
 import type { Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
 
 /** One run of a job in this process. */
 export interface Run extends Holder {
   readonly id: string;
-  /** Aborts when another process has taken the job over. */
+  /** Aborts when another process has taken the job. */
   readonly lost: AbortController;
 }
 
-/** A job for which no slot is free is put off so long, and longer the more there are. */
-const PUT_OFF_MS = { least: 500, perJob: 20, most: 30_000 };
-/** A worker of BullMQ that waits for jobs looks at delayed ones at least so often. */
+/** The delay of a job without a slot grows with the number of such jobs. */
+const DEFER_MS = { least: 500, perJob: 20, most: 30_000 };
+/** An idle BullMQ worker checks delayed jobs at least this often. */
 const PROMOTED_WITHIN_MS = 10_000;
 
 export class Runs {
   readonly #slots: Slots;
   readonly #runs = new Set<Run>();
-  /** Until when jobs are put off, by id. Another process may run them then. */
-  readonly #putOffUntilMs = new Map<string, number>();
-  /** How many jobs were put off since a slot was last given back. */
-  #putOff = 0;
+  /** By id. Another process may run the job then. */
+  readonly #deferredUntilMs = new Map<string, number>();
+  /** Jobs deferred since a slot was last given back. */
+  #deferred = 0;
 
   constructor(limit: number, services: Services) {
     this.#slots = new Slots(limit, services);
   }
 
-  /** `undefined` where no slot is free for this mailbox. */
+  /** `undefined` if no slot is free for this mailbox. */
   begin(id: string, mailbox: string): Run | undefined {
     const run = { id, mailbox, service: this.#slots.serviceOf(mailbox), lost: new AbortController() };
     if (!this.#slots.isFreeFor(run)) return undefined;
     this.#slots.take(run);
     this.#runs.add(run);
-    this.#putOffUntilMs.delete(id);
+    this.#deferredUntilMs.delete(id);
     return run;
   }
 
   end(run: Run): void {
     this.#runs.delete(run);
     this.#slots.giveBack(run);
-    this.#putOff = 0;
+    this.#deferred = 0;
   }
 
-  /** Another worker has these jobs now, or will. */
-  lose(ids: readonly string[]): void {
+  /** Another worker has these jobs, or will have. */
+  abort(ids: readonly string[]): void {
     for (const run of this.#runs) if (ids.includes(run.id)) run.lost.abort();
   }
 
-  /** For how long a job without a slot is put off. */
-  putOff(id: string): number {
-    const { least, perJob, most } = PUT_OFF_MS;
-    this.#putOff++;
-    const putOffMs = Math.min(least + perJob * this.#putOff, most);
+  /** Returns the delay of a job without a slot, in milliseconds. */
+  defer(id: string): number {
+    const { least, perJob, most } = DEFER_MS;
+    this.#deferred++;
+    const deferMs = Math.min(least + perJob * this.#deferred, most);
     const nowMs = performance.now();
-    for (const [other, untilMs] of this.#putOffUntilMs) {
-      if (untilMs + PROMOTED_WITHIN_MS < nowMs) this.#putOffUntilMs.delete(other);
+    for (const [other, untilMs] of this.#deferredUntilMs) {
+      if (untilMs + PROMOTED_WITHIN_MS < nowMs) this.#deferredUntilMs.delete(other);
     }
-    this.#putOffUntilMs.set(id, nowMs + putOffMs);
-    return putOffMs;
+    this.#deferredUntilMs.set(id, nowMs + deferMs);
+    return deferMs;
   }
 
-  /** How many jobs this process put off that are not queued again yet. */
-  countPutOff(): number {
+  /** Deferred jobs that are not queued again yet. */
+  countDeferred(): number {
     const nowMs = performance.now();
-    return [...this.#putOffUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
+    return [...this.#deferredUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
   }
 
-  /** Whether a delayed job waits for a slot, and not for its next attempt. */
-  isPutOff(id: string): boolean {
-    const untilMs = this.#putOffUntilMs.get(id);
+  /** A delayed job waits for a slot, not for its next attempt. */
+  isDeferred(id: string): boolean {
+    const untilMs = this.#deferredUntilMs.get(id);
     return untilMs !== undefined && performance.now() < untilMs + PROMOTED_WITHIN_MS;
   }
 }

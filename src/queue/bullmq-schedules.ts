@@ -1,29 +1,31 @@
 /**
- * Polls through BullMQ's job schedulers: one per mailbox in the whole fleet, whichever processes run. Each has a fixed offset
- * within its interval, so that thousands of mailboxes do not ask the service all at once. A hash in Redis says until when a
- * mailbox is not polled because a poll failed, for all processes.
+ * Poll schedules of a fleet: one BullMQ job scheduler per mailbox. Each has a fixed offset within its interval, so that the
+ * polls of thousands of mailboxes are spread out. After a failed poll, a hash in Redis defers the mailbox for all processes.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { Queue } from "bullmq";
 import type { PollSchedule } from "../model/job.ts";
-import { Claims } from "./bullmq-claims.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
 
-/** Schedulers are written in groups of so many. */
-const AT_ONCE = 100;
+/** Schedulers written at once. */
+const WRITE_GROUP = 100;
+/** Ids in one Redis command. */
+const ID_GROUP = 1_000;
 const LEAST_OFFSET = 0.1;
-/** How often Redis is checked for them: it may have been flushed, or lost them in a restart. */
+/** How often the schedulers are checked: Redis may have been flushed, or lost them in a restart. */
 const CHECK_EVERY_MS = 10_000;
+/** A process that has not renewed its claims for this time counts as gone. */
+const CLAIMS_EXPIRE_AFTER_MS = 60_000;
 
 export class Schedules {
   readonly #queue: Queue;
   readonly #client: RedisClient;
   readonly #claims: Claims;
-  readonly #putOff: string;
+  readonly #deferred: string;
   readonly #checkEveryMs: number;
   /** By id. */
   #wanted: ReadonlyMap<string, PollSchedule> = new Map();
-  /** Redis has what is wanted, with its intervals, as far as we know. */
+  /** Redis has all wanted schedules with their intervals, as far as we know. */
   #isWritten = true;
   #isChecking = false;
   #writing: Promise<unknown> = Promise.resolve();
@@ -33,51 +35,51 @@ export class Schedules {
     this.#queue = queue;
     this.#client = client;
     this.#claims = new Claims(client, queue.toKey("claims"));
-    this.#putOff = queue.toKey("put-off");
+    this.#deferred = queue.toKey("deferred");
     this.#checkEveryMs = checkEveryMs;
   }
 
-  async isPutOff(mailbox: string): Promise<boolean> {
-    return isFuture(await this.#client.hget(this.#putOff, idOf(mailbox)));
+  async isDeferred(mailbox: string): Promise<boolean> {
+    return isFuture(await this.#client.hget(this.#deferred, idOf(mailbox)));
   }
 
-  /** No process polls the mailbox for so long; 0: no longer put off. */
-  async putOff(mailbox: string, waitMs: number): Promise<void> {
+  /** No process polls the mailbox for `waitMs`; 0 ends the wait. */
+  async defer(mailbox: string, waitMs: number): Promise<void> {
     const id = idOf(mailbox);
-    if (waitMs > 0) await this.#client.hset(this.#putOff, id, Date.now() + waitMs);
-    else await this.#client.hdel(this.#putOff, id);
+    if (waitMs > 0) await this.#client.hset(this.#deferred, id, Date.now() + waitMs);
+    else await this.#client.hdel(this.#deferred, id);
   }
 
-  /** Where Redis refuses it, it is tried again until it does not. */
+  /** Schedules these polls and no others. If Redis fails, the next check tries again. */
   async set(polls: readonly PollSchedule[]): Promise<void> {
     this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
     this.#timer ??= setInterval(() => void this.#check(), this.#checkEveryMs);
-    // Before anything is polled: what fails from now on is put off anew.
-    const putOff = await this.#takePutOff();
+    // Before any poll starts: a poll that fails from now on defers its mailbox again.
+    const deferred = await this.#takeDeferred();
     await this.#write();
-    for (const mailbox of putOff) {
+    for (const mailbox of deferred) {
       await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
     }
   }
 
-  /** Never rejects. Schedules stay for the next start; only our claims to them end. */
+  /** Never rejects. Schedules stay for the next start; only this process's claims end. */
   async close(): Promise<void> {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     await this.#claims.withdraw().catch(() => {});
   }
 
-  /** Never rejects. One at a time: commands wait for a Redis that is away. */
+  /** Never rejects. One at a time, because commands wait while Redis is away. */
   async #check(): Promise<void> {
     if (this.#isChecking) return;
     this.#isChecking = true;
-    // The next check tries again what fails.
+    // The next check tries again.
     await this.#write().catch(() => {});
     this.#isChecking = false;
   }
 
-  /** One after the other: what was wanted before must not be written after what is wanted now. */
+  /** One write after the other, so that an old set of schedules never overwrites a new one. */
   #write(): Promise<void> {
     const written = this.#writing.then(() => this.#writeNow());
     this.#writing = written.catch(() => {});
@@ -85,16 +87,15 @@ export class Schedules {
   }
 
   /**
-   * Adds what is missing, and removes what no process claims. What is there is left alone, so that neither a start nor the
-   * settings of another process disturb it; only a new interval of our own replaces the old one, once.
+   * Adds missing schedules, and removes those that no process claims. Existing ones stay, so that neither a start nor the
+   * settings of another process disturb them; only a new interval of our own replaces the old one, once.
    */
   async #writeNow(): Promise<void> {
     const wanted = this.#wanted;
     await this.#claims.renew(new Set(wanted.keys()));
     const known = this.#isWritten ? await this.#readIds() : await this.#readIntervals();
     const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
-    for (let at = 0; at < missing.length; at += AT_ONCE) {
-      const group = missing.slice(at, at + AT_ONCE);
+    for (const group of groupsOf(missing, WRITE_GROUP)) {
       await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
     }
     const others = [...known.keys()].filter((id) => !wanted.has(id));
@@ -107,23 +108,23 @@ export class Schedules {
     return new Map(schedulers.map(({ key, every }) => [key, Number(every)]));
   }
 
-  /** In one command, however many there are: each one's interval is taken to be as we want it. */
+  /** In one command, whatever the number. Their intervals are assumed to be the wanted ones. */
   async #readIds(): Promise<ReadonlyMap<string, number | undefined>> {
     const ids = await this.#client.zrange(this.#queue.toKey("repeat"), "0", "-1");
     return new Map(ids.map((id) => [id, this.#wanted.get(id)?.everyMs]));
   }
 
-  /** A new schedule ends all pauses of its mailboxes. Returns those that were put off. */
-  async #takePutOff(): Promise<string[]> {
+  /** A new set of schedules ends all waits. Returns the mailboxes that were deferred. */
+  async #takeDeferred(): Promise<string[]> {
     const ids = [...this.#wanted.keys()];
     if (ids.length === 0) return [];
-    const putOff = await this.#client.hmget(this.#putOff, ...ids);
-    await this.#client.hdel(this.#putOff, ...ids);
-    const polls = [...this.#wanted.values()].filter((_, at) => isFuture(putOff[at] ?? null));
+    const deferred = await this.#client.hmget(this.#deferred, ...ids);
+    await this.#client.hdel(this.#deferred, ...ids);
+    const polls = [...this.#wanted.values()].filter((_, at) => isFuture(deferred[at] ?? null));
     return polls.map(({ mailbox }) => mailbox);
   }
 
-  /** Its next moment may be far away: the first poll is not left to the scheduler. */
+  /** The scheduler's first poll may be far away: add one now. */
   async #upsert(id: string, mailbox: string, everyMs: number): Promise<void> {
     const template = { name: "poll", data: { mailbox } };
     const startDate = Date.now() + offsetOf(id) * everyMs;
@@ -132,16 +133,83 @@ export class Schedules {
   }
 }
 
-/** Names of mailboxes may hold what ids may not. */
+/** Names of mailboxes may hold characters that job ids may not. */
 function idOf(mailbox: string): string {
   return createHash("sha256").update(mailbox).digest("hex").slice(0, 24);
 }
 
-/** When it is polled after the first poll, as a share of the interval: spread evenly, and not at once again. */
+/** The time from the first poll to the second as a share of the interval: spread evenly, but never at once. */
 function offsetOf(id: string): number {
   return LEAST_OFFSET + (1 - LEAST_OFFSET) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
 }
 
 function isFuture(atMs: string | null): boolean {
   return Number(atMs ?? 0) > Date.now();
+}
+
+/**
+ * The schedules that each process of a fleet wants. Configurations may differ, for example during a roll-out: a process
+ * removes only schedules that no other process claims. Claims of a process that died expire.
+ */
+class Claims {
+  readonly #client: RedisClient;
+  /** Key of the set of processes. Each process has a set of ids, which expires. */
+  readonly #processes: string;
+  readonly #own = randomBytes(8).toString("hex");
+  #claimed: ReadonlySet<string> = new Set();
+
+  /** `key`: the prefix of its keys. */
+  constructor(client: RedisClient, key: string) {
+    this.#client = client;
+    this.#processes = key;
+  }
+
+  /** This process claims these ids and no others. Call it again before the claims expire. */
+  async renew(ids: ReadonlySet<string>): Promise<void> {
+    const key = this.#keyOf(this.#own);
+    const isKnown = (await this.#client.pexpire(key, CLAIMS_EXPIRE_AFTER_MS)) === 1;
+    const added = [...ids].filter((id) => !isKnown || !this.#claimed.has(id));
+    for (const group of groupsOf(added, ID_GROUP)) {
+      // Atomic: ids without an expiry would outlive a crash.
+      await this.#client
+        .multi()
+        .sadd(key, ...group)
+        .pexpire(key, CLAIMS_EXPIRE_AFTER_MS)
+        .exec();
+    }
+    if (!isKnown) await this.#client.sadd(this.#processes, this.#own);
+    const dropped = isKnown ? [...this.#claimed].filter((id) => !ids.has(id)) : [];
+    for (const group of groupsOf(dropped, ID_GROUP)) await this.#client.srem(key, ...group);
+    this.#claimed = new Set(ids);
+  }
+
+  /** The ids that no other process claims. */
+  async unclaimed(ids: readonly string[]): Promise<string[]> {
+    const free = new Set(ids);
+    for (const process of await this.#client.smembers(this.#processes)) {
+      if (process === this.#own) continue;
+      const key = this.#keyOf(process);
+      for (const group of groupsOf([...free], ID_GROUP)) {
+        const found = await this.#client.smismember(key, ...group);
+        for (const [at, id] of group.entries()) if (found[at] === 1) free.delete(id);
+      }
+      if ((await this.#client.exists(key)) === 0) await this.#client.srem(this.#processes, process);
+    }
+    return [...free];
+  }
+
+  async withdraw(): Promise<void> {
+    await this.#client.del(this.#keyOf(this.#own));
+    await this.#client.srem(this.#processes, this.#own);
+  }
+
+  #keyOf(process: string): string {
+    return `${this.#processes}:${process}`;
+  }
+}
+
+function groupsOf<Item>(items: readonly Item[], size: number): Item[][] {
+  const groups: Item[][] = [];
+  for (let at = 0; at < items.length; at += size) groups.push(items.slice(at, at + size));
+  return groups;
 }

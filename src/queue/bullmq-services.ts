@@ -1,7 +1,4 @@
-/**
- * A queue of download jobs for each service. The queues of services that this process does not know belong to other
- * processes, and stay: an empty one costs a few keys.
- */
+/** A queue of download jobs for each service. Other processes may use queues of services that this process does not know. */
 import { createHash } from "node:crypto";
 import { Queue, type QueueOptions } from "bullmq";
 import type { Services } from "../model/job.ts";
@@ -20,13 +17,13 @@ export class ServiceQueues<Data> {
     return [...this.#queues.values()];
   }
 
-  /** `undefined` for a mailbox that is not configured. */
+  /** `undefined` if the mailbox is not configured. */
   of(mailbox: string): Queue<Data> | undefined {
     const service = this.#services().get(mailbox);
     return service === undefined ? undefined : this.#queues.get(downloadQueueOf(service));
   }
 
-  /** Opens those that are not open yet, and returns them. */
+  /** Opens the queues of new services, and returns them. */
   open(): Queue<Data>[] {
     const names = [...new Set(this.#services().values())].map(downloadQueueOf);
     const missing = names.filter((name) => !this.#queues.has(name));
@@ -36,11 +33,11 @@ export class ServiceQueues<Data> {
   }
 }
 
-/** Ends a pause that a person or a tool has left behind, for all processes. */
+/** Opens a queue, and resumes it in case a person or a tool has paused it. */
 export function openQueue<Data>(name: string, options: QueueOptions): Queue<Data> {
   const queue = new Queue<Data>(name, options);
   queue.on("error", () => {});
-  // The next start tries again what fails.
+  // If this fails, the next start tries again.
   queue.resume().catch(() => {});
   return queue;
 }

@@ -1,21 +1,85 @@
 /**
  * The engine for many machines: BullMQ on Redis. Retries, delays, priorities, schedules and the recovery of jobs whose
- * worker died are BullMQ's; jobs carry ids only and are removed when they are done.
+ * worker died are BullMQ's. Jobs carry ids only, and are removed when they are done. Each service has a queue of its own,
+ * so that no job waits behind those of another service.
  *
- * BullMQ runs a job at least once: when a worker was stopped for longer than its lock, another worker takes the job. The
- * signal of the first run aborts then, and the ledger prevents a second delivery.
+ * BullMQ runs a job at least once: when a worker is suspended for longer than its lock lasts, another worker takes the job.
+ * The first run's signal then aborts, and the ledger prevents a second delivery.
  */
+import { setTimeout as pause } from "node:timers/promises";
+import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
+import * as v from "valibot";
+import type { Outage } from "../base/outage.ts";
 import { unlessStopped } from "../base/unless-stopped.ts";
-import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";
-import { BullEngine, type BullOptions, type BullQueue } from "./bullmq-engine.ts";
+import {
+  DONE,
+  type Next,
+  POLLS_AT_ONCE,
+  type PollSchedule,
+  type Services,
+  type TransferJob,
+} from "../model/job.ts";
+import {
+  connect,
+  describeAddress,
+  inspectRedis,
+  type RedisClient,
+  type RedisFacts,
+  type RedisSettings,
+  reportOutages,
+  untilReady,
+} from "./bullmq-connection.ts";
+import { Runs } from "./bullmq-runs.ts";
+import { Schedules } from "./bullmq-schedules.ts";
+import { openQueue, ServiceQueues } from "./bullmq-services.ts";
+import { PollQueue } from "./poll-queue.ts";
+import type { Handlers, JobQueue } from "./port.ts";
 
-/** Throws `QUEUE_UNREACHABLE` where it is not patient, and `QUEUE_UNSUITABLE`. */
+export interface BullOptions {
+  readonly redis: RedisSettings;
+  /** Downloads at once in this process; each service beyond the first adds one. */
+  readonly slots: number;
+  readonly services: Services;
+  readonly role: "all" | "worker" | "scheduler";
+  /** Wait for a Redis that cannot be reached, instead of throwing. */
+  readonly waitForRedis: boolean;
+  /** A job whose lock was not renewed for this time may go to another worker. */
+  readonly lockMs: number;
+  readonly outage: Outage;
+  readonly signal: AbortSignal;
+}
+
+export interface BullQueue extends JobQueue {
+  readonly facts: RedisFacts;
+}
+
+/** BullMQ's event streams are not used here: keep few events. */
+const EVENTS_KEPT = 100;
+/** Priorities go up to 2²¹. In steps of ten minutes since this day, they last until 2065. */
+const PRIORITY = { sinceMs: Date.UTC(2026, 0, 1), stepMs: 600_000, most: 2 ** 21 - 1 };
+/** BullMQ waits for Redis even while it closes: after a stop only for this time. */
+const CLOSE_TIMEOUT_MS = 3_000;
+/** A worker without a free slot waits before it fetches the next job. */
+const DEFER_PAUSE_MS = 200;
+const IDLE_CHECK_MS = 50;
+/** How long Redis keeps the note that a running job has to run again. After longer runs the next poll adds it. */
+const RERUN_NOTE_MS = 24 * 3_600_000;
+/** BullMQ applies rate limits only to workers with a limiter. This one never limits by itself. */
+const LIMITER = { max: 1_000_000_000, duration: 1_000 };
+const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
+
+/** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
+const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
+const PollShape = v.object({ mailbox: v.string() });
+type JobData = Readonly<v.InferOutput<typeof JobShape>>;
+
+/** Throws `QUEUE_UNREACHABLE` unless `waitForRedis` is set, and `QUEUE_UNSUITABLE`. */
 export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
-  const place = describePlace(options.redis);
+  const address = describeAddress(options.redis);
   const client = connect(options.redis);
-  reportOutages(client, place, options.outage);
+  reportOutages(client, address, options.outage);
   try {
-    await untilReady(client, place, options.patient, options.signal);
+    await untilReady(client, address, options.waitForRedis, options.signal);
     return new BullEngine(options, client, await unlessStopped(inspectRedis(client), 0, options.signal));
   } catch (error) {
     client.disconnect();
@@ -23,8 +87,283 @@ export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
   }
 }
 
-/** Never with its credentials. */
-export function describePlace({ url, sentinels, cluster }: RedisSettings): string {
-  const nodes = [...cluster, ...sentinels];
-  return nodes.length > 0 ? nodes.join(", ") : (url?.host ?? "");
+class BullEngine implements BullQueue {
+  readonly facts: RedisFacts;
+  readonly #options: BullOptions;
+  readonly #client: RedisClient;
+  readonly #stopping = new AbortController();
+  readonly #downloads: ServiceQueues<JobData>;
+  readonly #polls: Queue<{ readonly mailbox: string }>;
+  readonly #schedules: Schedules;
+  readonly #pollQueue: PollQueue;
+  readonly #runs: Runs;
+  /** Running handlers. Calls that only wait for Redis are left out: nothing is lost with them. */
+  readonly #work = new Set<Promise<unknown>>();
+  readonly #workers: Worker[] = [];
+  /** Jobs that this process added and that may still be untried: `idle` waits for them. */
+  readonly #untried = new Map<string, Queue<JobData>>();
+  /** A process with schedules runs until it is stopped: it never calls `idle`, and needs no `#untried`. */
+  #hasSchedules = false;
+  #handlers: Handlers | undefined;
+  #mailboxes: ReadonlySet<string> = new Set();
+  /** No longer scheduled: poll jobs that are still queued for these mailboxes are skipped. */
+  #dropped: ReadonlySet<string> = new Set();
+  #closed = false;
+
+  constructor(options: BullOptions, client: RedisClient, facts: RedisFacts) {
+    this.#options = options;
+    this.#client = client;
+    this.facts = facts;
+    this.#runs = new Runs(options.slots, options.services);
+    const streams = { events: { maxLen: EVENTS_KEPT } };
+    const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
+    this.#downloads = new ServiceQueues(queueOptions, options.services);
+    this.#polls = openQueue("poll", queueOptions);
+    this.#schedules = new Schedules(this.#polls, client);
+    this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#poll(mailbox));
+  }
+
+  async start(handlers: Handlers): Promise<void> {
+    this.#handlers = handlers;
+    this.#openServices();
+    if (this.#options.role === "worker") return;
+    this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
+      const parsed = v.safeParse(PollShape, job.data);
+      if (parsed.success) await this.#pollIsDue(parsed.output.mailbox);
+    });
+  }
+
+  async schedule(polls: readonly PollSchedule[]): Promise<void> {
+    this.#hasSchedules = true;
+    this.#untried.clear();
+    const wanted = new Set(polls.map(({ mailbox }) => mailbox));
+    this.#dropped = new Set([...this.#mailboxes, ...this.#dropped].filter((name) => !wanted.has(name)));
+    this.#mailboxes = wanted;
+    for (const mailbox of this.#dropped) this.#pollQueue.drop(mailbox);
+    this.#openServices();
+    if (this.#options.role !== "worker") await this.#reach(this.#schedules.set(polls));
+  }
+
+  pollNow(mailboxes: readonly string[]): Promise<void> {
+    return this.#track(Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox))).then(() => {}));
+  }
+
+  async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
+    const queue = this.#downloads.of(mailbox);
+    if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
+    const options = { jobId: key, priority: priorityOf(expiresMs) };
+    await this.#reach(queue.add("download", { mailbox, trackingId }, options));
+  }
+
+  async runNow({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
+    const queue = this.#downloads.of(mailbox);
+    if (this.#closed || queue === undefined) return;
+    if (!this.#hasSchedules) this.#untried.set(key, queue);
+    await this.#reach(this.#runNow(queue, key, { mailbox, trackingId }, priorityOf(expiresMs)));
+  }
+
+  async idle(): Promise<void> {
+    do {
+      for (const [key, queue] of this.#untried) {
+        while (await this.#isUntried(queue, key)) await pause(IDLE_CHECK_MS);
+        this.#untried.delete(key);
+      }
+      // Jobs of other processes count only while they run here: other processes may add jobs for ever.
+      await Promise.allSettled(this.#work);
+    } while (this.#untried.size > 0);
+  }
+
+  async depth(): Promise<number | undefined> {
+    if (this.#client.status !== "ready") return undefined;
+    const counts = await this.#reach(Promise.all(this.#downloads.all().map(countWaiting)));
+    return counts.reduce((sum, count) => sum + count, this.#runs.countDeferred());
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    const unclaimed = this.#schedules.close();
+    this.#pollQueue.close();
+    let isClosed = false;
+    void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
+      isClosed = true;
+    });
+    const grace = setTimeout(() => this.#stopping.abort(), graceMs);
+    // Record finished jobs in Redis, if it answers. The ledger has their outcome anyway.
+    for (let waitedMs = 0; !isClosed && waitedMs < CLOSE_TIMEOUT_MS; await pause(IDLE_CHECK_MS)) {
+      if (this.#work.size > 0) continue;
+      if (this.#client.status !== "ready") break;
+      if (this.#stopping.signal.aborted) waitedMs += IDLE_CHECK_MS;
+    }
+    clearTimeout(grace);
+    this.#stopping.abort();
+    const rest = [
+      unclaimed,
+      ...this.#workers.map((worker) => worker.close(true)),
+      ...[this.#polls, ...this.#downloads.all()].map((queue) => queue.close()),
+    ];
+    const closed = new AbortController();
+    const timeout = pause(CLOSE_TIMEOUT_MS, undefined, { signal: closed.signal }).catch(() => {});
+    await Promise.race([Promise.allSettled(rest), timeout]);
+    closed.abort();
+    this.#client.disconnect();
+  }
+
+  /** A run reads the note after it moved its job. So write the note first, then check the job's state again. */
+  async #runNow(queue: Queue<JobData>, key: string, data: JobData, priority: number): Promise<void> {
+    let state = await queue.getJobState(key);
+    if (state === "active") {
+      await this.#client.set(rerunNoteOf(queue, key), 1, "PX", RERUN_NOTE_MS);
+      state = await queue.getJobState(key);
+    }
+    if (state === "active") return;
+    if (state !== "delayed") await queue.add("download", data, { jobId: key, priority });
+    // Fails when the delay has just ended.
+    else await (await queue.getJob(key))?.promote().catch(() => {});
+  }
+
+  /** Called after Redis has recorded the end of a run. */
+  async #afterRun(queue: Queue<JobData>, { id = "", data, priority }: Job<JobData>): Promise<void> {
+    const mustRerun = (await this.#client.del(rerunNoteOf(queue, id))) === 1;
+    if (mustRerun) await this.#runNow(queue, id, data, priority);
+    else this.#untried.delete(id);
+  }
+
+  async #isUntried(queue: Queue, key: string): Promise<boolean> {
+    const state = await queue.getJobState(key);
+    if (state === "delayed") return this.#runs.isDeferred(key);
+    if (state === "waiting" || state === "prioritized") return !(await isLimited(queue));
+    return state === "active";
+  }
+
+  /** Opens the queue of each new service. Queues of services without a mailbox stay open, and run empty. */
+  #openServices(): void {
+    const { role, slots } = this.#options;
+    for (const queue of this.#downloads.open()) {
+      if (role === "scheduler" || this.#handlers === undefined) continue;
+      const download = (job: Job<JobData>, token: string) => this.#download(queue, job, token);
+      const worker = this.#addWorker(queue.name, { concurrency: slots, limiter: LIMITER }, download);
+      // If Redis is away, the next poll adds the job.
+      worker.on("completed", (job) => void this.#afterRun(queue, job).catch(() => {}));
+    }
+  }
+
+  #shared() {
+    const { redis } = this.#options;
+    return { connection: this.#client, prefix: redis.prefix, skipVersionCheck: true };
+  }
+
+  #addWorker<Data>(
+    name: string,
+    options: Pick<WorkerOptions, "concurrency" | "limiter">,
+    process: (job: Job<Data>, token: string) => Promise<void>,
+  ): Worker<Data> {
+    const { lockMs } = this.#options;
+    const worker = new Worker<Data>(name, (job, token = "") => process(job, token), {
+      ...this.#shared(),
+      ...options,
+      lockDuration: lockMs,
+      stalledInterval: lockMs,
+      // No limit on workers that die with a job: the transfer's record decides when to give up.
+      maxStalledCount: Number.MAX_SAFE_INTEGER,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    });
+    // `reportOutages` reports connection errors, and a lost job belongs to another worker.
+    worker.on("error", () => {});
+    worker.on("lockRenewalFailed", (ids) => this.#runs.abort(ids));
+    this.#workers.push(worker);
+    return worker;
+  }
+
+  async #download(queue: Queue<JobData>, job: Job<JobData>, token: string): Promise<void> {
+    const { id = "" } = job;
+    const parsed = v.safeParse(JobShape, job.data);
+    // Not a job of ours: drop it.
+    if (!parsed.success) return;
+    const data = parsed.output;
+    if (this.#stopping.signal.aborted) return this.#requeue(job, token);
+    this.#runs.abort([id]);
+    const run = this.#runs.begin(id, data.mailbox);
+    if (run === undefined) {
+      const dueMs = Date.now() + this.#runs.defer(id);
+      // Without this pause the worker would spin: defer one job, fetch the next.
+      await pause(DEFER_PAUSE_MS, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      await job.moveToDelayed(dueMs, token);
+      throw new DelayedError();
+    }
+    let next: Next;
+    try {
+      const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
+      next = await this.#track(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
+    } finally {
+      this.#runs.end(run);
+    }
+    if (run.lost.signal.aborted) return;
+    if (this.#stopping.signal.aborted) return this.#requeue(job, token);
+    if (next.kind === "done") return;
+    if (next.limitMs !== undefined) await limit(queue, next.limitMs);
+    await job.moveToDelayed(Date.now() + next.afterMs, token);
+    await this.#afterRun(queue, job).catch(() => {});
+    throw new DelayedError();
+  }
+
+  /** This process stops before the job is done: another process may take it. */
+  async #requeue(job: Job, token: string): Promise<never> {
+    await job.moveToWait(token);
+    throw new WaitingError();
+  }
+
+  /** Skips a mailbox whose last poll is not over yet. */
+  async #pollIsDue(mailbox: string): Promise<void> {
+    if (this.#pollQueue.has(mailbox) || this.#dropped.has(mailbox)) return;
+    if (await this.#schedules.isDeferred(mailbox)) return;
+    // Another job for the mailbox may have arrived meanwhile.
+    if (this.#pollQueue.has(mailbox)) return;
+    // Not awaited: a poll that is lost with this process is due again after its interval.
+    void this.#track(this.#pollQueue.add(mailbox));
+  }
+
+  async #poll(mailbox: string): Promise<void> {
+    const waitMs = (await this.#handlers?.poll(mailbox, this.#stopping.signal)) ?? 0;
+    // If this fails, the mailbox is polled at its interval.
+    await this.#reach(this.#schedules.defer(mailbox, waitMs)).catch(() => {});
+  }
+
+  /** Throws `STOPPED` when Redis does not answer in time after a stop. */
+  #reach<Result>(answer: Promise<Result>): Promise<Result> {
+    return unlessStopped(answer, CLOSE_TIMEOUT_MS, this.#options.signal);
+  }
+
+  async #track<Result>(work: Promise<Result>): Promise<Result> {
+    this.#work.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+}
+
+/** Job ids have no colon, so this is never the key of a job. */
+function rerunNoteOf(queue: Queue, key: string): string {
+  return queue.toKey(`rerun:${key}`);
+}
+
+async function countWaiting(queue: Queue): Promise<number> {
+  return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
+}
+
+async function isLimited(queue: Queue): Promise<boolean> {
+  return (await queue.getRateLimitTtl(LIMITER.max)) > 0;
+}
+
+/** Limits a service in all processes. Never shortens a limit. */
+async function limit(queue: Queue, limitMs: number): Promise<void> {
+  if ((await queue.getRateLimitTtl(LIMITER.max)) < limitMs) await queue.rateLimit(Math.ceil(limitMs));
+}
+
+function priorityOf(expiresMs: number): number {
+  const { sinceMs, stepMs, most } = PRIORITY;
+  return Math.min(Math.max(Math.ceil((expiresMs - sinceMs) / stepMs), 1), most);
 }

@@ -1,23 +1,23 @@
 /**
  * The engine for one machine: everything in memory, nothing to install.
  *
- * A download job is queued, delayed until its next turn, or running. Queued jobs go by what expires first, but slots are
- * fair between services and then between mailboxes: one that stalls never delays the rest.
+ * A download job is queued, delayed until its next attempt, or running. Slots are shared fairly between services, then
+ * between mailboxes, so that a service that stalls never delays the rest. Among equals, the job that expires first runs.
  */
 import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
-import { PollLine } from "./poll-line.ts";
+import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
 import { type Holder, Slots } from "./slots.ts";
 
 export interface EmbeddedOptions {
-  /** How many download jobs at once, and one more for each further service. */
-  readonly places: number;
+  /** Downloads at once; each service beyond the first adds one. */
+  readonly slots: number;
   readonly services: Services;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
 }
 
-/** A poll comes up to this share of its interval early or late. */
+/** A poll is up to this share of its interval early or late. */
 const JITTER = 0.1;
 
 export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
@@ -26,28 +26,28 @@ export function createEmbeddedQueue(options: EmbeddedOptions): JobQueue {
 
 interface ScheduledPoll {
   readonly everyMs: number;
-  /** Polled again later than its interval says, because the last poll failed. */
-  isPutOff: boolean;
+  /** The last poll failed, and the next one is later than the interval says. */
+  isDeferred: boolean;
   timer: NodeJS.Timeout | undefined;
 }
 
 class EmbeddedQueue implements JobQueue {
   readonly #options: EmbeddedOptions;
   readonly #stopping = new AbortController();
-  /** By mailbox, each in the order of expiry, the last first: what expires first is taken from the end. */
+  /** By mailbox, each sorted by expiry, latest first: the next job is taken from the end. */
   readonly #queues = new Map<string, TransferJob[]>();
-  /** The keys of all that is queued. */
+  /** Keys of all queued jobs. */
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: TransferJob; timer: NodeJS.Timeout }>();
   readonly #running = new Set<string>();
   readonly #slots: Slots;
-  readonly #line: PollLine;
-  /** Jobs that run, and were hurried meanwhile: they run once more. */
+  readonly #pollQueue: PollQueue;
+  /** Running jobs that have to run once more. */
   readonly #again = new Set<string>();
   /** Services that asked for fewer requests, and until when. */
   readonly #limited = new Map<string, { untilMs: number; timer: NodeJS.Timeout }>();
   readonly #polls = new Map<string, ScheduledPoll>();
-  /** How long the last poll of a mailbox asked to wait. */
+  /** The wait that the last poll of a mailbox returned. */
   readonly #waitMs = new Map<string, number>();
   readonly #work = new Set<Promise<void>>();
   #waiting: (() => void)[] = [];
@@ -56,8 +56,8 @@ class EmbeddedQueue implements JobQueue {
 
   constructor(options: EmbeddedOptions) {
     this.#options = options;
-    this.#slots = new Slots(options.places, options.services);
-    this.#line = new PollLine(options.services, (mailbox) => this.#pollOnce(mailbox));
+    this.#slots = new Slots(options.slots, options.services);
+    this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#pollOnce(mailbox));
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -67,12 +67,12 @@ class EmbeddedQueue implements JobQueue {
 
   async schedule(polls: readonly PollSchedule[]): Promise<void> {
     const wanted = new Map(polls.map((poll) => [poll.mailbox, poll.everyMs]));
-    for (const [mailbox, { everyMs, isPutOff, timer }] of this.#polls) {
-      if (wanted.get(mailbox) === everyMs && !isPutOff) continue;
+    for (const [mailbox, { everyMs, isDeferred, timer }] of this.#polls) {
+      if (wanted.get(mailbox) === everyMs && !isDeferred) continue;
       clearTimeout(timer);
       this.#polls.delete(mailbox);
       this.#waitMs.delete(mailbox);
-      this.#line.drop(mailbox);
+      this.#pollQueue.drop(mailbox);
     }
     for (const { mailbox, everyMs } of polls) {
       if (!this.#polls.has(mailbox)) this.#track(() => this.#poll(mailbox, everyMs, true));
@@ -83,7 +83,7 @@ class EmbeddedQueue implements JobQueue {
     const poll = (mailbox: string) => {
       const { everyMs, timer } = this.#polls.get(mailbox) ?? {};
       clearTimeout(timer);
-      return everyMs === undefined ? this.#line.add(mailbox) : this.#poll(mailbox, everyMs, false);
+      return everyMs === undefined ? this.#pollQueue.add(mailbox) : this.#poll(mailbox, everyMs, false);
     };
     const polled = Promise.all(mailboxes.map(poll)).then(() => {});
     this.#track(() => polled);
@@ -97,11 +97,11 @@ class EmbeddedQueue implements JobQueue {
     this.#queued.add(key);
     const queue = this.#queues.get(job.mailbox) ?? [];
     this.#queues.set(job.mailbox, queue);
-    queue.splice(placeFor(queue, job), 0, job);
+    queue.splice(indexFor(queue, job), 0, job);
     this.#fill();
   }
 
-  async hurry(job: TransferJob): Promise<void> {
+  async runNow(job: TransferJob): Promise<void> {
     if (this.#running.has(job.key)) this.#again.add(job.key);
     clearTimeout(this.#delayed.get(job.key)?.timer);
     this.#delayed.delete(job.key);
@@ -127,22 +127,22 @@ class EmbeddedQueue implements JobQueue {
     this.#delayed.clear();
     this.#queued.clear();
     this.#queues.clear();
-    this.#line.close();
+    this.#pollQueue.close();
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
     await Promise.all(this.#work);
     clearTimeout(grace);
   }
 
-  /** After the first poll each mailbox gets a random offset in the interval, so that they do not come back together. */
+  /** After its first poll each mailbox gets a random offset within the interval, so that polls are spread out. */
   async #poll(mailbox: string, everyMs: number, isFirst: boolean): Promise<void> {
-    const poll: ScheduledPoll = { everyMs, isPutOff: false, timer: undefined };
+    const poll: ScheduledPoll = { everyMs, isDeferred: false, timer: undefined };
     this.#polls.set(mailbox, poll);
-    await this.#line.add(mailbox);
+    await this.#pollQueue.add(mailbox);
     if (this.#polls.get(mailbox) !== poll) return;
     const { random } = this.#options;
     const share = isFirst ? JITTER + (1 - JITTER) * random() : 1 + (random() * 2 - 1) * JITTER;
     const waitMs = this.#waitMs.get(mailbox) ?? 0;
-    poll.isPutOff = waitMs > everyMs;
+    poll.isDeferred = waitMs > everyMs;
     poll.timer = setTimeout(
       () => this.#track(() => this.#poll(mailbox, everyMs, false)),
       Math.max(everyMs * share, waitMs * (1 + JITTER * random())),
@@ -155,7 +155,7 @@ class EmbeddedQueue implements JobQueue {
     else this.#waitMs.delete(mailbox);
   }
 
-  /** Gives free slots to the jobs that come next. */
+  /** Starts the next jobs while slots are free. */
   #fill(): void {
     while (this.#handlers !== undefined) {
       const next = this.#next();
@@ -167,7 +167,7 @@ class EmbeddedQueue implements JobQueue {
     }
   }
 
-  /** By fewest slots held, first of services and then of mailboxes; among equals the job that expires first. */
+  /** Fewest slots held by the service first, then by the mailbox; among equals the job that expires first. */
   #next(): { readonly job: TransferJob; readonly holder: Holder } | undefined {
     let best: { readonly queue: TransferJob[]; readonly holder: Holder; readonly rank: Rank } | undefined;
     for (const [mailbox, queue] of this.#queues) {
@@ -211,7 +211,7 @@ class EmbeddedQueue implements JobQueue {
     return this.#limited.has(this.#slots.serviceOf(mailbox));
   }
 
-  /** A later answer never shortens a limit. */
+  /** Never shortens a limit. */
   #limit(service: string, limitMs: number): void {
     const before = this.#limited.get(service);
     const untilMs = performance.now() + limitMs;
@@ -242,8 +242,8 @@ function isBefore(a: Rank, b: Rank): boolean {
   return at >= 0 && (a[at] ?? 0) < (b[at] ?? 0);
 }
 
-/** Where in a queue a job belongs; of those that expire together the older one comes first. */
-function placeFor(queue: readonly TransferJob[], { expiresMs }: TransferJob): number {
+/** The index at which to insert a job; among jobs that expire together the older one runs first. */
+function indexFor(queue: readonly TransferJob[], { expiresMs }: TransferJob): number {
   let [low, high] = [0, queue.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

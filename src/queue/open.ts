@@ -1,4 +1,4 @@
-/** Opens the engine that the configuration asks for. */
+/** Opens the configured engine. */
 import type { Outage } from "../base/outage.ts";
 import type { SecretSource } from "../base/secret.ts";
 import type { Services } from "../model/job.ts";
@@ -6,7 +6,7 @@ import type { RedisSettings } from "./bullmq-connection.ts";
 import { createEmbeddedQueue } from "./embedded.ts";
 import type { JobQueue } from "./port.ts";
 
-/** A queue on Redis, its secrets not read yet. */
+/** A queue on Redis whose secrets are not read yet. */
 export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPassword"> {
   readonly password: SecretSource | undefined;
   readonly sentinelPassword: SecretSource | undefined;
@@ -15,27 +15,27 @@ export interface RedisQueue extends Omit<RedisSettings, "password" | "sentinelPa
 }
 
 export interface QueueOptions {
-  readonly places: number;
-  /** `once` schedules nothing, and does not wait for a queue that cannot be reached. */
+  readonly slots: number;
+  /** `once` schedules nothing, and does not wait for an unreachable Redis. */
   readonly mode: "run" | "once";
   readonly services: Services;
   readonly outage: Outage;
-  /** Redis may forget jobs by itself: hears its policy. */
+  /** Called when the eviction policy lets Redis drop jobs. */
   onForgetful(policy: string): void;
   readonly signal: AbortSignal;
 }
 
-/** Throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`. Redis's client is loaded only where it is used. */
+/** Throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { places, mode, signal, onForgetful, services, outage } = options;
-  if (queue === "embedded") return createEmbeddedQueue({ places, services, random: Math.random });
+  const { slots, mode, signal, onForgetful, services, outage } = options;
+  if (queue === "embedded") return createEmbeddedQueue({ slots, services, random: Math.random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
   const opened = await openBullQueue({
     redis: await readRedisSecrets(queue, signal),
-    places,
+    slots,
     role: mode === "once" ? "worker" : role,
-    patient: mode === "run",
+    waitForRedis: mode === "run",
     lockMs,
     services,
     outage,

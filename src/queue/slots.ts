@@ -1,15 +1,15 @@
-/** Slots for jobs, shared fairly between services and then between mailboxes. Both engines use them. */
+/** Slots for jobs, shared fairly between services, then between mailboxes. Used by both engines. */
 import type { Services } from "../model/job.ts";
 
-/** A job that runs, and whose it is. */
+/** A running job's service and mailbox. */
 export interface Holder {
   readonly service: string;
   readonly mailbox: string;
 }
 
 /**
- * Each service has one slot of its own, and all services share the other `limit - 1`. A slow service can therefore hold
- * every shared slot, but never the one of another service. At most `limit - 1` jobs and one per service run at once.
+ * Each service has one slot of its own, and all services share the other `limit - 1`. A slow service may hold every shared
+ * slot, but never another service's own. At most `limit - 1` jobs plus one per service run at once.
  */
 export class Slots {
   readonly #limit: number;
@@ -37,16 +37,16 @@ export class Slots {
     return this.#byMailbox.get(mailbox) ?? 0;
   }
 
-  /** The last shared slot is kept for a mailbox that holds none, where there is one. */
+  /** The last shared slot is reserved for a mailbox that holds none. */
   isFreeFor({ service, mailbox }: Holder): boolean {
     if (this.heldByService(service) === 0) return true;
     const shared = this.#held - this.#byService.size;
     const free = this.#limit - 1 - shared;
     if (free !== 1) return free > 1;
-    return this.heldByMailbox(mailbox) === 0 || !this.#isAnyWithout();
+    return this.heldByMailbox(mailbox) === 0 || !this.#hasMailboxWithoutSlot();
   }
 
-  /** Also where none is free: the caller decides. Whoever takes a slot gives it back. */
+  /** Does not check `isFreeFor`. Each slot taken must be given back. */
   take(holder: Holder): void {
     this.#held++;
     this.#byService.set(holder.service, this.heldByService(holder.service) + 1);
@@ -59,8 +59,8 @@ export class Slots {
     lower(this.#byMailbox, mailbox);
   }
 
-  /** Whether a mailbox holds no slot. Where each service has one mailbox, that mailbox has its service's slot. */
-  #isAnyWithout(): boolean {
+  /** False where each service has one mailbox: that mailbox can use its service's own slot. */
+  #hasMailboxWithoutSlot(): boolean {
     const of = this.#services();
     if (this.#counted?.of !== of) this.#counted = { of, hasMore: of.size > new Set(of.values()).size };
     return this.#counted.hasMore && this.#byMailbox.size < of.size;

@@ -1,13 +1,13 @@
 /**
- * Classifies answers: HTTP statuses, the service's error numbers and socket errors become faults that say what happened
- * and whose word it is. No other code looks at statuses or error numbers.
+ * Turns HTTP statuses, the service's error numbers and socket errors into faults, which also say who answered: the service
+ * or an intermediary. No other code looks at statuses or error numbers.
  */
 import * as v from "valibot";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, type Word } from "../base/faults.ts";
 import { parseRetryAfter } from "../base/retry-after.ts";
 
-/** The service's own numbers say more than the status that carries them. */
+/** Checked before the HTTP status, because the service's numbers are more precise. */
 const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
   1002: "BAD_REQUEST",
   1004: "BAD_REQUEST",
@@ -28,7 +28,7 @@ const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
   5002: "NOT_SUPPORTED",
 };
 
-/** For answers without such a number: a proxy wrote them, or an unknown version of the service. */
+/** For answers without an error number, from a proxy or an unknown version of the service. */
 const BY_STATUS: Readonly<Record<number, FaultCode>> = {
   401: "ACCESS_REFUSED",
   403: "ACCESS_REFUSED",
@@ -66,8 +66,8 @@ const BY_SOCKET_ERROR: Readonly<Record<string, FaultCode>> = {
 const TLS_ERROR = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/;
 
 /**
- * The number counts, however it is written and whatever stands beside it. The service's numbers have four digits; gateways
- * use the same key with a status, or with nothing.
+ * A number or its text, whatever the other fields hold. The service's numbers have four digits; gateways use the same key
+ * with an HTTP status, or without a value.
  */
 const ErrorBody = v.object({
   errorCode: v.pipe(
@@ -80,7 +80,7 @@ const ErrorBody = v.object({
   errorMessage: v.optional(v.unknown()),
 });
 
-/** What a status says about what follows it. `part`: from the middle of a file. `nothing`: that there is no body. */
+/** By its HTTP status. `part`: from the middle of a file. `nothing`: without a body. */
 export type AnswerKind = "whole" | "part" | "nothing" | "redirect" | "refusal";
 
 export function kindOfAnswer(status: number): AnswerKind {
@@ -91,34 +91,34 @@ export function kindOfAnswer(status: number): AnswerKind {
 }
 
 export interface Refusal {
-  /** What was asked for, in words. */
+  /** The requested thing, in words. */
   readonly what: string;
   readonly status: number;
   readonly body: string;
   readonly retryAfter: string | undefined;
 }
 
-/** `clean` takes out of the service's text whatever must not be repeated. */
+/** `clean` removes secrets from the service's text. */
 export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: string) => string): Fault {
   const { status } = refusal;
-  const told = v.safeParse(ErrorBody, parseJson(refusal.body));
-  const errorCode = told.success ? told.output.errorCode : undefined;
-  const message = told.success ? told.output.errorMessage : "";
+  const parsed = v.safeParse(ErrorBody, parseJson(refusal.body));
+  const errorCode = parsed.success ? parsed.output.errorCode : undefined;
+  const message = parsed.success ? parsed.output.errorMessage : "";
   const text = typeof message === "string" ? clean(message) : "";
   const retryAfterMs = parseRetryAfter(refusal.retryAfter, nowMs);
-  const said = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
+  const facts = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
   return new Fault(codeOfRefusal(status, errorCode), {
-    detail: `${refusal.what}: ${said.join(", ")}`,
-    word: told.success ? "service" : "intermediary",
+    detail: `${refusal.what}: ${facts.join(", ")}`,
+    word: parsed.success ? "service" : "intermediary",
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
 
-/** Turns what undici or Node threw into a fault; a fault stays what it is. */
+/** Turns an error of undici or Node into a fault, and returns a fault as it is. */
 export function faultOfTransport(error: unknown, what: string, word: Word): Fault {
   if (error instanceof Fault) return error;
   const root = rootError(error);
-  // The parser's error carries what was received, which is not ours to repeat.
+  // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
   return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, word, cause });
 }
@@ -146,7 +146,7 @@ function codeOfTransport(error: SystemError): FaultCode {
   return BY_SOCKET_ERROR[code] ?? "CONNECTION_LOST";
 }
 
-/** The innermost error that has a code: several addresses tried at once arrive as one error of errors. */
+/** The innermost error with a code. Attempts at several addresses arrive as an `AggregateError`. */
 function rootError(error: unknown): SystemError {
   if (error instanceof AggregateError && error.errors.length > 0) return rootError(error.errors[0]);
   if (!(error instanceof Error)) return { message: String(error) };

@@ -1,29 +1,29 @@
-/** How fast all downloads of the process may be together. */
+/** The bandwidth limit that all downloads of the process share. */
 import { type Clock, systemClock } from "../base/clock.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { BandwidthRule } from "../model/mailbox.ts";
 
 export interface Bandwidth {
   /**
-   * How many of these bytes may pass now: at least one, at most all. Whoever asks for the rest stands in line again,
-   * behind the others. Answers at once where nothing is in the way; a wait ends with the signal, by its reason.
+   * Returns how many of these bytes may pass now, at least one. The caller asks again for the rest, behind the others that
+   * wait. Not a promise if no wait is necessary; rejects with the signal's reason.
    */
   take(bytes: number, signal: AbortSignal): number | Promise<number>;
 }
 
-/** What may pass at once after a pause. */
+/** The bucket holds the bytes of this time. */
 const BURST_MS = 250;
-/** A turn is at most so large, so that turns come round quickly. */
+/** Small, so that each download gets its next turn soon. */
 const MOST_BYTES_PER_TURN = 64 * 1024;
-/** What has come together in this time goes on together: fewer wake-ups, and well within a burst. */
+/** Downloads that become ready within this time go on together: fewer wake-ups, and well within a burst. */
 const SHORTEST_PAUSE_MS = 20;
 
-/** One for all services of the process. Keeps no timer but while somebody waits. */
+/** One for all services of the process. Has a timer only while a download waits. */
 export function createBandwidth(rules: readonly BandwidthRule[], clock: Clock = systemClock): Bandwidth {
   return new SharedBandwidth(rules, clock);
 }
 
-/** The rate at an instant, and until when it counts at least. Both may be infinite. */
+/** The rate at an instant, and its earliest possible change. Both may be infinite. */
 export function rateAt(
   rules: readonly BandwidthRule[],
   ms: number,
@@ -42,17 +42,17 @@ interface Waiter {
 }
 
 /**
- * A bucket of tokens, one per byte, that fills at the rate and holds a burst. Whoever finds too few, or others in line,
- * waits its turn. The clock may jump: backwards nothing is gained, forwards no more than a burst.
+ * A token bucket: one token per byte, filled at the rate, up to a burst. A download that finds too few tokens, or others
+ * waiting, waits its turn. A clock that jumps backwards adds no tokens, one that jumps forwards at most a burst.
  */
 class SharedBandwidth implements Bandwidth {
   readonly #rules: readonly BandwidthRule[];
   readonly #clock: Clock;
-  /** In the order in which they came. */
-  readonly #line = new Set<Waiter>();
+  /** Oldest first. */
+  readonly #waiters = new Set<Waiter>();
   #rate: number = Number.POSITIVE_INFINITY;
-  /** From when until when the rate counts. */
-  #counts = { fromMs: 0, untilMs: 0 };
+  /** The time in which the rate applies. */
+  #valid = { fromMs: 0, untilMs: 0 };
   #tokens: number = Number.POSITIVE_INFINITY;
   #filledMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -65,7 +65,7 @@ class SharedBandwidth implements Bandwidth {
   take(bytes: number, signal: AbortSignal): number | Promise<number> {
     this.#fill();
     const turn = this.#turnOf(bytes);
-    if (this.#line.size > 0 || this.#tokens < turn) return this.#wait(bytes, signal);
+    if (this.#waiters.size > 0 || this.#tokens < turn) return this.#wait(bytes, signal);
     this.#tokens -= turn;
     return turn;
   }
@@ -74,8 +74,8 @@ class SharedBandwidth implements Bandwidth {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return void reject(signal.reason);
       const leave = () => {
-        this.#line.delete(waiter);
-        if (this.#line.size === 0) this.#sleep(undefined);
+        this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#sleep(undefined);
         reject(signal.reason);
       };
       const waiter: Waiter = {
@@ -86,23 +86,23 @@ class SharedBandwidth implements Bandwidth {
         },
       };
       signal.addEventListener("abort", leave, { once: true });
-      this.#line.add(waiter);
+      this.#waiters.add(waiter);
       if (this.#timer === undefined) this.#serve();
     });
   }
 
-  /** Lets pass whom there is enough for, in order, and sleeps until there is enough for the next one. */
+  /** Serves waiters in order while there are enough tokens, then sleeps until there are enough for the next. */
   #serve(): void {
     this.#sleep(undefined);
     this.#fill();
-    for (const waiter of this.#line) {
+    for (const waiter of this.#waiters) {
       const turn = this.#turnOf(waiter.bytes);
       if (this.#tokens < turn) {
         this.#sleep(((turn - this.#tokens) / this.#rate) * 1_000);
         return;
       }
       this.#tokens -= turn;
-      this.#line.delete(waiter);
+      this.#waiters.delete(waiter);
       waiter.pass(turn);
     }
   }
@@ -120,11 +120,11 @@ class SharedBandwidth implements Bandwidth {
     const passedMs = Math.max(0, nowMs - this.#filledMs);
     this.#filledMs = nowMs;
     if (this.#rate !== Number.POSITIVE_INFINITY) this.#tokens += (this.#rate * passedMs) / 1_000;
-    if (nowMs < this.#counts.fromMs || nowMs >= this.#counts.untilMs) {
+    if (nowMs < this.#valid.fromMs || nowMs >= this.#valid.untilMs) {
       const { bytesPerSecond, untilMs } = rateAt(this.#rules, nowMs);
       if (bytesPerSecond === Number.POSITIVE_INFINITY) this.#tokens = bytesPerSecond;
       this.#rate = bytesPerSecond;
-      this.#counts = { fromMs: nowMs, untilMs };
+      this.#valid = { fromMs: nowMs, untilMs };
     }
     this.#tokens = Math.min(this.#tokens, this.#burst);
   }
@@ -133,7 +133,7 @@ class SharedBandwidth implements Bandwidth {
     return Math.max(1, (this.#rate * BURST_MS) / 1_000);
   }
 
-  /** At most half of what the bucket holds: what comes in while a timer is late is not lost. */
+  /** At most half the bucket, so that tokens added while a timer is late still fit in. */
   #turnOf(bytes: number): number {
     if (this.#rate === Number.POSITIVE_INFINITY) return bytes;
     return Math.min(bytes, MOST_BYTES_PER_TURN, Math.ceil(this.#burst / 2));

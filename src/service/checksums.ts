@@ -1,31 +1,30 @@
 /**
- * The checksums CSV, read by its structure and matched to the file list.
+ * The checksums CSV, parsed and matched to the file list.
  *
- * Known of it: a subject line (or none), a row of two labels in some language, then one row per file, `name` and
- * `checksum (ALGORITHM)`. Not known: delimiter, quoting, encoding, line ends. So every plausible reading is tried
- * and the file list decides. The subject is a stranger's text and may look like anything, also like labels and
- * rows: rows are therefore counted from the end of the file back to the last row that cannot be a file's, which is
- * the row of labels; whatever stands before it is never read as a file.
+ * The CSV has an optional subject line, a row of two labels in some language, then one row per file: `name` and
+ * `checksum (ALGORITHM)`. Delimiter, quoting, encoding and line ends are unknown, so every plausible reading is tried, and
+ * the file list decides.
+ *
+ * The subject is untrusted, and may imitate labels and rows. Rows are therefore read from the end of the file back to the
+ * first one that cannot be a file's: the row of labels. Nothing before it is read as a file.
  */
 import { Fault } from "../base/faults.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { TransferFile } from "../model/transfer.ts";
-import { type CsvReading, readCsv } from "./csv.ts";
-import { decodeText } from "./text.ts";
+import { type CsvReading, decodeText, readCsv } from "./csv.ts";
 
 export interface ChecksumRow {
   readonly name: string;
-  /** Missing where the cell is empty: checksums may be switched off. */
+  /** Missing if the cell is empty: checksums may be switched off. */
   readonly checksum: Checksum | undefined;
 }
 
 export interface ChecksumReport {
   readonly subject: string | undefined;
-  /** What the CSV says of each file that it names, by file-id. */
   readonly byFileId: ReadonlyMap<string, ChecksumRow>;
-  /** Rows that belong to no file of the list, or to one that another row had named before. */
+  /** Rows without a file in the list, and further rows of a file that already has one. */
   readonly unlisted: readonly ChecksumRow[];
-  /** Files of the list that no row names. */
+  /** Files without a row. */
   readonly missing: readonly TransferFile[];
 }
 
@@ -36,17 +35,17 @@ const LONGEST_CELL = 512;
 const CHECKSUM_CELL =
   /^((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(([^()]+)\)$/i;
 
-/** A subject of more lines than that is no honest one. */
+/** An honest subject has fewer lines. */
 const MOST_SUBJECT_LINES = 1_000;
 const MOST_SUBJECT_CHARACTERS = 1_000;
 
-/** How often a text may be read in all; a short one may be read more often. */
+/** The budget for parsing is this many times the length of the text, and at least `LEAST_CHARACTERS`. */
 const READINGS = 4;
 const LEAST_CHARACTERS = 1024 * 1024;
-/** What matching a table to the list costs per file, compared with reading a character. */
+/** The cost of matching one file, in characters of the budget. */
 const CHARACTERS_PER_FILE = 20;
 
-/** Throws `CHECKSUMS_UNREADABLE` where no reading has the known structure. */
+/** Throws `CHECKSUMS_UNREADABLE` if no reading has the expected structure. */
 export function parseChecksums(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -79,7 +78,7 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-/** From the end: what looks like a file's row is one; and so is what names a file, while rows are missing. */
+/** From the end: a row counts as a file's if it looks like one, or names a listed file while rows are missing. */
 function findTable(
   { records, delimiter }: CsvReading,
   names: ReadonlySet<string>,
@@ -90,7 +89,7 @@ function findTable(
     const record = records[at] ?? [];
     const row =
       parseRow(record, delimiter) ??
-      (rows.length < fileCount ? parseOddRow(record, delimiter, names) : undefined);
+      (rows.length < fileCount ? parseRowByName(record, delimiter, names) : undefined);
     if (row === undefined) {
       if (!isLabels(record)) return undefined;
       return { subject: readSubject(records.slice(0, at), delimiter), rows: rows.reverse() };
@@ -100,7 +99,7 @@ function findTable(
   return undefined;
 }
 
-/** The checksum holds no delimiter, so whatever stands before the last one is the name, quoted or not. */
+/** A checksum holds no delimiter, so everything before the last one is the name, quoted or not. */
 function parseRow(record: readonly string[], delimiter: string): ChecksumRow | undefined {
   if (record.length < 2) return undefined;
   const name = record.slice(0, -1).join(delimiter);
@@ -115,13 +114,13 @@ function parseRow(record: readonly string[], delimiter: string): ChecksumRow | u
   };
 }
 
-/** V8 keeps a whole text in memory for a part of it: what outlives the text is copied. */
+/** V8 keeps the whole text in memory for a substring of it: copy parts that outlive the text. */
 function copyOf(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
 }
 
-/** A row of a listed file whose checksum is written in a way that nobody knows: there is none to verify by. */
-function parseOddRow(
+/** A row of a listed file with a checksum of unknown form, which cannot be verified. */
+function parseRowByName(
   record: readonly string[],
   delimiter: string,
   names: ReadonlySet<string>,
@@ -134,7 +133,7 @@ function isLabels(record: readonly string[]): boolean {
   return record.length === 2 && record.every((label) => label.trim() !== "");
 }
 
-/** What follows the label, which a delimiter ends; some write `Label: value` in one cell instead. */
+/** The text after the label. The label ends at a delimiter, or at the colon of `Label: value` in one cell. */
 function readSubject(records: CsvReading["records"], delimiter: string): string | undefined {
   const [label = ""] = records[0] ?? [];
   const text = records.map((record) => record.join(delimiter)).join("\n");
@@ -147,9 +146,9 @@ function readSubject(records: CsvReading["records"], delimiter: string): string 
 
 function matchRows(table: Table, files: readonly TransferFile[]): ChecksumReport {
   const byFileId = new Map<string, ChecksumRow>();
-  const inSameForm = claimRows(table.rows, files, byFileId, (name) => name);
+  const unmatched = assignRows(table.rows, files, byFileId, (name) => name);
   const unlisted =
-    inSameForm.length === 0 ? [] : claimRows(inSameForm, files, byFileId, (name) => name.normalize("NFC"));
+    unmatched.length === 0 ? [] : assignRows(unmatched, files, byFileId, (name) => name.normalize("NFC"));
   return {
     subject: table.subject,
     byFileId,
@@ -158,15 +157,15 @@ function matchRows(table: Table, files: readonly TransferFile[]): ChecksumReport
   };
 }
 
-/** Gives rows to files of the same name that have none yet, and returns the rows that found no file. */
-function claimRows(
+/** Assigns rows to files of the same name that have none yet, and returns the remaining rows. */
+function assignRows(
   rows: readonly ChecksumRow[],
   files: readonly TransferFile[],
   byFileId: Map<string, ChecksumRow>,
   form: (name: string) => string,
 ): ChecksumRow[] {
   const waiting = new Map<string, TransferFile[]>();
-  // Backwards, so that the first of several files with one name is the last of its list, and cheap to take.
+  // Reversed, so that `pop` takes the first of several files with the same name.
   for (const file of files.toReversed()) {
     if (byFileId.has(file.id)) continue;
     const sameName = waiting.get(form(file.name));

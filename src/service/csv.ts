@@ -1,34 +1,31 @@
-/** Every plausible reading of a CSV text whose delimiter and quoting are not known, the strictest first. */
+/** Every plausible reading of a CSV file whose encoding, delimiter and quoting are unknown, the strictest first. */
 
 export interface CsvReading {
   readonly records: readonly (readonly string[])[];
   readonly delimiter: string;
 }
 
-/** What all readings of one file may cost together: hostile text must not keep us busy. */
+/** Limits the cost of all readings of one file together, because the text may be hostile. */
 export interface CsvBudget {
   characters: number;
   readonly mostRecords: number;
 }
 
-/** `strict`: as the standard says; `forgiving`: stray quotes and blanks before a cell do no harm; `none`: quotes mean nothing. */
+/** `strict`: RFC 4180; `forgiving`: allows stray quotes and blanks before a cell; `none`: quotes are ordinary characters. */
 type Quoting = "strict" | "forgiving" | "none";
 
 const DELIMITERS = [",", ";", "\t"];
 
-/** On average: a name whose delimiters are not quoted has several. */
+/** On average: a name with unquoted delimiters takes several cells. */
 const MOST_CELLS_PER_RECORD = 8;
 
-/** What a cell costs, compared with a character of it. */
+/** The cost of a cell, in characters of the budget. */
 const CHARACTERS_PER_CELL = 10;
 
-/** How many lines a subject may have that breaks the quoting of what follows it. */
+/** Lines of a subject that may break the quoting of the following lines. */
 const MOST_BROKEN_LINES = 64;
 
-/**
- * By each quoting in turn; then strictly again, but from a later line on, because a line written without care can break
- * all that follows.
- */
+/** Tries each quoting; then strict again from each later line on, because one badly quoted line breaks all that follow. */
 export function* readCsv(text: string, budget: CsvBudget): Generator<CsvReading> {
   const delimiters = DELIMITERS.filter((delimiter) => text.includes(delimiter));
   for (const quoting of ["strict", "forgiving", "none"] as const) {
@@ -47,7 +44,7 @@ export function* readCsv(text: string, budget: CsvBudget): Generator<CsvReading>
   }
 }
 
-/** `undefined` where the text is not CSV of that kind, has far more records or cells than it should, or the budget is spent. */
+/** `undefined` if the text is not CSV of that kind, has far too many records or cells, or the budget is spent. */
 function parse(
   text: string,
   start: number,
@@ -75,13 +72,13 @@ function parse(
   return isRead ? tidy(records) : undefined;
 }
 
-/** Reads each character once, whatever the text is. */
+/** Reads each character once, so that no text is expensive. */
 class CellReader {
   at: number;
   readonly #text: string;
   readonly #delimiter: string;
   readonly #quoting: Quoting;
-  /** Up to the delimiter or the end of the line. */
+  /** Matches up to the delimiter or the end of the line. */
   readonly #plain: RegExp;
 
   constructor(text: string, start: number, delimiter: string, quoting: Quoting) {
@@ -92,7 +89,7 @@ class CellReader {
     this.#plain = new RegExp(`[^${delimiter}\r\n]*`, "y");
   }
 
-  /** `undefined` where its quotes are not as they should be. */
+  /** `undefined` if its quotes are wrong. */
   read(): string | undefined {
     if (this.#quoting === "forgiving")
       while (this.skip(" ") || (this.#delimiter !== "\t" && this.skip("\t")));
@@ -134,7 +131,7 @@ class CellReader {
   }
 }
 
-/** Without empty records, and without the empty last cell of each that a delimiter at the end of every line makes. */
+/** Removes empty records, and the empty last cells if every line ends with a delimiter. */
 function tidy(records: string[][]): string[][] {
   const filled = records.filter((record) => record.some((cell) => cell.trim() !== ""));
   const trailing = filled.length > 0 && filled.every((record) => record.length > 2 && record.at(-1) === "");
@@ -147,5 +144,54 @@ function* lineEnds(text: string): Generator<{ end: number; next: number }> {
     const end = lineEnd.exec(text);
     if (end === null) return;
     yield { end: end.index, next: lineEnd.lastIndex };
+  }
+}
+
+/**
+ * The texts that the bytes may mean, the likeliest first: by byte-order mark, by zero bytes, by Content-Type, then the usual
+ * charsets. Lazy, so that a large text is in memory once.
+ */
+export function* decodeText(bytes: Uint8Array, contentType: string | undefined): Generator<string> {
+  const marked = byteOrderMark(bytes);
+  const likely =
+    marked === undefined
+      ? [charsetByZeros(bytes), declaredCharset(contentType), "utf-8", "windows-1252"]
+      : [marked];
+  for (const charset of new Set(likely)) {
+    const text = charset === undefined ? undefined : decode(bytes, charset);
+    if (text === undefined) continue;
+    yield text;
+    // Pure ASCII is the same in the remaining charsets.
+    if (charset === "utf-8" && text.length === bytes.length) return;
+  }
+}
+
+function declaredCharset(contentType: string | undefined): string | undefined {
+  return /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? "")?.[1]?.toLowerCase();
+}
+
+function byteOrderMark(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8";
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return undefined;
+}
+
+/** UTF-16 without a mark is recognised by its zero bytes: names and checksums are mostly ASCII. */
+function charsetByZeros(bytes: Uint8Array): string | undefined {
+  const sample = bytes.subarray(0, 4096);
+  const zeros = [0, 0];
+  for (const [at, byte] of sample.entries()) if (byte === 0) zeros[at % 2] = (zeros[at % 2] ?? 0) + 1;
+  const [even = 0, odd = 0] = zeros;
+  if (Math.max(even, odd) < sample.length / 8) return undefined;
+  return even > odd ? "utf-16be" : "utf-16le";
+}
+
+/** `undefined` if the bytes are invalid in that charset, or the charset is unknown. */
+function decode(bytes: Uint8Array, charset: string): string | undefined {
+  try {
+    return new TextDecoder(charset, { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** How an answer of the service is held against a schema: what fits is decoded, what does not is a fault that names it. */
+/** Decodes the service's answers by schemas. An answer that does not fit becomes a fault that names the field. */
 import * as v from "valibot";
 import { Fault, type Word } from "../base/faults.ts";
 import type { Page, Rejected } from "./port.ts";
@@ -9,18 +9,18 @@ const MOST_ENTRIES_PER_PAGE = 1_000;
 
 type Schema<Output> = v.GenericSchema<unknown, Output>;
 
-/** The first problem decides: a hostile answer can have millions. */
+/** Stop at the first problem: a hostile answer can have millions. */
 const FIRST_PROBLEM = { abortEarly: true, abortPipeEarly: true };
 
-/** Every success but the server status is wrapped: `{ data, meta }`. */
+/** All successful answers except the server status are wrapped: `{ data, meta }`. */
 export function decodeData<Output>(schema: Schema<Output>): Decoder<Output> {
   const envelope = v.object({ data: schema });
   return (answer, what) => check(envelope, answer, what).data;
 }
 
 /**
- * A list in which each entry is judged alone. Pages have a hundred entries; far longer ones are no honest answer.
- * `knownId`: the tracking-id of an entry that need not be judged.
+ * A list whose entries are decoded one by one, so that a bad entry does not spoil the others. `knownId` returns the
+ * tracking-id of an entry that need not be decoded.
  */
 export function decodePage<Entry>(
   schema: Schema<Entry>,
@@ -67,7 +67,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "object" && value !== null && "data" in value;
 }
 
-/** Names where and what was expected; what came instead may be a secret and is never repeated. */
+/** Names the field and the expected type, but never the received value, which may be a secret. */
 function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string, word: Word): Fault {
   const [first] = issues;
   const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";

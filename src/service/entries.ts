@@ -1,6 +1,6 @@
 /**
- * Long JSON lists, taken apart while they arrive: of `{ "data": [ … ] }` one entry at a time is in memory. The list of a
- * large transfer's files has tens of megabytes, most of them links that nothing needs.
+ * Long JSON lists, parsed while they arrive: of `{ "data": [ … ] }` one entry at a time is in memory. The file list of a
+ * large transfer has tens of megabytes, mostly links that are not needed.
  */
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
@@ -9,14 +9,14 @@ import { Fault } from "../base/faults.ts";
 import { encodingOf, unknownEncoding } from "./bodies.ts";
 import type { Answer } from "./receiving.ts";
 
-/** 100,000 files, as many as `limits.maxFiles` allows by default, of 500 bytes each. */
+/** Enough for 100,000 files, the default of `limits.maxFiles`, with 500 bytes each. */
 const MOST_BYTES = 48 * 1024 * 1024;
 const MOST_ENTRIES = 200_000;
 const MOST_ENTRY_BYTES = 64 * 1024;
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT, CLOSE_ARRAY, CLOSE_OBJECT] = Buffer.from('"\\,[{]}');
 
-/** Passes each entry on as soon as it is there. Throws `BAD_ANSWER` where there is no such list, or not all of it. */
+/** Calls `take` with each entry as soon as it is complete. Throws `BAD_ANSWER` if the list is missing or incomplete. */
 export async function readEntries(
   answer: Answer,
   what: string,
@@ -30,7 +30,7 @@ export async function readEntries(
     let bytes = 0;
     for await (const chunk of source as AsyncIterable<Uint8Array>) {
       bytes += chunk.byteLength;
-      if (bytes > MOST_BYTES) throw foreign("ANSWER_TOO_LARGE", what);
+      if (bytes > MOST_BYTES) throw badList("ANSWER_TOO_LARGE", what);
       cutter.add(chunk);
       giveBack(chunk);
     }
@@ -40,7 +40,7 @@ export async function readEntries(
   }
 }
 
-/** Follows the brackets. At depth 1 are the keys of the envelope, at depth 2 the entries of `data`. */
+/** Counts brackets. Depth 1 holds the keys of the envelope, depth 2 the entries of `data`. */
 class EntryCutter {
   readonly #what: string;
   readonly #take: (entry: unknown) => void;
@@ -50,9 +50,9 @@ class EntryCutter {
   #isInData = false;
   #hasData = false;
   #entries = 0;
-  /** What earlier chunks had of the key or entry that is read now. */
-  #begun: Uint8Array[] = [];
-  #begunBytes = 0;
+  /** Parts of the current key or entry in earlier chunks. */
+  #parts: Uint8Array[] = [];
+  #partsBytes = 0;
 
   constructor(what: string, take: (entry: unknown) => void) {
     this.#what = what;
@@ -72,10 +72,10 @@ class EntryCutter {
 
   end(): void {
     if (this.#hasData && this.#depth === 0) return;
-    throw foreign("BAD_ANSWER", `${this.#what}: no list in data, or not all of it`);
+    throw badList("BAD_ANSWER", `${this.#what}: the list in data is missing or incomplete`);
   }
 
-  /** Returns whether the byte belongs to a string. */
+  /** True if the byte belongs to a string. */
   #followString(byte: number | undefined): boolean {
     if (this.#isEscaped) this.#isEscaped = false;
     else if (byte === BACKSLASH) this.#isEscaped = true;
@@ -84,7 +84,7 @@ class EntryCutter {
     return true;
   }
 
-  /** Returns whether a key of the envelope or an entry of the list ends here. */
+  /** True if a key of the envelope or an entry of the list ends here. */
   #followBrackets(byte: number | undefined): boolean {
     if (byte === COMMA) return this.#depth <= 2;
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) return ++this.#depth <= 2;
@@ -105,27 +105,30 @@ class EntryCutter {
   }
 
   #keep(part: Uint8Array): void {
-    this.#begunBytes += part.byteLength;
-    this.#begun.push(part);
-    if (this.#begunBytes <= MOST_ENTRY_BYTES) return;
-    // Only what is of use has a limit: the rest is not kept.
-    if (this.#isInData) throw foreign("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
-    this.#begun = [];
-    this.#begunBytes = 0;
+    this.#partsBytes += part.byteLength;
+    this.#parts.push(part);
+    if (this.#partsBytes <= MOST_ENTRY_BYTES) return;
+    if (this.#isInData) throw badList("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
+    // Outside `data` nothing is needed.
+    this.#dropParts();
+  }
+
+  #dropParts(): void {
+    this.#parts = [];
+    this.#partsBytes = 0;
   }
 
   #cut(chunk: Uint8Array, from: number, to: number): string {
     this.#keep(chunk.subarray(from, to));
-    const text = Buffer.concat(this.#begun).toString();
-    this.#begun = [];
-    this.#begunBytes = 0;
+    const text = Buffer.concat(this.#parts).toString();
+    this.#dropParts();
     return text;
   }
 
   #pass(text: string): void {
     this.#entries += 1;
     if (this.#entries > MOST_ENTRIES) {
-      throw foreign("ANSWER_TOO_LARGE", `${this.#what}: more than ${MOST_ENTRIES} entries`);
+      throw badList("ANSWER_TOO_LARGE", `${this.#what}: more than ${MOST_ENTRIES} entries`);
     }
     this.#take(this.#parse(text));
   }
@@ -134,11 +137,11 @@ class EntryCutter {
     try {
       return JSON.parse(text);
     } catch {
-      throw foreign("BAD_ANSWER", `${this.#what}: entry ${this.#entries} is not JSON`);
+      throw badList("BAD_ANSWER", `${this.#what}: entry ${this.#entries} is not JSON`);
     }
   }
 }
 
-function foreign(code: "ANSWER_TOO_LARGE" | "BAD_ANSWER", detail: string): Fault {
+function badList(code: "ANSWER_TOO_LARGE" | "BAD_ANSWER", detail: string): Fault {
   return new Fault(code, { detail, word: "intermediary" });
 }

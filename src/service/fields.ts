@@ -1,8 +1,8 @@
-/** The `fields` expression of polling: which parts of a transfer the service shall send. */
+/** The `fields` expression of polling, which selects the parts of a transfer that the service sends. */
 import { Fault } from "../base/faults.ts";
 
-/** Fields that the model holds; `true` is a leaf, or an object taken whole. */
-export const MODEL_FIELDS = {
+/** Fields of the model; `true` is a leaf or a whole object. */
+const MODEL_FIELDS = {
   trackingId: true,
   status: { sender: { email: true }, recipients: true, state: true },
   transfer: {
@@ -12,7 +12,7 @@ export const MODEL_FIELDS = {
   },
 } as const;
 
-/** Every path that the interface names, and those that services are known to have. */
+/** Every path in the specification, and further paths that services have. */
 export const KNOWN_FIELDS = {
   ...MODEL_FIELDS,
   transfer: {
@@ -26,17 +26,17 @@ export const KNOWN_FIELDS = {
 
 type Selection<Known> = { readonly [Name in keyof Known]?: true | Selection<Known[Name]> };
 
-/** A choice from the known fields. The tracking-id is always part of it: without it an entry is of no use. */
+/** A selection of known fields, always with the tracking-id: an entry is useless without it. */
 export type FieldSelection = Selection<Omit<typeof KNOWN_FIELDS, "trackingId">> & {
   readonly trackingId: true;
 };
 
-/** A choice from any fields, known or not. */
+/** A selection of any fields, known or not. */
 export interface FieldTree {
   readonly [name: string]: true | FieldTree;
 }
 
-/** Deeper than any record. */
+/** Deeper than any transfer in a list. */
 const DEEPEST = 20;
 
 /** `{ trackingId: true, status: { state: true } }` → `trackingId,status(state)`. */
@@ -45,14 +45,14 @@ export function formatFields(selection: FieldSelection | FieldTree): string {
 }
 
 /**
- * The reverse, for an expression that a person wrote. The tracking-id is added where it is missing. Names need not be known:
- * a service may have more. Throws `CONFIG_INVALID` where the expression is malformed.
+ * Parses an expression that a person wrote, and adds the tracking-id if it is missing. Accepts unknown names, because a
+ * service may have more fields. Throws `CONFIG_INVALID` for a malformed expression.
  */
 export function parseFields(expression: string): FieldTree {
   const reader: Reader = { tokens: expression.match(/[(),]|[^(),\s]+/g) ?? [], next: 0 };
   const tree = readTree(reader, "fields", 1);
   const rest = reader.tokens[reader.next];
-  if (rest !== undefined) throw badFields(`"${rest}" is one too many`);
+  if (rest !== undefined) throw badFields(`unexpected "${rest}"`);
   if ((tree["trackingId"] ?? true) !== true) throw badFields("trackingId has no parts to choose from");
   return { trackingId: true, ...tree };
 }
@@ -94,4 +94,42 @@ function take(reader: Reader, token: string): boolean {
 
 function badFields(problem: string): Fault {
   return new Fault("CONFIG_INVALID", { detail: `the field selection cannot be read: ${problem}` });
+}
+
+/** Names of values that may hold a password, or give access to the transfer. */
+const LINK = /(?:url|uri|href|link|password|token|secret)s?$/i;
+
+/**
+ * The selected fields of an entry that the model does not have, as the service sent them, without links. `undefined` if
+ * there are none.
+ */
+export function moreOf(entry: unknown, selection: FieldTree): unknown {
+  return pick(entry, selection, MODEL_FIELDS);
+}
+
+function pick(value: unknown, wanted: true | FieldTree, inModel: true | FieldTree | undefined): unknown {
+  if (wanted === true && inModel === true) return undefined;
+  if (inModel === undefined || inModel === true || !isRecord(value)) return withoutLinks(value);
+  const parts = Object.entries(value).flatMap(([name, part]) => {
+    const partWanted = wanted === true || partOf(wanted, name);
+    if (partWanted === undefined || LINK.test(name)) return [];
+    const more = pick(part, partWanted, partOf(inModel, name));
+    return more === undefined ? [] : [[name, more] as const];
+  });
+  return parts.length === 0 ? undefined : Object.fromEntries(parts);
+}
+
+function withoutLinks(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutLinks);
+  if (!isRecord(value)) return value;
+  const parts = Object.entries(value).filter(([name]) => !LINK.test(name));
+  return Object.fromEntries(parts.map(([name, part]) => [name, withoutLinks(part)]));
+}
+
+function partOf(tree: FieldTree, name: string): true | FieldTree | undefined {
+  return Object.hasOwn(tree, name) ? tree[name] : undefined;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,34 +1,38 @@
 /** Opens the client of one transfer service. */
 import type { Bandwidth } from "./bandwidth.ts";
 import { createDownloads } from "./downloads.ts";
-import { type HttpOptions, openHttp } from "./http.ts";
-import { KnownPages } from "./known-pages.ts";
-import { fetchLanguagePack, fetchLanguagePacks } from "./languages.ts";
-import { checkPassword, fetchPasswordRules, generatePassword } from "./passwords.ts";
-import { allPages, MOST_ENTRIES, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
-import type { IdListForm, ServicePort } from "./port.ts";
-import { fetchChecksums, fetchFiles, fetchInformation } from "./transfers.ts";
 import {
+  checkPassword,
   fetchApiVersions,
+  fetchChecksums,
+  fetchFiles,
+  fetchInformation,
+  fetchLanguagePack,
+  fetchLanguagePacks,
+  fetchPasswordRules,
   fetchServerTime,
   fetchVerification,
+  generatePassword,
   mailVerificationCode,
   obtainToken,
   requestClientId,
-} from "./verification.ts";
+} from "./endpoints.ts";
+import { type HttpOptions, openHttp } from "./http.ts";
+import { allPages, KnownPages, MOST_ENTRIES, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
+import type { IdListForm, ServicePort } from "./port.ts";
 
 export interface ServiceOptions extends HttpOptions {
   readonly idListForm: IdListForm;
-  /** What all downloads share, also those of other services; missing: no limit. */
+  /** Shared by the downloads of all services. */
   readonly bandwidth?: Bandwidth | undefined;
 }
 
 export function openService(options: ServiceOptions): ServicePort {
   const http = openHttp(options);
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
-  /** Of each address, those of the last list that was read to its end. */
+  /** By address: the pages of the last complete list. */
   const knownPages = new Map<string, KnownPages>();
-  /** Of addresses whose pages were too large. */
+  /** By address, if its pages were too large. */
   const pageSizes = new Map<string, number>();
   return {
     origin: http.origin,

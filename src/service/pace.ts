@@ -1,12 +1,12 @@
-/** A download that barely moves is as bad as one that stands still: it would hold its place for ever. */
+/** Ends downloads that are too slow, because each holds a slot. */
 import { Fault } from "../base/faults.ts";
 
 const WINDOW_MS = 120_000;
 const LEAST_BYTES_PER_SECOND = 1024;
 
 /**
- * Passes the bytes on, and throws `SERVICE_TIMEOUT` where too few come in a window of time. Only the time that we wait
- * for the service counts: not what whoever takes the bytes spends, on our own limit or on the disk.
+ * Passes the bytes on, and throws `SERVICE_TIMEOUT` if too few arrive within a window. Only time spent waiting for the
+ * service counts, not the consumer's time for the bandwidth limit or the disk.
  */
 export async function* guardPace(
   body: AsyncIterable<Uint8Array>,

@@ -1,34 +1,34 @@
-/** Lists of transfers: one page, and an iterator over all of them that no list can lead astray. */
+/** Lists of transfers: single pages, and an iterator over all pages that ends whatever the service answers. */
+import { hash } from "node:crypto";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
 import type { AnswerKind } from "./answers.ts";
-import { type FieldTree, formatFields } from "./fields.ts";
+import type { JsonText } from "./bodies.ts";
+import { type FieldTree, formatFields, moreOf } from "./fields.ts";
 import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
-import type { KnownPages } from "./known-pages.ts";
-import { moreOf } from "./more-fields.ts";
 import type { LegacyTransfer, Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
 
-/** The largest page that the interface allows. */
+/** The largest page size that the specification allows. */
 export const MOST_ENTRIES = 100;
 
-/** A list longer than so many pages has no end that is worth waiting for. */
+/** A list with more pages counts as endless. */
 const MOST_PAGES = 1_000;
 
-/** And so does one of so many transfers: pages can be longer than asked for. */
+/** A list with more transfers counts as endless, too: pages can be longer than requested. */
 const MOST_LISTED = 100_000;
 
-/** So many smaller pages are read instead of one that is too large. */
+/** A page that is too large is replaced by this many smaller ones. */
 const PAGES_FOR_ONE = 10;
 
-/** So many pages in a row without a new entry, and the list is taken to be over. */
+/** The list is over after this many pages in a row without a new entry. */
 const MOST_STALE_PAGES = 3;
 
-/** In the text of every page that is not empty. */
+/** Part of the text of every page with entries. */
 const ENTRY = '"trackingId"';
 
-/** How a service may refuse a page that is not there. Other refusals are about us, or about how often we ask. */
+/** Refusals of a page that does not exist. Other refusals concern the client or the rate of requests. */
 const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "BAD_REQUEST",
   "NOT_FOUND",
@@ -37,10 +37,10 @@ const NO_SUCH_PAGE: ReadonlySet<FaultCode> = new Set([
   "TRANSFER_DELETED",
 ]);
 
-/** The service's own refusals that say nothing about a page. */
-const ABOUT_US: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
+/** Refusals by the service that do not concern the page. */
+const ABOUT_CLIENT: ReadonlySet<FaultCode> = new Set(["TOKEN_REFUSED", "RATE_LIMITED", "NOT_LICENSED"]);
 
-/** A success without a body, where a page should be. Its status may say so itself. */
+/** A success without a body instead of a page. With status 204 the service itself says so. */
 class EmptyAnswer extends Fault {
   constructor(what: string, kind: AnswerKind) {
     super("BAD_ANSWER", {
@@ -53,9 +53,9 @@ class EmptyAnswer extends Fault {
 const NO_ENTRIES = { entries: [], known: [], rejected: [] };
 
 interface PollHints {
-  /** Where some are known, and need not be looked at. */
+  /** Skips entries that are known. */
   readonly known?: KnownPages | undefined;
-  /** Called as soon as it is clear that the page is not empty. */
+  /** Called as soon as the page is known to have entries. */
   onEntries?(): void;
 }
 
@@ -115,12 +115,11 @@ export async function pollLegacy(
 }
 
 /**
- * Every entry of a list once, but for those that are known: in the service's order, page by page as they arrive. None of
- * these is empty.
+ * Yields each unknown entry of a list once, page by page in the service's order. No yielded page is empty.
  *
- * A page shorter than asked for says nothing, since a service may cap its pages: an empty page ends the list, or several
- * in a row without a new entry, or a refusal of a page that is not there. Entries that shift between pages while we read
- * may come twice (and are given once) or be missed until the next poll. Throws `LIST_ENDLESS` where there is no end.
+ * A short page does not end the list, because a service may cap its pages. The end is an empty page, several pages in a row
+ * without a new entry, or the refusal of a page that does not exist. Entries that move between pages meanwhile may be
+ * missed until the next poll. Throws `LIST_ENDLESS` if there is no end.
  */
 export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
@@ -133,25 +132,25 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   let number = 1;
   let longest = pageSize;
   let isShort = false;
-  /** On its way while the one before is looked at. Where nobody wants it in the end, its failure is nobody's. */
+  /** The next page, requested while the current one is processed. If it is not needed, its failure is ignored. */
   let ahead: Promise<Page<Entry>> | undefined;
-  const ask = (wanted: number) =>
+  const request = (wanted: number) =>
     fetchPage(wanted, () => {
-      if (wanted === number) askAhead();
+      if (wanted === number) requestNext();
     });
-  const askAhead = () => {
+  const requestNext = () => {
     if (ahead !== undefined || number >= mostPages) return;
-    ahead = ask(number + 1);
+    ahead = request(number + 1);
     ahead.catch(() => {});
   };
-  for (let next: Promise<Page<Entry>> | undefined = ask(1); next !== undefined; number++) {
+  for (let next: Promise<Page<Entry>> | undefined = request(1); next !== undefined; number++) {
     const page: Page<Entry> = await next.catch((error: unknown) => {
-      if (number > 1 && error instanceof Fault && isBehindTheLast(error, isShort)) return NO_ENTRIES;
+      if (number > 1 && error instanceof Fault && isAfterLastPage(error, isShort)) return NO_ENTRIES;
       throw error;
     });
     const length = page.entries.length + page.known.length + page.rejected.length;
     if (length === 0) return;
-    // A service that caps its pages gives pages of one length, and the last one is shorter.
+    // If a service caps its pages, all have the same length except the last.
     isShort = length < longest;
     longest = number === 1 ? length : Math.max(longest, length);
     for (const entry of page.rejected) onRejected(entry);
@@ -163,28 +162,27 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     }
     stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
     if (stalePages >= MOST_STALE_PAGES) return;
-    askAhead();
+    requestNext();
     if (fresh.length > 0) yield fresh;
     next = ahead;
     ahead = undefined;
   }
-  throw new Fault("LIST_ENDLESS", { detail: `${mostPages} pages and no end` });
+  throw new Fault("LIST_ENDLESS", { detail: `no end after ${mostPages} pages` });
 }
 
 /**
- * Reads a list again by smaller pages where one is too large, which a hundred transfers to many recipients each can be. No
- * entry is given twice.
+ * Reads a list again with smaller pages if one is too large, for example because of many recipients. Yields no entry twice.
  */
 export async function* pagesThatFit<Entry extends { readonly trackingId: string }>(
   largest: number,
   list: (pageSize: number) => AsyncIterable<readonly Entry[]>,
 ): AsyncGenerator<readonly Entry[], void, undefined> {
-  const given = new Set<string>();
+  const yielded = new Set<string>();
   for (let pageSize = largest; ; pageSize = Math.ceil(pageSize / PAGES_FOR_ONE)) {
     try {
       for await (const page of list(pageSize)) {
-        const fresh = page.filter(({ trackingId }) => !given.has(trackingId));
-        for (const { trackingId } of fresh) given.add(trackingId);
+        const fresh = page.filter(({ trackingId }) => !yielded.has(trackingId));
+        for (const { trackingId } of fresh) yielded.add(trackingId);
         if (fresh.length > 0) yield fresh;
       }
       return;
@@ -196,11 +194,37 @@ export async function* pagesThatFit<Entry extends { readonly trackingId: string 
 }
 
 /**
- * Whether a page that failed is behind the last one. The service says so itself, or the page before was short; otherwise
- * a proxy that fails in the middle would make us believe that transfers have vanished.
+ * The pages of one poll on which every entry was known. Most pages are unchanged since the last poll: a page with the same
+ * text need not be decoded again.
  */
-function isBehindTheLast(fault: Fault, isAfterShort: boolean): boolean {
-  if (isAfterShort && fault.word === "service" && !ABOUT_US.has(fault.code)) return true;
+export class KnownPages {
+  readonly #isKnown: (trackingId: string) => boolean;
+  readonly #before: ReadonlyMap<string, readonly string[]>;
+  readonly #now = new Map<string, readonly string[]>();
+
+  constructor(isKnown: (trackingId: string) => boolean, before: KnownPages | undefined) {
+    this.#isKnown = isKnown;
+    this.#before = before === undefined ? new Map() : before.#now;
+  }
+
+  /** Checks `isKnown` for each entry, also on an unchanged page: the answer may have changed. */
+  read(answer: JsonText, what: string): Page<ListedTransfer> {
+    const digest = hash("sha256", answer.text, "base64");
+    const known = this.#before.get(digest);
+    const page = known?.every((trackingId) => this.#isKnown(trackingId))
+      ? { entries: [], known, rejected: [] }
+      : decodeListed(answer.parse(), what, this.#isKnown);
+    if (page.entries.length + page.rejected.length === 0) this.#now.set(digest, page.known);
+    return page;
+  }
+}
+
+/**
+ * The refused page is after the last one: the service says so, or the page before was short. Otherwise a proxy that fails
+ * in the middle of a list would make transfers seem to vanish.
+ */
+function isAfterLastPage(fault: Fault, isAfterShort: boolean): boolean {
+  if (isAfterShort && fault.word === "service" && !ABOUT_CLIENT.has(fault.code)) return true;
   if (!NO_SUCH_PAGE.has(fault.code) && !(fault instanceof EmptyAnswer)) return false;
   return fault.word === "service" || isAfterShort;
 }

@@ -1,9 +1,9 @@
 /**
- * What the rest of the program may ask of a transfer service.
+ * The client of a transfer service.
  *
- * Every method sends one request (two where an older service keeps a path elsewhere) and never retries: who calls
- * knows whether a repetition is safe. Every failure is a `Fault`. `signal` ends the request, with the fault
- * `STOPPED`. Secrets come in as `Secret` and leave only in the headers of requests to the configured origin.
+ * Every method sends one request (two if an older service uses another path) and never retries: the caller knows whether a
+ * retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`. Secrets are passed as
+ * `Secret`, and sent only to the configured origin.
  */
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
@@ -11,13 +11,13 @@ import type { ListedTransfer, TransferFile, TransferInformation, TransferState }
 import type { ChecksumReport } from "./checksums.ts";
 import type { FieldSelection, FieldTree } from "./fields.ts";
 
-/** An address with the token that proves it is ours. */
+/** An address with the token that proves its ownership. */
 export interface VerifiedAddress {
   readonly email: string;
   readonly token: Secret;
 }
 
-/** What opens a transfer. Without a password none is sent, which only some transfers allow. */
+/** Gives access to a transfer. Only some transfers can be opened without a password. */
 export interface TransferAccess {
   readonly transferId: string;
   readonly password: Secret | undefined;
@@ -26,31 +26,31 @@ export interface TransferAccess {
 export interface PageQuery {
   /** Counted from 1. */
   readonly page?: number;
-  /** At most 100; the service may give less. */
+  /** At most 100; the service may send less. */
   readonly pageSize?: number;
 }
 
 export interface PollQuery extends PageQuery {
   /** `true`: only active transfers; `false`: only inactive ones; missing: both. */
   readonly active?: boolean;
-  /** Missing: the service's own default. */
+  /** Missing: the service's default. */
   readonly fields?: FieldSelection | FieldTree;
-  /** Keeps what `fields` names and the model does not hold in `more` of each entry. */
+  /** Puts selected fields that the model does not have into `more` of each entry. */
   readonly keepMore?: boolean;
 }
 
-/** One page of a list. An entry that cannot be understood is rejected alone, so that it never hides the others. */
+/** One page of a list. An entry that cannot be decoded is rejected without affecting the others. */
 export interface Page<Entry> {
   readonly entries: readonly Entry[];
-  /** The tracking-ids of those that were known before, and not looked at. */
+  /** Tracking-ids of known entries, which were not decoded. */
   readonly known: readonly string[];
   readonly rejected: readonly Rejected[];
 }
 
-/** An entry of a list that cannot be understood. */
+/** An entry of a list that cannot be decoded. */
 export interface Rejected {
   readonly fault: Fault;
-  /** Missing where not even that can be read. */
+  /** Missing if it is unreadable, too. */
   readonly trackingId: string | undefined;
 }
 
@@ -59,28 +59,28 @@ export interface LegacyTransfer {
   readonly trackingId: string;
   readonly state: TransferState;
   readonly recipients: ListedTransfer["recipients"];
-  /** Of its status at the service; without its query where that may hold a secret. */
+  /** The address of its status; without a query that may hold a secret. */
   readonly href: string | undefined;
 }
 
-/** Where to go on with a body of which a part is already there. */
+/** The point at which to continue a partial download. */
 interface ResumePoint {
   readonly offset: number;
-  /** Without it a changed file cannot be told from the same one: who resumes must hash the whole. */
+  /** Without it a changed file goes unnoticed: the caller must hash the whole file. */
   readonly etag?: string;
 }
 
 export interface DownloadOptions {
-  /** The body fails with `SIZE_MISMATCH` as soon as it is longer (counting what `resume` skips). */
+  /** A longer body fails with `SIZE_MISMATCH`. Includes the bytes that `resume` skips. */
   readonly maxBytes?: number;
 }
 
 export interface FileOptions extends DownloadOptions {
-  /** A service may ignore it: look at `offset` of what comes back. */
+  /** The service may ignore it: check `offset` of the download. */
   readonly resume?: ResumePoint;
 }
 
-/** How a list of file-ids is written in a query, which the interface does not say: a parameter for each, or one with commas. */
+/** File-ids in a query: one parameter for each, or one with commas. The specification does not say. */
 export type IdListForm = "repeat" | "comma";
 
 export interface ZipOptions extends DownloadOptions {
@@ -88,28 +88,28 @@ export interface ZipOptions extends DownloadOptions {
   /** Only these files, or all but these. */
   readonly only?: readonly string[];
   readonly except?: readonly string[];
-  /** In place of the configured form. */
+  /** Overrides the configured form. */
   readonly idListForm?: IdListForm;
 }
 
 interface EmlOptions extends DownloadOptions {
-  /** The list says that there is one: it is also looked for where an older service keeps it. */
+  /** The list announces a message: also try the path of older services. */
   readonly isExpected?: boolean;
-  /** Largest size of the EML, in megabytes; without it every file is attached. */
+  /** The largest size of the EML; without it every file is attached. */
   readonly thresholdMegabytes?: number;
 }
 
-/** A body that is being received. Read it to its end or call `cancel`: either gives the connection back. */
+/** A body that is being received. Read it to its end or call `cancel`: both free the connection. */
 export interface Download {
-  /** Where in the whole the first byte of this body stands: 0, or what `resume` asked for. */
+  /** The offset of the body's first byte: 0, or the one of `resume`. */
   readonly offset: number;
-  /** The size of the whole, where the service says it. */
+  /** The size of the whole file, if the service sends it. */
   readonly totalBytes: number | undefined;
   readonly etag: string | undefined;
-  /** The service says that it can send a part of it. */
+  /** The service can send a part of it. */
   readonly canResume: boolean;
   readonly contentType: string | undefined;
-  /** Fails with a `Fault`, also when it barely moves, or ends before its announced length. */
+  /** Throws a `Fault`, also if it is too slow or shorter than announced. */
   readonly body: AsyncIterable<Uint8Array>;
   cancel(): void;
 }
@@ -130,14 +130,14 @@ export interface LanguagePack {
   readonly locale: string;
   readonly version: string;
   readonly changed: Date | undefined;
-  /** Of its resources at the service; without its query where that may hold a secret. */
+  /** The address of its resources; without a query that may hold a secret. */
   readonly href: string | undefined;
 }
 
 export interface VerificationStatus {
   readonly verified: boolean;
   readonly validUntil: Date | undefined;
-  /** In small letters, `clientid` and `email` as far as known. */
+  /** In lower case: `clientid`, `email`. */
   readonly methods: readonly string[];
 }
 
@@ -152,7 +152,7 @@ export interface ApiVersion {
 }
 
 export interface ServicePort {
-  /** Where every request goes. */
+  /** Of every request. */
   readonly origin: string;
 
   pollReceived(
@@ -161,9 +161,8 @@ export interface ServicePort {
     signal: AbortSignal,
   ): Promise<Page<ListedTransfer>>;
   /**
-   * Every received transfer once, page by page; entries that cannot be understood go to `onRejected`. The list is
-   * complete only where the iteration ends without a fault. `isKnown` is asked for the tracking-id of each; those for which
-   * it says so are not looked at and not given.
+   * Yields each received transfer once, page by page, except those that `isKnown` names by tracking-id. Entries that cannot
+   * be decoded go to `onRejected`. The list is complete only if the iteration ends without a fault.
    */
   listReceived(
     address: VerifiedAddress,
@@ -181,7 +180,7 @@ export interface ServicePort {
   ): Promise<Page<LegacyTransfer>>;
 
   information(access: TransferAccess, signal: AbortSignal): Promise<TransferInformation>;
-  /** `onCount` gets the number of files after each, and may throw to end it. */
+  /** `onCount` is called with the number of files after each, and may throw to stop. */
   files(
     access: TransferAccess,
     signal: AbortSignal,
@@ -194,10 +193,10 @@ export interface ServicePort {
     signal: AbortSignal,
   ): Promise<Download>;
   openZip(access: TransferAccess, options: ZipOptions, signal: AbortSignal): Promise<Download>;
-  /** `NOT_FOUND` where the transfer holds no confidential message. */
+  /** Throws `NOT_FOUND` if the transfer has no confidential message. */
   openEml(access: TransferAccess, options: EmlOptions, signal: AbortSignal): Promise<Download>;
   openChecksums(access: TransferAccess, signal: AbortSignal): Promise<Download>;
-  /** The checksums CSV, understood and matched to the file list. */
+  /** The checksums CSV, parsed and matched to the file list. */
   checksums(
     access: TransferAccess,
     files: readonly TransferFile[],
@@ -212,25 +211,25 @@ export interface ServicePort {
   languagePack(id: string, signal: AbortSignal): Promise<LanguagePack>;
   openLanguageFile(packId: string, path: string, signal: AbortSignal): Promise<Download>;
 
-  /** With a token: whether that token still counts. */
+  /** With a token: whether that token is still valid. */
   verification(email: string, token: Secret | undefined, signal: AbortSignal): Promise<VerificationStatus>;
-  /** Has the service mail a code to the address. */
+  /** Makes the service send a code to the address. */
   mailVerificationCode(email: string, signal: AbortSignal): Promise<void>;
-  /** Without a code: on the strength of the client id, which an administrator has registered. */
+  /** Without a code the client id must be registered by an administrator. */
   obtainToken(email: string, code: Secret | undefined, signal: AbortSignal): Promise<VerificationToken>;
-  /** A client id made by the service. */
+  /** A new client id, made by the service. */
   requestClientId(signal: AbortSignal): Promise<Secret>;
 
-  /** The versions that the service speaks; `undefined` where it is too old to say (before 1.13). */
+  /** `undefined` before version 1.13, which cannot say. */
   apiVersions(signal: AbortSignal): Promise<readonly ApiVersion[] | undefined>;
-  /** What its clock says, to the second; `undefined` where it does not tell. */
+  /** The service's clock, to the second; `undefined` if its answer has no date. */
   serverTime(signal: AbortSignal): Promise<Date | undefined>;
 
-  /** How many requests without a password it has answered in its own format. */
+  /** The number of requests without a password that the service has answered in its own format. */
   ownAnswers(): number;
-  /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
+  /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
   clockAheadMs(): number | undefined;
 
-  /** Ends idle connections at once, busy ones when they are done, and all after some seconds. */
+  /** Closes idle connections at once, busy ones when they are done, and all after some seconds. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** The service's JSON → the model. The only file that knows how the service spells its fields. */
+/** Decodes the service's JSON into the model. The only file that knows the service's field names. */
 import * as v from "valibot";
 import { Secret } from "../base/secret.ts";
 import {
@@ -10,7 +10,6 @@ import {
   type TransferState,
 } from "../model/transfer.ts";
 import { check, type Decoder, decodeData, decodePage, trackingIdOf } from "./decoding.ts";
-import { publicHref } from "./hrefs.ts";
 import type {
   ApiVersion,
   LanguagePack,
@@ -23,17 +22,17 @@ import type {
 } from "./port.ts";
 
 const MOST_CHARACTERS = 1_000;
-/** A link with a password has a few hundred. */
+/** A link with a password has a few hundred characters. */
 const MOST_LINK_CHARACTERS = 2_000;
 const MOST_SECRET_CHARACTERS = 8_000;
 const MOST_NAME_CHARACTERS = 4_000;
 const MOST_RECIPIENTS = 10_000;
 const MOST_ENTRIES = 1_000;
 
-/** Text that ends in the ledger, in lines of the journal and in the environment of commands. */
+/** Text that goes into the ledger, the journal and the environment of commands. */
 const Short = v.pipe(v.string(), v.maxLength(MOST_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
-/** Text that is printed as it is: nothing in it may move a cursor. */
+/** Text that is printed unchanged, so it must not hold control characters. */
 const Plain = v.pipe(
   v.string(),
   v.maxLength(MOST_SECRET_CHARACTERS),
@@ -41,14 +40,14 @@ const Plain = v.pipe(
 );
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
-/** Absent, null and empty say the same. */
-const orNothing = v.transform((text: string) => (text.trim() === "" ? undefined : text));
-const ShortText = v.pipe(v.nullish(Short, ""), orNothing);
+/** Absent, null and empty mean the same. */
+const emptyAsMissing = v.transform((text: string) => (text.trim() === "" ? undefined : text));
+const ShortText = v.pipe(v.nullish(Short, ""), emptyAsMissing);
 
-/** Absent as well where it is too long, or no text: an entry is of use without it. */
+/** Also missing if it is too long, or no text: the entry is useful without it. */
 function optionalText(mostCharacters: number) {
   const text = v.nullish(v.pipe(v.string(), v.maxLength(mostCharacters)), "");
-  return v.pipe(v.fallback(text, ""), orNothing);
+  return v.pipe(v.fallback(text, ""), emptyAsMissing);
 }
 const Text = optionalText(MOST_CHARACTERS);
 
@@ -57,7 +56,7 @@ function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: numb
   return v.pipe(v.array(v.unknown()), v.maxLength(mostEntries), v.array(entry));
 }
 
-/** An unreadable or missing date is not worth losing an entry for. */
+/** An unreadable date counts as missing: the entry is useful without it. */
 const Time = v.pipe(
   v.nullish(v.unknown(), null),
   v.transform((value) => {
@@ -66,13 +65,13 @@ const Time = v.pipe(
   }),
 );
 
-/** Only shown to people, so one of another type is not worth losing an entry for. */
+/** Only displayed, so another type counts as missing. */
 const Href = v.pipe(
   v.nullish(v.unknown(), null),
   v.transform((value) => (typeof value === "string" && value !== "" ? publicHref(value) : undefined)),
 );
 
-/** Compared without regard to case; an unknown word is not an error. */
+/** Ignores case; an unknown word is not an error. */
 const State = v.pipe(
   Text,
   v.transform(
@@ -80,7 +79,7 @@ const State = v.pipe(
   ),
 );
 
-/** An id that is no text is absent. One that is too long is not: it might be ours. */
+/** An id that is not text counts as missing. An id that is too long is an error: it might be ours. */
 const RecipientId = v.pipe(
   v.nullish(v.unknown(), null),
   v.transform((id) => (typeof id === "string" ? id : undefined)),
@@ -103,7 +102,7 @@ const Addressee = v.pipe(
   v.transform(({ mail = "" }) => mail),
 );
 
-/** What is no object is skipped: the others are of use without it. */
+/** Skips entries that are not objects: the others are useful without them. */
 function people<Output>(person: v.GenericSchema<unknown, Output>) {
   return v.pipe(
     v.nullish(v.array(v.unknown()), []),
@@ -115,7 +114,7 @@ function people<Output>(person: v.GenericSchema<unknown, Output>) {
 const Recipients = people(RecipientShape);
 const Addressees = people(Addressee);
 
-/** A part that discovery can do without is not worth losing an entry for. */
+/** A wrong part counts as missing: polling can do without it. */
 function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
   return v.fallback(v.nullish(schema), undefined);
 }
@@ -150,7 +149,7 @@ const Listed = v.pipe(
   ),
 );
 
-/** Missing or empty: the service does not say. */
+/** `undefined` if the id is missing or empty: the service does not say. */
 function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
   if (id === null) return "none";
   return id === undefined || id === "" || typeof id === "boolean" ? undefined : "present";
@@ -168,7 +167,7 @@ const Information = v.pipe(
   ),
 );
 
-/** The href is left out on purpose: it may carry the password, and the ids say all that is needed. */
+/** Without the href, which may carry the password and is not needed. */
 const File = v.pipe(
   v.object({
     id: Id,
@@ -265,7 +264,7 @@ const Status = v.pipe(
 
 const decodeListedPage = decodePage(Listed);
 
-/** Of one that is known nothing is looked at but its tracking-id. */
+/** Known entries are not decoded beyond their tracking-id. */
 export function decodeListed(
   answer: unknown,
   what: string,
@@ -294,3 +293,21 @@ export const decodeClientId: Decoder<{ readonly clientId: string }> = decodeData
   v.object({ clientId: Plain }),
 );
 export const decodeStatus: Decoder<readonly ApiVersion[]> = (answer, what) => check(Status, answer, what);
+
+/** Names of query parameters that may give access. */
+const SECRET = /pass|pwd|token|secret|client-?id|code|auth|api-?key/i;
+
+/** For display: without a query that may hold a secret, and without user and password before the host. */
+function publicHref(href: string): string {
+  const plain = href.replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/?#]*@/i, "$1//");
+  const at = plain.search(/[?#]/);
+  return at >= 0 && mayHoldSecret(plain.slice(at)) ? plain.slice(0, at) : plain;
+}
+
+function mayHoldSecret(query: string): boolean {
+  try {
+    return SECRET.test(decodeURIComponent(query));
+  } catch {
+    return true;
+  }
+}

@@ -1,5 +1,5 @@
 /** What stands beside the files in a delivered folder: the manifest, and sums that sha256sum can check. */
-import { deliveryId } from "../model/delivery.ts";
+import { deliveryId } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, verifiedOf } from "./contents.ts";
 import { MESSAGE } from "./plan.ts";

@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
-import { entered, type State, type TransferRecord } from "../model/record.ts";
+import { type State, type TransferRecord, withState } from "../model/record.ts";
 import type { Contents } from "./contents.ts";
 import { Pace } from "./give-way.ts";
 import type { TransferTools } from "./tools.ts";
@@ -36,7 +36,7 @@ export class Run {
 
   /** Enters a state in which the round stays open. `fault`: why. */
   enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
-    this.#record = entered(this.#record, state, this.#tools.clock.now(), facts);
+    this.#record = withState(this.#record, state, this.#tools.clock.now(), facts);
     this.#tools.ledger.noteChange(this.#record);
     this.#tools.emit({ type: "transfer-changed", record: this.#record, fault });
   }
@@ -51,7 +51,7 @@ export class Run {
 
   /** The record as it would be when the round ends now. */
   ending(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
-    return entered(this.#record, state, this.#tools.clock.now(), facts);
+    return withState(this.#record, state, this.#tools.clock.now(), facts);
   }
 
   /** The round has ended like that. */

@@ -10,7 +10,7 @@ import { openTestQueue } from "../support/queue.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 
 /** `services`: the service of each mailbox. */
-type Create = (places: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
+type Create = (slots: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
 
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 5, 1);
@@ -18,12 +18,12 @@ const NOW_MS = Date.UTC(2026, 5, 1);
 const ENGINES: readonly (readonly [string, Create])[] = [
   [
     "embedded",
-    async (places, services) =>
-      createEmbeddedQueue({ places, services: constant(services), random: () => 0.5 }),
+    async (slots, services) =>
+      createEmbeddedQueue({ slots, services: constant(services), random: () => 0.5 }),
   ],
   [
     "bullmq",
-    async (places, services) => openTestQueue(await startRedis(), { places, services: constant(services) }),
+    async (slots, services) => openTestQueue(await startRedis(), { slots, services: constant(services) }),
   ],
 ];
 
@@ -41,7 +41,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toEqual(["a", "a"]);
   });
 
-  test("gives the place to what expires first, and never more places than there are", async () => {
+  test("gives the place to what expires first, and never more slots than there are", async () => {
     const { queue, ran, release, running } = await start(create, 1);
     await queue.add(job("first"));
     await expect.poll(() => ran).toEqual(["first"]);
@@ -93,7 +93,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await queue.add(job("a"));
     await queue.idle();
     expect(ran).toHaveLength(2);
-    await queue.hurry(job("a"));
+    await queue.runNow(job("a"));
     await expect.poll(() => ran).toHaveLength(3);
   });
 
@@ -103,7 +103,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
       const { queue, ran, release } = await start(create, 1, undefined, next);
       await queue.add(job("a"));
       await expect.poll(() => ran).toEqual(["a"]);
-      for (let round = 0; round < 3; round++) await queue.hurry(job("a"));
+      for (let round = 0; round < 3; round++) await queue.runNow(job("a"));
       expect(ran).toEqual(["a"]);
       release();
       await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["a", "a"]);
@@ -307,7 +307,7 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
     const { queue } = await start(() => openTestQueue(redis, { role: "scheduler" }), 1);
     await queue.add(job("a"));
     await expect.poll(() => worker.ran).toEqual(["a"]);
-    await queue.hurry(job("a"));
+    await queue.runNow(job("a"));
     const [note = "", ...more] = await redis.client.keys("*:rerun:*");
     expect(more).toEqual([]);
     expect(await redis.client.pttl(note)).toBeGreaterThan(0);
@@ -333,7 +333,7 @@ describe("a process that runs once, beside others on its Redis", () => {
 
   test("does not wait for jobs of other processes", async () => {
     const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    const daemon = await start(() => openTestQueue(redis, { slots: 1 }), 1);
     for (const key of ["running", "queued"]) await daemon.queue.add(job(key));
     await expect.poll(() => daemon.ran).toEqual(["running"]);
     const { queue } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
@@ -347,7 +347,7 @@ describe("a process that runs once, beside others on its Redis", () => {
     onTestFinished(() => scheduler.close(0));
     await scheduler.start({ poll: async () => 0, download: async () => DONE });
     for (let at = 0; at < 50; at++) await scheduler.add(job(`other${at}`, "m", 10));
-    const once = await openTestQueue(redis, { role: "worker", places: 1 });
+    const once = await openTestQueue(redis, { role: "worker", slots: 1 });
     onTestFinished(() => once.close(0));
     const ran: string[] = [];
     await once.start({
@@ -366,7 +366,7 @@ describe("a process that runs once, beside others on its Redis", () => {
 
   test("waits for a job of its own that another process runs", async () => {
     const redis = await startRedis();
-    const daemon = await start(() => openTestQueue(redis, { places: 1 }), 1);
+    const daemon = await start(() => openTestQueue(redis, { slots: 1 }), 1);
     await daemon.queue.add(job("a"));
     await expect.poll(() => daemon.ran).toEqual(["a"]);
     const { queue, ran } = await startLimited(() => openTestQueue(redis, { role: "worker" }), DONE);
@@ -488,11 +488,11 @@ async function startLimited(create: Create, first: Next) {
 /** An engine whose jobs run until they are released, one by one. */
 async function start(
   create: Create,
-  places: number,
+  slots: number,
   services?: Readonly<Record<string, string>>,
   next: Next = DONE,
 ) {
-  const queue = await create(places, services);
+  const queue = await create(slots, services);
   const ran: string[] = [];
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -34,7 +34,7 @@ describe("the status page", () => {
     });
     await expect.poll(() => daemon.stateOf("closed")).toBe("waiting");
     const { page } = await openBrowser(url);
-    expect(await page.title()).toMatch(/^1 transfer needs you – Inlet on /);
+    expect(await page.title()).toMatch(/^1 transfer needs attention – Inlet on /);
     const [first] = await page.locator("main section").all();
     expect(await first?.innerText()).toContain("inlet password closed");
   });
@@ -55,7 +55,7 @@ describe("the status page", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const { page } = await openBrowser(url);
     await page.keyboard.press("Tab");
-    expect(await page.locator(":focus").innerText()).toContain("Skip to what needs attention");
+    expect(await page.locator(":focus").innerText()).toContain("Skip to transfers that need attention");
     await page.keyboard.press("Enter");
     expect(await page.evaluate("location.hash")).toBe("#attention");
     for (let tabs = 0; tabs < 20; tabs++) {
@@ -127,7 +127,7 @@ describe("acting through the page", () => {
     await page.getByLabel("Password of closed").fill("the-Right:1");
     await page.getByRole("button", { name: "Supply" }).click();
     await expect.poll(() => daemon.stateOf("closed")).toBe("delivered");
-    expect(await page.locator(".said").innerText()).toBe("The password of closed is being tried.");
+    expect(await page.locator(".notice").innerText()).toBe("The password of closed is being tried.");
     await expect.poll(() => page.locator("#recent").innerText()).toContain("closed");
     expect(complaints).toEqual([]);
   });
@@ -137,7 +137,7 @@ describe("acting through the page", () => {
     const { page } = await openBrowser(url.replace("127.0.0.1", "inbox.example.com"));
     await page.locator("#sign-in input[type=password]").fill("wrong");
     await page.keyboard.press("Enter");
-    await expect.poll(() => page.getByRole("alert").innerText()).toBe("That is not the token.");
+    await expect.poll(() => page.getByRole("alert").innerText()).toBe("The token is wrong.");
     await page.locator("#sign-in input[type=password]").fill("page-Token:1");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Sign out" }).click();

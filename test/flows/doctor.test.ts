@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { inspectQueue } from "../../src/queue/bullmq-inspect.ts";
+import { inspectQueue } from "../../src/queue/bullmq-connection.ts";
 import { callCommand } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
@@ -340,7 +340,7 @@ describe("the queue on Redis", () => {
     expect(advice).toContain(
       `redis-cli -h 127.0.0.1 -p ${redis.port} CONFIG SET maxmemory-policy noeviction`,
     );
-    expect(find(findings, "queue", "persistence").detail).toContain("forgets jobs at a restart");
+    expect(find(findings, "queue", "persistence").detail).toContain("loses jobs at a restart");
     await redis.client.config("SET", "maxmemory-policy", "noeviction");
     await redis.client.config("SET", "appendonly", "yes");
     const mended = await examine(config);

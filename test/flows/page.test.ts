@@ -198,7 +198,7 @@ describe("acting", () => {
     ]);
     expect(await post(`${url}api/actions`, { ...order, password: "" }, { authorization })).toMatchObject({
       status: 400,
-      json: { error: "A password is missing." },
+      json: { error: "The password is missing." },
     });
     expect((await post(`${url}api/actions`, order, { authorization })).status).toBe(200);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
@@ -327,7 +327,7 @@ describe("acting", () => {
     const wanted = { action: "retry", mailbox: MAILBOX, trackingId: "nothing", page: "yes", proof };
     expect((await post(`${url}api/actions`, wanted, { cookie })).status).toBe(303);
     const said =
-      '<p class="said bad" role="alert">Nothing was done with nothing: there is no such transfer here.</p>';
+      '<p class="notice bad" role="alert">Nothing was done with nothing: there is no such transfer here.</p>';
     expect((await read(url, { cookie })).body).toContain(said);
     expect((await read(url, { cookie })).body).not.toContain(said);
   });

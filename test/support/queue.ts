@@ -1,7 +1,7 @@
 /** The engine on a Redis of the test's own. */
 import { Outage } from "../../src/base/outage.ts";
+import type { BullOptions, BullQueue } from "../../src/queue/bullmq.ts";
 import { openBullQueue } from "../../src/queue/bullmq.ts";
-import type { BullOptions, BullQueue } from "../../src/queue/bullmq-engine.ts";
 import { redisSettings } from "./settings.ts";
 
 /** The mailboxes of tests that care about no service. */
@@ -13,9 +13,9 @@ export async function openTestQueue(
 ): Promise<BullQueue> {
   return openBullQueue({
     redis: redisSettings(url),
-    places: 4,
+    slots: 4,
     role: "all",
-    patient: false,
+    waitForRedis: false,
     lockMs: 2_000,
     services: () => ONE_SERVICE,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),

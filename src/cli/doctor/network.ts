@@ -58,10 +58,10 @@ async function reportMembers(findings: Findings, work: string): Promise<void> {
 
 async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal: AbortSignal): Promise<void> {
   try {
-    const { inspectQueue } = await import("../../queue/bullmq-inspect.ts");
+    const { inspectQueue } = await import("../../queue/bullmq-connection.ts");
     const redis = await readRedisSecrets(queue, signal);
-    const { place, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
-    findings.ok(QUEUE, "Redis", `${place} answers, version ${version}`);
+    const { address, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
+    findings.ok(QUEUE, "Redis", `${address} answers, version ${version}`);
     if (evictionPolicy === "noeviction")
       findings.ok(QUEUE, "memory", "it forgets nothing when memory is short");
     else {

@@ -205,7 +205,7 @@ async function openHouse() {
           nameOf: (key) => own.nameOf(key),
           coRecipients: coRecipientsAmong(() => [], own),
         }),
-        queue: createEmbeddedQueue({ places: 1, services: () => new Map(), random: Math.random }),
+        queue: createEmbeddedQueue({ slots: 1, services: () => new Map(), random: Math.random }),
         handoffs: { retry: async () => canRetry },
         clock: systemClock,
         diskFull: new Outage(systemClock, { began() {}, ended() {} }),

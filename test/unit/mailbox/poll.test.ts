@@ -146,7 +146,7 @@ function setUp({ isNew = false } = {}) {
       note: () => {},
       flush: async () => {},
     },
-    queue: { add: async () => {}, hurry: async () => {} },
+    queue: { add: async () => {}, runNow: async () => {} },
     emit: listenTo({
       "poll-succeeded": ({ listed: count }) => counted.push(count),
       "poll-failed": ({ fault }) => failures.push(fault.message.split(": ").slice(1).join(": ")),

@@ -3,7 +3,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import type { State } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
-import { readinessOf } from "../../../src/observe/health.ts";
+import { readinessOf } from "../../../src/observe/http.ts";
 import { renderSections } from "../../../src/observe/page.ts";
 import { pollFailed, pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { Runs } from "../../../src/queue/bullmq-runs.ts";
 
-test("a job was put off only where it found no slot, however young the process is", () => {
+test("a job counts as deferred only if it found no free slot, even just after a start", () => {
   const runs = new Runs(1, () => new Map([["m", "service"]]));
-  expect(runs.isPutOff("a")).toBe(false);
+  expect(runs.isDeferred("a")).toBe(false);
   const run = runs.begin("a", "m");
   expect(runs.begin("b", "m")).toBeUndefined();
-  expect(runs.putOff("b")).toBeGreaterThan(0);
-  expect([runs.isPutOff("a"), runs.isPutOff("b"), runs.countPutOff()]).toEqual([false, true, 1]);
+  expect(runs.defer("b")).toBeGreaterThan(0);
+  expect([runs.isDeferred("a"), runs.isDeferred("b"), runs.countDeferred()]).toEqual([false, true, 1]);
   if (run !== undefined) runs.end(run);
   runs.begin("b", "m");
-  expect([runs.isPutOff("b"), runs.countPutOff()]).toEqual([false, 0]);
+  expect([runs.isDeferred("b"), runs.countDeferred()]).toEqual([false, 0]);
 });

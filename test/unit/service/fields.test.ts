@@ -47,7 +47,7 @@ describe("the field selection", () => {
     ["", "a name is missing in fields"],
     ["status(", "a name is missing in status"],
     ["status(state", '")" is missing after the parts of status'],
-    ["status(state))", '")" is one too many'],
+    ["status(state))", 'unexpected ")"'],
     ["status(st/ate)", '"st/ate" is not a name'],
     ["a(".repeat(30_000), "more than 20 names are nested"],
     ["trackingId(x)", "trackingId has no parts to choose from"],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JsonText } from "../../../src/service/bodies.ts";
-import { KnownPages } from "../../../src/service/known-pages.ts";
+import { KnownPages } from "../../../src/service/polling.ts";
 
 describe("a page of which all is known", () => {
   test("is not taken apart when it comes again, but each of its entries is asked about", () => {

@@ -1,11 +1,11 @@
-/** Polls that are due: each service has its own line, and the service with the fewest polls under way goes first. */
+/** Polls that are due: each service has a queue, and the service with the fewest running polls goes first. */
 import { POLLS_AT_ONCE, type Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
 
-export class PollLine {
+export class PollQueue {
   readonly #slots: Slots;
   readonly #poll: (mailbox: string) => Promise<void>;
-  /** By service, in the order in which they became due. */
+  /** By service, oldest first. */
   readonly #due = new Map<string, Set<string>>();
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
   readonly #running = new Map<string, Promise<void>>();
@@ -17,12 +17,15 @@ export class PollLine {
     this.#poll = poll;
   }
 
-  /** In line or under way. */
+  /** Queued or running. */
   has(mailbox: string): boolean {
     return this.#waiting.has(mailbox) || this.#running.has(mailbox);
   }
 
-  /** Resolves when a poll that began after the call is over, or the mailbox was dropped. Never two polls of one at once. */
+  /**
+   * Resolves when a poll that started after this call is over, or when the mailbox is dropped. A mailbox never has two polls
+   * at once.
+   */
   add(mailbox: string): Promise<void> {
     if (this.#closed) return Promise.resolve();
     const waiting = this.#waiting.get(mailbox);
@@ -37,7 +40,7 @@ export class PollLine {
     return added.promise;
   }
 
-  /** Takes a mailbox out of the line. A poll that is under way goes on. */
+  /** Removes a mailbox from the queue. A running poll goes on. */
   drop(mailbox: string): void {
     for (const due of this.#due.values()) due.delete(mailbox);
     this.#waiting.get(mailbox)?.resolve();
