@@ -234,7 +234,7 @@ function openEngine(live: LiveSettings, { mode, stop, clock, events }: Frame): P
       began: (fault) => events.emit({ type: "queue-lost", fault }),
       ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
     }),
-    onForgetful: (policy) => events.emit({ type: "queue-evicts", policy }),
+    onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
     signal: stop,
   });
 }

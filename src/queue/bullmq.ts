@@ -24,7 +24,6 @@ import {
   describeAddress,
   inspectRedis,
   type RedisClient,
-  type RedisFacts,
   type RedisSettings,
   reportOutages,
   untilReady,
@@ -46,11 +45,9 @@ export interface BullOptions {
   /** A job whose lock was not renewed for this time may go to another worker. */
   readonly lockMs: number;
   readonly outage: Outage;
+  /** Called when the eviction policy lets Redis drop jobs. */
+  onEvicting(policy: string): void;
   readonly signal: AbortSignal;
-}
-
-export interface BullQueue extends JobQueue {
-  readonly facts: RedisFacts;
 }
 
 /** BullMQ's event streams are not used here: keep few events. */
@@ -73,22 +70,17 @@ const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
 const PollShape = v.object({ mailbox: v.string() });
 type JobData = Readonly<v.InferOutput<typeof JobShape>>;
 
-/** Throws `QUEUE_UNREACHABLE` unless `waitForRedis` is set, and `QUEUE_UNSUITABLE`. */
-export async function openBullQueue(options: BullOptions): Promise<BullQueue> {
-  const address = describeAddress(options.redis);
+/**
+ * Connects in the background. `start` waits for the connection, and throws `QUEUE_UNREACHABLE` unless `waitForRedis` is
+ * set, and `QUEUE_UNSUITABLE`.
+ */
+export function openBullQueue(options: BullOptions): JobQueue {
   const client = connect(options.redis);
-  reportOutages(client, address, options.outage);
-  try {
-    await untilReady(client, address, options.waitForRedis, options.signal);
-    return new BullEngine(options, client, await unlessStopped(inspectRedis(client), 0, options.signal));
-  } catch (error) {
-    client.disconnect();
-    throw error;
-  }
+  reportOutages(client, describeAddress(options.redis), options.outage);
+  return new BullEngine(options, client);
 }
 
-class BullEngine implements BullQueue {
-  readonly facts: RedisFacts;
+class BullEngine implements JobQueue {
   readonly #options: BullOptions;
   readonly #client: RedisClient;
   readonly #stopping = new AbortController();
@@ -110,10 +102,9 @@ class BullEngine implements BullQueue {
   #dropped: ReadonlySet<string> = new Set();
   #closed = false;
 
-  constructor(options: BullOptions, client: RedisClient, facts: RedisFacts) {
+  constructor(options: BullOptions, client: RedisClient) {
     this.#options = options;
     this.#client = client;
-    this.facts = facts;
     this.#runs = new Runs(options.slots, options.services);
     const streams = { events: { maxLen: EVENTS_KEPT } };
     const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
@@ -124,6 +115,10 @@ class BullEngine implements BullQueue {
   }
 
   async start(handlers: Handlers): Promise<void> {
+    const { redis, waitForRedis, signal, onEvicting } = this.#options;
+    await untilReady(this.#client, describeAddress(redis), waitForRedis, signal);
+    const { evictionPolicy } = await unlessStopped(inspectRedis(this.#client), 0, signal);
+    if (evictionPolicy !== "noeviction") onEvicting(evictionPolicy);
     this.#handlers = handlers;
     this.#openServices();
     if (this.#options.role === "worker") return;
@@ -182,6 +177,7 @@ class BullEngine implements BullQueue {
 
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
+    if (this.#handlers === undefined) return this.#client.disconnect();
     const unclaimed = this.#schedules.close();
     this.#pollQueue.close();
     let isClosed = false;

@@ -21,17 +21,17 @@ export interface QueueOptions {
   readonly services: Services;
   readonly outage: Outage;
   /** Called when the eviction policy lets Redis drop jobs. */
-  onForgetful(policy: string): void;
+  onEvicting(policy: string): void;
   readonly signal: AbortSignal;
 }
 
-/** Throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`. BullMQ and ioredis are loaded only when needed. */
+/** Throws `SECRET_UNREADABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { slots, mode, signal, onForgetful, services, outage } = options;
+  const { slots, mode, signal, onEvicting, services, outage } = options;
   if (queue === "embedded") return createEmbeddedQueue({ slots, services, random: Math.random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
-  const opened = await openBullQueue({
+  return openBullQueue({
     redis: await readRedisSecrets(queue, signal),
     slots,
     role: mode === "once" ? "worker" : role,
@@ -39,11 +39,9 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
     lockMs,
     services,
     outage,
+    onEvicting,
     signal,
   });
-  const { evictionPolicy } = opened.facts;
-  if (evictionPolicy !== "noeviction") onForgetful(evictionPolicy);
-  return opened;
 }
 
 /** Throws `SECRET_UNREADABLE`. */

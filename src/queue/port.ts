@@ -16,7 +16,10 @@ export interface Handlers {
 }
 
 export interface JobQueue {
-  /** Starts to run jobs. Called once, before all other methods. */
+  /**
+   * Starts running jobs. Called once; before it only `depth` and `close` may be called. On Redis it waits for the connection
+   * and throws `QUEUE_UNREACHABLE` or `QUEUE_UNSUITABLE`.
+   */
   start(handlers: Handlers): Promise<void>;
   /**
    * Polls these mailboxes and no others, each at its interval with some jitter. New mailboxes, and mailboxes that wait after

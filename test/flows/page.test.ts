@@ -69,6 +69,20 @@ describe("the API", () => {
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
   });
 
+  test("is open while the daemon waits for the queue at its start", async () => {
+    const redis = await startRedis();
+    await redis.kill();
+    const { url } = await start({}, { queue: redisQueue(redis.url) });
+    expect(await read(`${url}healthz`)).toMatchObject({ status: 200 });
+    await expect
+      .poll(async () => (await read(`${url}api/status`)).json)
+      .toMatchObject({
+        troubles: [{ what: "queue", code: "QUEUE_UNREACHABLE" }],
+      });
+    await redis.start();
+    await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
+  });
+
   test("sends what changes as events, as JSON and as parts of the page", async () => {
     const { simulator, url } = await start({});
     const [plain, page] = [await listen(`${url}api/events`), await listen(`${url}api/events?as=page`)];

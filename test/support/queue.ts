@@ -1,7 +1,7 @@
 /** The engine on a Redis of the test's own. */
 import { Outage } from "../../src/base/outage.ts";
-import type { BullOptions, BullQueue } from "../../src/queue/bullmq.ts";
-import { openBullQueue } from "../../src/queue/bullmq.ts";
+import { type BullOptions, openBullQueue } from "../../src/queue/bullmq.ts";
+import type { JobQueue } from "../../src/queue/port.ts";
 import { redisSettings } from "./settings.ts";
 
 /** The mailboxes of tests that care about no service. */
@@ -10,7 +10,7 @@ const ONE_SERVICE: ReadonlyMap<string, string> = new Map([["m", "service"]]);
 export async function openTestQueue(
   { url }: { readonly url: string },
   options: Partial<BullOptions> = {},
-): Promise<BullQueue> {
+): Promise<JobQueue> {
   return openBullQueue({
     redis: redisSettings(url),
     slots: 4,
@@ -19,6 +19,7 @@ export async function openTestQueue(
     lockMs: 2_000,
     services: () => ONE_SERVICE,
     outage: new Outage({ now: () => 0 }, { began() {}, ended() {} }),
+    onEvicting: () => {},
     signal: new AbortController().signal,
     ...options,
   });
