@@ -174,7 +174,7 @@ ${handoff.description}
 
 ${keyTable(handoff.properties, [])}
 
-[handoff.md](handoff.md) is the page for those who take folders from the inbox: what a command and a webhook are told, and
+[consuming.md](consuming.md) is the page for those who take folders from the inbox: what a command and a webhook are told, and
 what counts as picked up.
 
 \`webhook\` has these:

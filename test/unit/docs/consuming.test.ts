@@ -1,4 +1,4 @@
-/** What docs/handoff.md tells consumers is what they get: its examples are run, and its names are the program's. */
+/** What docs/consuming.md tells consumers is what they get: its examples are run, and its names are the program's. */
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { ROOT } from "../../support/root.ts";
 
-const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
 const delivery = deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" }));
 const body = formatBody(delivery);
