@@ -11,7 +11,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
-const section = page.slice(page.indexOf("## A whole consumer"), page.indexOf("## Being told"));
+const section = page.slice(page.indexOf("## Example consumers"), page.indexOf("## Run a command"));
 
 const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Finished>][] = [
   ["the shell", (INBOX, TAKEN) => runCommand("sh", ["-eu", "-c", example("sh")], { env: { INBOX, TAKEN } })],

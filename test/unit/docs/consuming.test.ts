@@ -67,14 +67,14 @@ test("every key of the manifest is explained", () => {
   const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
   const message = { name: "message.eml", size: 1, sha256: "0" } as const;
   const manifest = formatManifest(record, "NAME", { files: [], message: "0", subject: "Order" }, message);
-  const table = page.slice(page.indexOf("| key | holds |"), page.indexOf("`message.eml` holds"));
+  const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);
   expect(explained.map(([, key]) => key).toSorted()).toEqual(Object.keys(JSON.parse(manifest)).toSorted());
 });
 
 function example(language: string): string {
   return (
-    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page.slice(page.indexOf("## Being told")))?.[1] ??
+    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page.slice(page.indexOf("## Call a webhook")))?.[1] ??
     ""
   );
 }
