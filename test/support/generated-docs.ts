@@ -278,5 +278,6 @@ function editorSchema(): string {
 }
 
 if (import.meta.main) {
-  for (const [path, content] of Object.entries(await generateDocs())) writeFileSync(resolve(ROOT, path), content);
+  for (const [path, content] of Object.entries(await generateDocs()))
+    writeFileSync(resolve(ROOT, path), content);
 }

@@ -74,7 +74,8 @@ test("every key of the manifest is explained", () => {
 
 function example(language: string): string {
   return (
-    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page.slice(page.indexOf("## Call a webhook")))?.[1] ??
-    ""
+    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(
+      page.slice(page.indexOf("## Call a webhook")),
+    )?.[1] ?? ""
   );
 }
