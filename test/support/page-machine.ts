@@ -70,8 +70,6 @@ interface Answer {
 }
 
 export async function openPageMachine(options: PageOptions): Promise<PageMachine> {
-  // Pages use it, and so does the program that stands for `inlet`.
-  await installProgram("curl", "curl");
   const root = await makeFolder();
   const simulator = await openTestSimulator(options.scenario);
   const [page, other] = [await freePort(), await freePort()];
@@ -81,7 +79,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
   const socket = join(root, "socket");
   listen(socket, (call) => perform(call, options, simulator, running));
   const env = {
-    PATH: `${join(root, "bin")}:${process.env["PATH"]}`,
+    PATH: join(root, "bin"),
     HOME: join(root, "home"),
     PAGE_SOCKET: socket,
     STATE_DIRECTORY: join(root, "var/lib/inlet"),
@@ -107,7 +105,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
     const here = Object.entries(stands).reduce((all, [there, own]) => all.replaceAll(there, own), script);
     // What a block exports, and where it goes, counts for the next one.
     const whole = `. "$HOME/.session"\nset -eu\n${here}\n{ export -p; echo "cd '$PWD'"; } > "$HOME/.session"`;
-    const { exitCode, stdout, stderr } = await runCommand("sh", ["-c", whole], {
+    const { exitCode, stdout, stderr } = await runCommand("/bin/sh", ["-c", whole], {
       env,
       cwd: join(root, "home"),
     });
@@ -153,6 +151,9 @@ async function furnish(
     await writeFile(join(root, "bin", name), script);
     await chmod(join(root, "bin", name), 0o755);
   }
+  for (const [name, packageName] of Object.entries(BORROWED)) {
+    await symlink(await installProgram(name, packageName), join(root, "bin", name));
+  }
   const secrets = { "client-id": clientId, supplier: SUPPLIER.password };
   for (const [name, secret] of Object.entries(secrets)) {
     await writeFile(join(root, "etc/inlet", name), secret, { mode: 0o600 });
@@ -160,6 +161,17 @@ async function furnish(
   if (configuration === undefined) return;
   await writeFile(join(root, "etc/inlet/inlet.yaml"), JSON.stringify(configuration), { mode: 0o600 });
 }
+
+/** The other programs that pages may use, and their packages: a page that uses another one could change this machine. */
+const BORROWED: Readonly<Record<string, string>> = {
+  cat: "coreutils",
+  chmod: "coreutils",
+  curl: "curl",
+  env: "coreutils",
+  find: "findutils",
+  mkdir: "coreutils",
+  mktemp: "coreutils",
+};
 
 /** npm installs, tests and measures: here it only has to know the script. */
 const PROGRAMS: Readonly<Record<string, string>> = {
