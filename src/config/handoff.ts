@@ -50,7 +50,7 @@ const WEBHOOK = {
   required: ["url", "secret"],
   additionalProperties: false,
   description:
-    "Receives a signed POST for each delivery. It is sent again with growing pauses until it is accepted, for three days. See docs/handoff.md.",
+    "Receives a signed POST for each delivery. It is sent again with growing pauses until it is accepted, for three days. See docs/consuming.md.",
 } as const satisfies SchemaNode;
 
 const KEEP = group(
@@ -89,7 +89,7 @@ export const HANDOFF = group(
       items: { type: "string", title: "text" },
       minItems: 1,
       description:
-        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/handoff.md. Where it fails, it is run again with growing pauses, for three days.",
+        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. Where it fails, it is run again with growing pauses, for three days.",
     },
     commandTimeout: {
       ...DURATION,

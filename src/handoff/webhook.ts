@@ -58,7 +58,7 @@ function post(url: URL, headers: Record<string, string>, body: string, signal: A
   });
 }
 
-/** Receivers rely on these keys; docs/handoff.md explains them. */
+/** Receivers rely on these keys; docs/consuming.md explains them. */
 export function formatBody(delivery: Delivery): string {
   const { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified } = delivery;
   const facts = { id, mailbox, sender, trackingId, transferId, folder, deliveredAt, verified };

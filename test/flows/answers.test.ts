@@ -1,6 +1,6 @@
 /**
  * Every operation × every kind of refusal × the situation of the transfer: what becomes of it. The rules are those of
- * docs/protocol.md, "What an answer means", written down once more.
+ * docs/how-it-works.md, "What an answer means", written down once more.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The consumers in docs/handoff.md, run on what a daemon has delivered. */
+/** The consumers in docs/consuming.md, run on what a daemon has delivered. */
 import { readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,8 +10,8 @@ import { ROOT } from "../support/root.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
-const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
-const section = page.slice(page.indexOf("## A whole consumer"), page.indexOf("## Being told"));
+const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
+const section = page.slice(page.indexOf("## Example consumers"), page.indexOf("## Run a command"));
 
 const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Finished>][] = [
   ["the shell", (INBOX, TAKEN) => runCommand("sh", ["-eu", "-c", example("sh")], { env: { INBOX, TAKEN } })],
@@ -77,6 +77,6 @@ async function setUp() {
 
 function example(language: string): string {
   const [, code] = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section) ?? [];
-  if (code === undefined) throw new Error(`docs/handoff.md has no consumer for ${language}`);
+  if (code === undefined) throw new Error(`docs/consuming.md has no consumer for ${language}`);
   return code;
 }

@@ -9,10 +9,11 @@ export interface Called {
   readonly stderr: string;
 }
 
-/** Throws what the command throws. Nobody can be asked, and both outputs are pipes. */
+/** Throws what the command throws. Nobody can be asked, and both outputs are pipes; `given` replaces parts of that. */
 export async function callCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  given: Partial<Context> = {},
 ): Promise<Called> {
   const [stdout, stderr] = [new Gathering(), new Gathering()];
   const context = {
@@ -21,6 +22,7 @@ export async function callCommand(
     stdout,
     stderr,
     stop: new AbortController().signal,
+    ...given,
   } as unknown as Context;
   let outcome: Outcome = "fine";
   const program = createProgram(async (work) => {

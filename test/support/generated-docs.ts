@@ -1,34 +1,50 @@
 /** The pages that are made from the code or hold figures: `npm run docs` writes them, a test compares them. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Figures, formatFigures, formatSummary, readFigures } from "../../bench/figures.ts";
+import { formatFigures, formatSummary, readFigures } from "../../bench/figures.ts";
 import { fillPlaces } from "../../bench/support/places.ts";
+import { SCENARIO_REFERENCE } from "../../simulator/reference.ts";
 import { FAULT_CODES } from "../../src/base/fault-codes.ts";
 import { SECRET } from "../../src/config/credentials.ts";
 import { variableFor } from "../../src/config/draft.ts";
 import { describeAllowed } from "../../src/config/explain.ts";
 import { SCHEMA } from "../../src/config/schema.ts";
 import type { SchemaNode } from "../../src/config/schema-nodes.ts";
+import { describeCommands } from "./command-tables.ts";
 import { ROOT } from "./root.ts";
 
 /** Path from the project's root → content. */
-export function generateDocs(): Record<string, string> {
+export async function generateDocs(): Promise<Record<string, string>> {
+  const figures = readFigures();
+  const performance = { ...formatFigures(figures), ...formatSummary(figures) };
   return {
     "docs/faults.md": faultsPage(),
     "docs/configuration.md": configurationPage(),
+    "docs/commands.md": fillGenerated("docs/commands.md", await describeCommands()),
+    "docs/simulator.md": fillGenerated("docs/simulator.md", {
+      scenario: `\`\`\`\n${SCENARIO_REFERENCE.trimEnd()}\n\`\`\``,
+    }),
     "config/inlet.schema.json": editorSchema(),
-    ...withFigures("docs/performance.md", formatFigures),
-    ...withFigures("README.md", formatSummary),
+    "docs/performance.md": fillPlaces(read("docs/performance.md"), performance, "docs/performance.md"),
   };
 }
 
-/** The page with the figures that were measured last. */
-function withFigures(
-  path: string,
-  format: (figures: Figures) => Record<string, string>,
-): Record<string, string> {
-  const page = readFileSync(resolve(ROOT, path), "utf8");
-  return { [path]: fillPlaces(page, format(readFigures()), path) };
+/** The page with each text between the comments that name it. Throws where the page has no place for one, or a place more. */
+function fillGenerated(path: string, texts: Readonly<Record<string, string>>): string {
+  const places = new Set<string>();
+  const place = /(<!-- generated: ([\w-]+) -->\n)[\s\S]*?(<!-- end of generated -->)/g;
+  const page = read(path).replace(place, (_, begin: string, name: string, end: string) => {
+    places.add(name);
+    return `${begin}${texts[name] ?? ""}\n${end}`;
+  });
+  const names = new Set(Object.keys(texts));
+  const wrong = [...names.symmetricDifference(places)];
+  if (wrong.length > 0) throw new Error(`${path} and its texts differ in ${wrong.join(", ")}`);
+  return page;
+}
+
+function read(path: string): string {
+  return readFileSync(resolve(ROOT, path), "utf8");
 }
 
 function faultsPage(): string {
@@ -37,13 +53,16 @@ function faultsPage(): string {
   );
   return `# Faults
 
-Whatever goes wrong has one of these codes. It stands in \`inlet … --json\` errors; on a terminal the sentences are shown.
-The verdict says what Inlet does about it by itself:
+Every failure has one of these codes. Find yours here, and do what the last column says. The code is in the log (\`fault.code\`), in
+\`inlet status --json\` and in the errors of commands with \`--json\`. On a terminal the sentences are printed.
 
-- **retry**: it may pass; it is tried again soon, with growing pauses.
-- **wait**: something outside has to change first (a person, a lock, a limit).
-- **quarantine**: what arrived cannot be vouched for; it is kept apart and reported.
-- **fatal**: trying again cannot help; the request or the configuration has to change.
+The verdict says what helps:
+
+- **retry**: the failure may pass. The daemon tries again with growing pauses. After five attempts the transfer needs attention.
+- **wait**: something else has to change first: a person, a lock or a limit. The daemon looks again from time to time.
+- **quarantine**: the content is not what the sender announced. It is kept in quarantine until an operator decides.
+- **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer needs attention at once, and the daemon
+  still retries it with growing pauses, because the service may change.
 
 | code | verdict | what happened | what to do |
 |---|---|---|---|
@@ -52,37 +71,37 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, http, log, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, http, log, keep, ...top } = SCHEMA.properties;
   return `# Configuration
 
-One YAML file says everything. It is looked for in this order:
+This is the reference of every key. [Configuring](configuring.md) goes by goal.
 
-1. where \`--config PATH\` says,
-2. where the variable \`INLET_CONFIG\` says,
-3. at \`/etc/inlet/inlet.yaml\`.
+Inlet reads one YAML file and never writes it. It looks for the file in this order:
 
-A file that was named must exist. Where none was named and none is at the usual place, the environment alone will do.
-Inlet reads the file and never writes to it.
+1. the path in \`--config\`,
+2. the path in the variable \`INLET_CONFIG\`,
+3. \`/etc/inlet/inlet.yaml\`.
+
+A named file must exist. Without any file, the [environment](#environment) can hold every key.
 
 The smallest file that works:
 
 \`\`\`yaml
 service:
   baseUrl: https://transfer.example.com
-  clientId: { credential: client-id }
+  clientId: { credential: secret_client-id }
 inbox: /srv/inbox
 mailboxes:
   - email: orders@example.com
     passwords:
-      - { sender: "*@supplier.example", password: { credential: supplier } }
+      - { sender: "*@supplier.example", password: { credential: secret_supplier } }
 \`\`\`
 
-[config/inlet.example.yaml](../config/inlet.example.yaml) shows every key with an explanation. Editors that know JSON Schema
-complete and check keys with [config/inlet.schema.json](../config/inlet.schema.json); the first line of the example tells
-them where it is.
+[config/inlet.example.yaml](../config/inlet.example.yaml) shows every key with an explanation. Editors that support JSON Schema complete and
+check keys with [config/inlet.schema.json](../config/inlet.schema.json); the first line of the example refers to it.
 
-Durations are written as \`250ms\`, \`30s\`, \`5m\` or \`1h\`; sizes as \`10MiB\`, \`1GB\` or a number of bytes. A relative
-path begins in the folder of the file, or, in a variable, in the current folder. \`~\` is not expanded.
+Durations are \`250ms\`, \`30s\`, \`5m\` or \`1h\`. Sizes are \`10MiB\`, \`1GB\` or a number of bytes. A relative path starts at the
+folder of the file, or, in a variable, at the current folder. \`~\` is not expanded.
 
 ## Top level
 
@@ -98,20 +117,20 @@ ${keyTable(service.properties, ["baseUrl"])}
 
 ${redis.description}
 
-Redis is needed only where one machine is not enough: several processes that share an inbox then share its work through
-one Redis. Ledger stay files, so that a Redis which lost everything costs no transfer.
+Redis is needed only if one machine is not enough. Several processes that share an inbox then share its work through one Redis. The ledger
+stays in files, so a Redis that loses everything costs no transfer.
 
 ${keyTable(redis.properties, [])}
 
-Three ways lead to a Redis, and \`queue\` is an address in each of them:
+There are three ways to reach a Redis. \`queue\` is an address in each of them:
 
-- One server: \`queue\` names its host, and its port where that is not 6379.
-- \`sentinels\`: the host and port of \`queue\` are not used. Any will do, or none, as in \`rediss:///0\`; only an address with a
-  user or password must have one. The rest of it counts: \`rediss://\` for TLS, user, password, number of the database.
-- \`cluster\`: the same, and the database is 0, because a cluster has no other.
+- One server: \`queue\` names its host, and its port if that is not 6379.
+- \`sentinels\`: host and port of \`queue\` are ignored and may be missing, as in \`rediss:///0\`. An address with a user or password must have a
+  host. Scheme, user, password and database apply.
+- \`cluster\`: the same. The database is 0, because a cluster has no other.
 
-A password in \`queue\` is escaped as in every URL (\`/\` is written as \`%2F\`); one in \`redis.password\` stands as it is. Where
-\`queue\` is \`embedded\`, these keys are not used, and a warning says so.
+A password in \`queue\` is URL-encoded (\`/\` is \`%2F\`); one in \`redis.password\` is not. With \`queue: embedded\` these keys are ignored, with
+a warning.
 
 ## mailboxes
 
@@ -127,14 +146,12 @@ Each entry of \`expect\` has these:
 
 ${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.properties.expect.items.required)}
 
-A transfer counts for an expectation from the poll that discovers it. A missed time is reported once, after the first poll
-that succeeds and begins after it, and so is the arrival of what was missed. A new expectation counts from the first time
-whose whole span lies after it was heard of; one that is changed is a new one.
+A transfer counts for an expectation when a poll discovers it. A missed time is reported once, after the first successful poll that began after it.
+The late arrival is reported too. A new or changed expectation applies from the first time whose whole span lies in the future.
 
-In quiet hours a mailbox is polled as ever, so that nothing expires unseen, but no transfer is taken up: a new one stays
-\`discovered\` until they end, and one that broke off goes on then. What is being downloaded when they begin goes on. So that
-nothing is lost, a transfer that would expire before they end, or within six hours after, is downloaded all the same. They
-may not fill the whole week.
+During quiet hours the mailbox is polled as usual. A new transfer stays \`discovered\` until they end; a running download continues, and an
+interrupted one continues afterwards. A transfer that would expire before the quiet hours end, or within six hours after, is downloaded
+anyway. Quiet hours may not fill the whole week.
 
 ## limits
 
@@ -146,27 +163,30 @@ Each entry of a list in \`bandwidth\` has these:
 
 ${keyTable(limits.properties.bandwidth.items.properties, limits.properties.bandwidth.items.required)}
 
-Where no entry fits, there is no limit. The bytes of files, ZIPs and messages count, those of polls do not; all downloads
-of the process share what there is in equal turns. A limit that begins or ends counts for downloads that run. With several
-processes on Redis each has a limit of its own.
+If no entry matches the time, there is no limit. Files, ZIPs and messages count; polls do not. All downloads of a process share the rate equally.
+A limit that begins or ends applies to running downloads. With several processes on Redis each has its own limit.
+
+## keep
+
+${keep.description}
+
+${keyTable(keep.properties, [])}
 
 ## Times of day
 
-Wherever something goes by the clock (\`bandwidth\`, \`quiet\`, \`expect\`), the clocks of \`timezone\` count. A weekly window is
-written as days, times or both:
+The keys \`bandwidth\`, \`quiet\` and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
 
-| window | when |
+| window | meaning |
 |---|---|
-| \`mon-fri 08:00-18:00\` | on workdays, from eight up to but not including six in the evening |
+| \`mon-fri 08:00-18:00\` | on workdays, from 08:00 until just before 18:00 |
 | \`sat,sun\` | all Saturday and Sunday |
-| \`22:00-06:00\` | every night, over midnight |
+| \`22:00-06:00\` | every night, across midnight |
 | \`fri 22:00-06:00\` | from Friday evening to Saturday morning |
 | \`mon 08:00-12:00,13:00-17:00\` | twice on Mondays |
 | \`daily\` | always |
 
-What the clocks show decides. Where they are put forward, the hour that they skip does not come; where they are put back,
-the hour that they show twice comes twice. A time in \`expect\` that is skipped counts from the moment of the change, and one
-that comes twice counts the first time.
+When clocks go forward, the skipped hour does not occur; when they go back, the repeated hour occurs twice. A time in \`expect\` that is skipped
+applies at the moment of the change, and one that occurs twice applies the first time.
 
 ## handoff
 
@@ -174,8 +194,7 @@ ${handoff.description}
 
 ${keyTable(handoff.properties, [])}
 
-[handoff.md](handoff.md) is the page for those who take folders from the inbox: what a command and a webhook are told, and
-what counts as picked up.
+[Consuming the inbox](consuming.md) explains what the command and the webhook receive, and what counts as picked up.
 
 \`webhook\` has these:
 
@@ -184,6 +203,8 @@ ${keyTable(handoff.properties.webhook.properties, handoff.properties.webhook.req
 \`keep\` has these:
 
 ${keyTable(handoff.properties.keep.properties, [])}
+
+Permissions are octal: \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a decimal number.
 
 ## http
 
@@ -197,29 +218,23 @@ ${log.description}
 
 ${keyTable(log.properties, [])}
 
-Permissions are octal, whether written as \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a
-decimal number.
-
 ## Secrets
 
-Wherever a secret is expected (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the webhook's \`secret\`), it can stand there as text, or be
-one of these:
+A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the webhook's \`secret\`) is plain text, or one of these:
 
 ${keyTable(SECRET.properties, [])}
 
-A secret is read when it is needed, so that a changed one counts without a restart. Files, variables and credentials are
-also read once at the start, so that a missing one is reported then and not in the middle of the night. Commands are not
-run before they are needed; they have 30 seconds, and what they write to standard error is dropped. A secret is UTF-8 text
-of at most 64 KiB.
+A secret is read when it is needed, so a changed one applies without a restart. Files, variables and credentials are also read once at the start,
+so that a missing one is reported then. Commands are run only when needed; they have 30 seconds, and their standard error is dropped. A secret is
+UTF-8 text of at most 64 KiB.
 
-Inlet warns about a secret file that others can read, and about a configuration that others can read and that holds a
-secret as text. A file that belongs to somebody else and is readable by a group is not reported: that group is how Inlet
-reads it.
+Inlet warns about a secret file that others can read, and about a configuration with plain secrets that others can read. A file of another
+owner that is readable by a group is not reported, because Inlet may read it through that group.
 
 ## Environment
 
-Every key can be set by a variable, which wins over the file: \`INLET_\` and the key's path in capitals, with two underscores
-between its parts. Lists, and whole groups, are given as JSON. An empty variable counts as none.
+Every key can be set by a variable, which wins over the file: \`INLET_\` and the path of the key in capitals, with two underscores between its
+parts. Lists and whole groups are JSON. An empty variable counts as missing.
 
 | variable | sets |
 |---|---|
@@ -228,13 +243,13 @@ ${[["service", "baseUrl"], ["service", "clientId", "file"], ["inbox"], ["limits"
   .join("\n")}
 | \`INLET_MAILBOXES\` | \`mailboxes\`, such as \`[{"email": "orders@example.com"}]\` |
 
-A variable that is all but one of these is refused, and the right one is named. Others that begin with \`INLET_\` are left
-alone.
+A variable that differs from one of these only slightly is refused, and the message names the right one. Other variables that begin with
+\`INLET_\` are ignored.
 
-## When something is wrong
+## Errors
 
-Everything that is wrong is reported at once, one line each: where it stands, the key, and what is allowed. Values of
-keys that may hold a secret are never shown.
+All errors are reported at once, one line each: the place, the key, and the allowed values. Values of keys that may hold a secret are never
+shown.
 
 \`\`\`
 /etc/inlet/inlet.yaml:9:5: mailboxes[0].pol: unknown key, did you mean poll?
@@ -263,5 +278,6 @@ function editorSchema(): string {
 }
 
 if (import.meta.main) {
-  for (const [path, content] of Object.entries(generateDocs())) writeFileSync(resolve(ROOT, path), content);
+  for (const [path, content] of Object.entries(await generateDocs()))
+    writeFileSync(resolve(ROOT, path), content);
 }

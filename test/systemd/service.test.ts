@@ -1,4 +1,4 @@
-/** The units in systemd/, installed as docs/install.md says, under a systemd that enforces every line of them. */
+/** The units in systemd/, installed as docs/installing.md says, under a systemd that enforces every line of them. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -277,9 +277,9 @@ function asInlet(machine: Machine, pid: string, ...command: readonly string[]) {
   return machine.attempt("nsenter", "-t", pid, "-m", "--", ...user, ...command);
 }
 
-/** What docs/install.md says to type. */
+/** What docs/installing.md says to type. */
 function blocksOf(name: string): string[] {
-  const page = readFileSync(join(ROOT, "docs/install.md"), "utf8");
+  const page = readFileSync(join(ROOT, "docs/installing.md"), "utf8");
   const marked = new RegExp(`<!-- run: ${name} -->\\n\`\`\`sh\\n([\\s\\S]*?)\`\`\``, "g");
   return [...page.matchAll(marked)].map(([, script]) => script ?? "");
 }

@@ -1,73 +1,60 @@
-/** Every command that the pages show is one that the program understands, and every configuration is valid. */
-import { readdirSync, readFileSync } from "node:fs";
+/**
+ * What the pages quote exists: commands and their options, scripts, files; and every configuration is valid. Blocks of a
+ * shell are run by test/flows/pages.test.ts.
+ */
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Command } from "commander";
+import { type Command, CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import packageJson from "../../../package.json" with { type: "json" };
-import { createProgram } from "../../../src/cli/program.ts";
 import { loadSettings } from "../../../src/config/load.ts";
+import { defineAll } from "../../support/command-tables.ts";
+import { blocksOf, inlineCodeOf, PAGES, readPage } from "../../support/pages.ts";
 import { makeFolder } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
+import { CA } from "../../support/tls.ts";
 
-const PAGES = ["README.md", ...readdirSync(join(ROOT, "docs")).filter((name) => name.endsWith(".md"))].map(
-  (name) => (name === "README.md" ? name : join("docs", name)),
-);
+/** Languages of blocks, and the pages in which they may stand; a test runs or checks each of them. */
+const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
+  "": () => true,
+  sh: () => true,
+  yaml: () => true,
+  mermaid: () => true,
+  python: (page) => page === "docs/consuming.md",
+  powershell: (page) => page === "docs/consuming.md",
+};
 
-interface Block {
-  readonly page: string;
-  readonly language: string;
-  readonly text: string;
-}
+const blocks = PAGES.flatMap(blocksOf);
+const program = await defineAll();
 
-const blocks: Block[] = PAGES.flatMap((page) =>
-  [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w*)\n([\s\S]*?)^```/gm)].map(
-    ([, language = "", text = ""]) => ({ page, language, text }),
-  ),
-);
-
-/** What is typed: whole blocks of a shell, and lines after a `$`. */
-const commands = blocks.flatMap(({ page, language, text }) =>
-  text
-    .replaceAll("\\\n", " ")
-    .split("\n")
-    .filter((line) => language === "sh" || line.startsWith("$ "))
-    .map((line) =>
-      line
-        .replace(/^\$ /, "")
-        .replace(/\s+#.*$/, "")
-        .trim(),
-    )
-    .map((line) => /^(?:sudo -u \w+ )?(?:npx )?inlet (.*)$/.exec(line)?.[1])
-    .filter((words) => words !== undefined)
-    .map((words) => [page, words] as const),
-);
-
-test.each(commands)("%s: inlet %s", async (_page, words) => {
-  let called = 0;
-  const program = createProgram(async () => {
-    called++;
+describe.each(PAGES)("%s", (page) => {
+  test("has blocks that are run or checked", () => {
+    const unknown = blocksOf(page).filter(({ language }) => LANGUAGES[language]?.(page) !== true);
+    expect(unknown).toEqual([]);
   });
-  const silent = { writeErr: () => {}, writeOut: () => {} };
-  const hush = (command: Command) => {
-    command.configureOutput(silent);
-    for (const child of command.commands) hush(child);
-  };
-  hush(program);
-  const [line = ""] = words.split(" > ");
-  const argv = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
-  await program.parseAsync(argv, { from: "user" });
-  expect(called).toBe(1);
-});
 
-test("every script that is shown is there", () => {
-  const { scripts } = packageJson;
-  const shown = blocks.flatMap(({ text }) =>
-    [...text.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? ""),
-  );
-  expect(shown.length).toBeGreaterThan(4);
-  expect(shown.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+  test("names commands and options that there are", async () => {
+    const transcripts = blocksOf(page).flatMap(({ text }) => [...text.matchAll(/^\$ (.*)$/gm)]);
+    const typed = [...inlineCodeOf(page), ...transcripts.map(([, line = ""]) => line)];
+    const wrong: string[] = [];
+    for (const line of typed) {
+      const words = /^(?:sudo -u \w+ )?(?:npx )?inlet (.*)$/.exec(line)?.[1]?.split(" ");
+      const objection = words === undefined ? undefined : await objectionTo(words);
+      if (objection !== undefined) wrong.push(`${line}: ${objection}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test("names scripts and files that there are", () => {
+    const text = readPage(page);
+    const scripts = [...text.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name]) => name ?? "");
+    expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([]);
+    const files = text.match(/(?<![\w/.-])(?:bench|config|simulator|src|systemd|test)\/[\w/.-]*\.\w+/g) ?? [];
+    const isThere = (file: string) => [ROOT, join(ROOT, "src")].some((root) => existsSync(join(root, file)));
+    expect(files.filter((file) => !isThere(file))).toEqual([]);
+  });
 });
 
 describe("configurations", () => {
@@ -80,8 +67,12 @@ describe("configurations", () => {
       inbox: "/srv/inbox",
       mailboxes: [{ email: "orders@example.com" }],
     };
+    const pem = join(folder, "pem");
+    await writeFile(pem, CA);
     // Secrets that are files have to be there.
-    const given = text.replaceAll(/file: [\w/-]+/g, `file: ${join(folder, "secret")}`);
+    const given = text
+      .replaceAll(/file: [\w/-]+/g, `file: ${join(folder, "secret")}`)
+      .replaceAll(/ca: [\w/.-]+/g, `ca: ${pem}`);
     await writeFile(join(folder, "secret"), "c".repeat(60), { mode: 0o600 });
     for (const [, name = ""] of given.matchAll(/credential: ([\w-]+)/g)) {
       await writeFile(join(folder, name), "c".repeat(60), { mode: 0o600 });
@@ -93,7 +84,37 @@ describe("configurations", () => {
   });
 
   test("are found", () => {
-    expect(whole.length).toBeGreaterThan(4);
-    expect(commands.length).toBeGreaterThan(10);
+    expect(whole.length).toBeGreaterThan(10);
   });
 });
+
+/** A command or option without its arguments is only mentioned. */
+const MENTIONED: ReadonlySet<string> = new Set([
+  "commander.missingArgument",
+  "commander.optionMissingArgument",
+  "commander.help",
+  "commander.helpDisplayed",
+  "commander.version",
+]);
+
+/** Why the program would not understand these words. Nothing is run. */
+async function objectionTo(words: readonly string[]): Promise<string | undefined> {
+  forget(program);
+  try {
+    // A usage names its parts in brackets.
+    await program.parseAsync(
+      words.filter((word) => !/^(…|\[.*\]|<.*>)$/.test(word)),
+      { from: "user" },
+    );
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return MENTIONED.has(error.code) ? undefined : error.message;
+  }
+}
+
+/** The options of the call before do not count for the next one. */
+function forget(command: Command): void {
+  for (const option of command.options) command.setOptionValue(option.attributeName(), undefined);
+  for (const child of command.commands) forget(child);
+}

@@ -1,4 +1,4 @@
-/** What docs/operations.md says of the log and of metrics is what the program does, and nothing is left out. */
+/** What docs/operating.md says of the log and of metrics is what the program does, and nothing is left out. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -10,9 +10,9 @@ import { findProgram } from "../../support/debian.ts";
 import { runCommand } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 
-const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs/operating.md"), "utf8");
 
-describe("docs/operations.md", () => {
+describe("docs/operating.md", () => {
   test("explains every message of the log, at its level", () => {
     const documented = rowsOf("The log").map(([level, message]) => `${level} ${message}`);
     const logged = findLogged().map(({ levels, message }) => ({ levels, message }));

@@ -1,4 +1,4 @@
-/** What docs/handoff.md tells consumers is what they get: its examples are run, and its names are the program's. */
+/** What docs/consuming.md tells consumers is what they get: its examples are run, and its names are the program's. */
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { ROOT } from "../../support/root.ts";
 
-const page = readFileSync(join(ROOT, "docs/handoff.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
 const delivery = deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" }));
 const body = formatBody(delivery);
@@ -67,14 +67,15 @@ test("every key of the manifest is explained", () => {
   const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
   const message = { name: "message.eml", size: 1, sha256: "0" } as const;
   const manifest = formatManifest(record, "NAME", { files: [], message: "0", subject: "Order" }, message);
-  const table = page.slice(page.indexOf("| key | holds |"), page.indexOf("`message.eml` holds"));
+  const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);
   expect(explained.map(([, key]) => key).toSorted()).toEqual(Object.keys(JSON.parse(manifest)).toSorted());
 });
 
 function example(language: string): string {
   return (
-    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page.slice(page.indexOf("## Being told")))?.[1] ??
-    ""
+    new RegExp(`\`\`\`${language}\n([^]*?)\n\`\`\``).exec(
+      page.slice(page.indexOf("## Call a webhook")),
+    )?.[1] ?? ""
   );
 }

@@ -1,0 +1,206 @@
+/**
+ * Every command in the pages works: each block of a shell is run, in the order of its page, on a machine of its own. The
+ * blocks that are not run are listed here, each with the reason. Their transfers are those of `inlet demo`, and some more.
+ */
+import { readFileSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  DEMO_MAILBOX,
+  demoScenario,
+  REVOKED_ID,
+  SUPPLIER,
+  WAITING_ID,
+  WAITING_PASSWORD,
+} from "../../simulator/demo.ts";
+import type { Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { openPageMachine, type PageMachine, type PageOptions, TOKEN } from "../support/page-machine.ts";
+import { type Block, blocksOf, PAGES } from "../support/pages.ts";
+import { ROOT } from "../support/root.ts";
+
+/** Runs the blocks under a comment `<!-- run: NAME -->`, which it finds by that name. */
+const MARKED = readFileSync(join(ROOT, "test/systemd/service.test.ts"), "utf8");
+
+/** Page → first line of a block → why it is not run here. */
+const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "docs/consuming.md": {
+    "inbox=${INBOX:-/srv/inbox} taken=${TAKEN:-/srv/taken}": "test/flows/consumers.test.ts runs it",
+    "seconds=$(printf %s \"$SIGNATURE\" | sed -n 's/^t=\\([0-9]*\\),v1=[0-9a-f]*$/\\1/p')":
+      "test/unit/docs/consuming.test.ts runs it",
+  },
+  "docs/getting-started.md": {
+    "npx inlet init": "it asks at a terminal: test/flows/init.test.ts answers",
+  },
+  "docs/installing.md": {
+    "npm install --global --prefix /opt/inlet ./inletd-0.1.0.tgz":
+      "it installs a package: test/flows/install.test.ts and test/systemd/service.test.ts do it",
+    "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
+    "usermod --append --groups inlet NAME": "it changes the users of the machine",
+    "systemctl edit inlet     # [Unit]": "it opens an editor",
+    "docker build --tag inlet:0.1.0 .": "test/image/image.test.ts builds the image, with podman",
+    "docker compose -f config/compose.sidecar.yaml exec inlet node /opt/inlet/bin/inlet.cjs status":
+      "it needs a Docker engine",
+  },
+  "docs/operating.md": {
+    "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
+  },
+};
+
+const TWO_WRONG_ID = "20260301-080700-twowrong";
+
+const SCENARIO: Scenario = {
+  transfers: [
+    // The large one takes its time.
+    ...(demoScenario.transfers ?? []).filter(({ trackingId }) => trackingId?.endsWith("onelarge") !== true),
+    {
+      from: "lab@clinic.example",
+      to: [DEMO_MAILBOX],
+      trackingId: TWO_WRONG_ID,
+      files: [{ name: "a.csv", text: "1" }],
+    },
+    {
+      from: SUPPLIER.sender.replace("*", "anna"),
+      to: [DEMO_MAILBOX],
+      trackingId: "20260301-080800-unwanted",
+      password: SUPPLIER.password,
+      files: [{ name: "a.csv", text: "1", csvChecksum: "wrong" }],
+    },
+  ],
+};
+
+const OPTIONS: PageOptions = {
+  scenario: SCENARIO,
+  configuration: configure,
+  meant: { trackingId: WAITING_ID, password: WAITING_PASSWORD },
+  typed: {
+    password: () => WAITING_PASSWORD,
+    "verify-address": (simulator) => simulator.mails().at(-1)?.code,
+  },
+};
+
+/** How a page differs: what is there before its first block, and what happens before a block that begins like this. */
+interface Given {
+  readonly options?: Partial<PageOptions>;
+  first?(machine: PageMachine): Promise<unknown>;
+  readonly before?: Readonly<Record<string, (machine: PageMachine) => Promise<unknown>>>;
+}
+
+const GIVEN: Readonly<Record<string, Given>> = {
+  "docs/getting-started.md": { options: { configuration: () => undefined } },
+  "docs/simulator.md": { options: { configuration: () => undefined } },
+  // The commands of the reference stand for themselves, and need no daemon.
+  "docs/commands.md": {
+    first: (machine) => machine.call("once"),
+    before: {
+      "inlet discard": (machine) => letBeGone(machine),
+      "inlet init": ({ root }) => rm(join(root, "etc/inlet/inlet.yaml")),
+    },
+  },
+  "docs/operating.md": {
+    options: { configuration: configureHandoff },
+    first: letThingsHappen,
+    before: { "inlet retry 20260301-080000": correctHandoff },
+  },
+};
+
+describe.each(PAGES.filter((page) => shellBlocksOf(page).length > 0))("%s", (page) => {
+  const blocks = shellBlocksOf(page);
+  const isListed = ({ text }: Block) => NOT_RUN[page]?.[firstLineOf(text)] !== undefined;
+  const run = blocks.filter((block) => block.mark === undefined && !isListed(block));
+
+  if (run.length > 0) {
+    test("its commands work", async () => {
+      const { options, first, before = {} } = GIVEN[page] ?? {};
+      const machine = await openPageMachine({ ...OPTIONS, ...options });
+      await first?.(machine);
+      for (const { text } of run) {
+        const [, prepare] = Object.entries(before).find(([begin]) => text.startsWith(begin)) ?? [];
+        await prepare?.(machine);
+        await machine.run(text);
+        if (first === letThingsHappen) await untilSettled(machine);
+      }
+    });
+  }
+
+  test("every other command is run elsewhere, or has a reason", () => {
+    for (const { mark } of blocks) if (mark !== undefined) expect(MARKED).toContain(`("${mark}")`);
+    const firstLines = blocks.map(({ text }) => firstLineOf(text));
+    expect(Object.keys(NOT_RUN[page] ?? {}).filter((line) => !firstLines.includes(line))).toEqual([]);
+  });
+});
+
+function shellBlocksOf(page: string): Block[] {
+  return blocksOf(page).filter(({ language }) => language === "sh");
+}
+
+function firstLineOf(text: string): string {
+  return text.split("\n")[0] ?? "";
+}
+
+function configure({ url }: Simulator, root: string): object {
+  const wrong = { trackingId: TWO_WRONG_ID, password: "Wrong-Password:1" };
+  return {
+    service: { baseUrl: url, clientId: { file: join(root, "etc/inlet/client-id") } },
+    inbox: join(root, "srv/inbox"),
+    mailboxes: [{ email: DEMO_MAILBOX, poll: "200ms", passwords: [wrong, SUPPLIER] }],
+    http: { actions: true, token: TOKEN },
+  };
+}
+
+/** Its command fails at first. */
+function configureHandoff(simulator: Simulator, root: string): object {
+  return { ...configure(simulator, root), handoff: { command: [join(root, "etc/inlet/command")] } };
+}
+
+async function correctHandoff({ root }: PageMachine): Promise<void> {
+  await writeFile(join(root, "etc/inlet/command"), "#!/bin/sh\n");
+}
+
+/** A daemon runs, a sender revokes a transfer, and an operator supplies a wrong password. */
+async function letThingsHappen(machine: PageMachine): Promise<void> {
+  const { simulator, root, call } = machine;
+  await writeFile(join(root, "etc/inlet/command"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  await call("run");
+  await until(machine, REVOKED_ID, ({ state }) => state === "waiting");
+  simulator.revoke(REVOKED_ID);
+  await until(machine, TWO_WRONG_ID, ({ passwordsSpent }) => passwordsSpent === 1);
+  await writeFile(join(root, "var/lib/inlet/passwords", TWO_WRONG_ID), "Wrong-Password:2");
+  await until(machine, TWO_WRONG_ID, ({ passwordsSpent }) => passwordsSpent === 2);
+  await until(machine, REVOKED_ID, ({ state }) => state === "gone");
+}
+
+async function letBeGone({ simulator, call }: PageMachine): Promise<void> {
+  simulator.revoke(REVOKED_ID);
+  // It is believed to be gone when the second poll does not list it.
+  await call("once");
+  await call("once");
+}
+
+/** What a block has begun is done before the next one. */
+async function untilSettled({ call }: PageMachine): Promise<void> {
+  const moving = ["discovered", "downloading", "delivering"];
+  await expect.poll(async () => (await list(call)).filter(({ state }) => moving.includes(state))).toEqual([]);
+}
+
+async function until(
+  { call }: PageMachine,
+  trackingId: string,
+  isSo: (listed: Listed) => boolean,
+): Promise<void> {
+  await expect
+    .poll(async () => (await list(call)).some((it) => it.trackingId === trackingId && isSo(it)))
+    .toBe(true);
+}
+
+interface Listed {
+  readonly trackingId: string;
+  readonly state: string;
+  readonly passwordsSpent: number;
+}
+
+async function list(call: PageMachine["call"]): Promise<Listed[]> {
+  const lines = (await call("list", "--json")).trim().split("\n").filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Listed);
+}

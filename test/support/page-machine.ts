@@ -1,0 +1,323 @@
+/**
+ * A machine on which the commands of a page are run, block by block, in a real shell. It has a simulated service, a
+ * configuration and folders of its own. `inlet` is a small program that has the real command run in this process: a start
+ * of its own would cost each one a third of a second.
+ */
+import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { CommanderError } from "commander";
+import { onTestFinished } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
+import { SUPPLIER } from "../../simulator/demo.ts";
+import type { Scenario } from "../../simulator/scenario.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
+import { asFault, describeFault } from "../../src/base/faults.ts";
+import type { Context, Outcome } from "../../src/cli/context.ts";
+import { callCommand } from "./command.ts";
+import { installProgram } from "./debian.ts";
+import { makeFolder, runCommand } from "./program.ts";
+import { ROOT } from "./root.ts";
+import { openTestSimulator } from "./service.ts";
+
+export interface PageMachine {
+  readonly simulator: Simulator;
+  /** Stands for the root of the file system. */
+  readonly root: string;
+  /** Runs a block as a reader would, after the ones before it. Its output; throws where a command fails. */
+  run(script: string): Promise<string>;
+  /** Calls the command without a shell. What it printed; throws what it throws. */
+  call(...args: string[]): Promise<string>;
+}
+
+export interface PageOptions {
+  readonly scenario: Scenario;
+  /** The configuration at `/etc/inlet/inlet.yaml`; `undefined`: there is none yet. */
+  configuration(simulator: Simulator, root: string): object | undefined;
+  /** The transfer that `TRACKING-ID` and `TRANSFER-ID` name, and its password. */
+  readonly meant: { readonly trackingId: string; readonly password: string };
+  /** The answer to a question of the command, by its name. */
+  readonly typed: Readonly<Record<string, (simulator: Simulator) => string | undefined>>;
+}
+
+const EXIT: Readonly<Record<Outcome, number>> = {
+  fine: 0,
+  failed: 1,
+  usage: 2,
+  attention: 3,
+  unreachable: 4,
+};
+
+/** These may say that a person has to act: the transfers of a page are there to show that. */
+const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["init", "once", "status"]);
+
+/** Commands that run until they are stopped, and what they print when they are ready. */
+const UNTIL_STOPPED: Readonly<Record<string, string>> = { run: '"msg":"ready"', simulate: '"clientId"' };
+
+interface Call {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+interface Answer {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export async function openPageMachine(options: PageOptions): Promise<PageMachine> {
+  const root = await makeFolder();
+  const simulator = await openTestSimulator(options.scenario);
+  const [page, other] = [await freePort(), await freePort()];
+  const configuration = options.configuration(simulator, root);
+  await furnish(root, simulator, configuration);
+  const running = new Running();
+  const socket = join(root, "socket");
+  listen(socket, (call) => perform(call, options, simulator, running));
+  const env = {
+    PATH: join(root, "bin"),
+    HOME: join(root, "home"),
+    PAGE_SOCKET: socket,
+    STATE_DIRECTORY: join(root, "var/lib/inlet"),
+    ...(configuration === undefined ? {} : { INLET_CONFIG: join(root, "etc/inlet/inlet.yaml") }),
+    INLET_HTTP__LISTEN: `127.0.0.1:${page}`,
+    INLET_LIMITS__MINFREESPACE: "1KiB",
+    TOKEN,
+    INLET_PASSWORD: options.meant.password,
+  };
+  /** What pages name, and what it is here. */
+  const stands: Readonly<Record<string, string>> = {
+    "/etc/": `${root}/etc/`,
+    "/srv/": `${root}/srv/`,
+    "/usr/local/share/": `${root}/usr/local/share/`,
+    "https://transfer.example.com": simulator.url,
+    "127.0.0.1:8460": `127.0.0.1:${page}`,
+    "8470": String(other),
+    "CLIENT-ID": simulator.clientId,
+    "TRACKING-ID": options.meant.trackingId,
+    "TRANSFER-ID": transferIdOf(simulator, options.meant.trackingId),
+  };
+  const run = async (script: string) => {
+    const here = Object.entries(stands).reduce((all, [there, own]) => all.replaceAll(there, own), script);
+    // What a block exports, and where it goes, counts for the next one.
+    const whole = `. "$HOME/.session"\nset -eu\n${here}\n{ export -p; echo "cd '$PWD'"; } > "$HOME/.session"`;
+    const { exitCode, stdout, stderr } = await runCommand("/bin/sh", ["-c", whole], {
+      env,
+      cwd: join(root, "home"),
+    });
+    if (exitCode !== 0) throw new Error(`exit code ${exitCode}\n${here}\n${stdout}\n${stderr}`);
+    return stdout;
+  };
+  const call = async (...args: string[]) => {
+    const { exitCode, stdout, stderr } = await perform({ args, cwd: root, env }, options, simulator, running);
+    if (exitCode !== 0) throw new Error(stderr);
+    return stdout;
+  };
+  return { simulator, root, run, call };
+}
+
+function transferIdOf(simulator: Simulator, trackingId: string): string {
+  const transfer = simulator.transfers().find((it) => it.trackingId === trackingId);
+  return transfer?.recipients[0]?.transferId ?? "";
+}
+
+/** What signs in at the status page. */
+export const TOKEN = "a-long-token-that-is-hard-to-guess";
+
+async function furnish(
+  root: string,
+  { clientId }: Simulator,
+  configuration: object | undefined,
+): Promise<void> {
+  const home = join(root, "home");
+  for (const folder of [
+    "bin",
+    "srv/inbox",
+    "etc/inlet",
+    "etc/bash_completion.d",
+    "home/.config/fish/completions",
+  ]) {
+    await mkdir(join(root, folder), { recursive: true });
+  }
+  await mkdir(join(root, "usr/local/share/zsh/site-functions"), { recursive: true });
+  await writeFile(join(home, ".session"), "");
+  // Pages begin in a checkout.
+  for (const name of ["config", "test"]) await symlink(join(ROOT, name), join(home, name));
+  for (const [name, script] of Object.entries(PROGRAMS)) {
+    await writeFile(join(root, "bin", name), script);
+    await chmod(join(root, "bin", name), 0o755);
+  }
+  for (const [name, packageName] of Object.entries(BORROWED)) {
+    await symlink(await installProgram(name, packageName), join(root, "bin", name));
+  }
+  const secrets = { "client-id": clientId, supplier: SUPPLIER.password };
+  for (const [name, secret] of Object.entries(secrets)) {
+    await writeFile(join(root, "etc/inlet", name), secret, { mode: 0o600 });
+  }
+  if (configuration === undefined) return;
+  await writeFile(join(root, "etc/inlet/inlet.yaml"), JSON.stringify(configuration), { mode: 0o600 });
+}
+
+/** The other programs that pages may use, and their packages: a page that uses another one could change this machine. */
+const BORROWED: Readonly<Record<string, string>> = {
+  cat: "coreutils",
+  chmod: "coreutils",
+  curl: "curl",
+  env: "coreutils",
+  find: "findutils",
+  mkdir: "coreutils",
+  mktemp: "coreutils",
+};
+
+/** npm installs, tests and measures: here it only has to know the script. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  inlet: `#!/bin/sh
+reply=$(mktemp -d "$HOME/.reply-XXXXXX")
+code=$({ printf '%s\\0' "$reply" "$PWD" "$#" "$@"; env -0; } |
+  curl -sS --unix-socket "$PAGE_SOCKET" --data-binary @- http://page/)
+cat "$reply/stdout"
+cat "$reply/stderr" >&2
+exit "$code"
+`,
+  npx: `#!/bin/sh
+program=$1
+shift
+case $program in
+  inlet) exec inlet "$@" ;;
+  vitest) for word; do case $word in test/*) test -e "$word" ;; esac; done ;;
+  *) exit 1 ;;
+esac
+`,
+  npm: `#!/bin/sh
+case "$1 $2" in
+  "ci " | "test ") ;;
+  run\\ *) case " ${Object.keys(packageJson.scripts).join(" ")} " in *" $2 "*) ;; *) exit 1 ;; esac ;;
+  *) exit 1 ;;
+esac
+`,
+};
+
+/** Answers each call with its exit code; what was printed is in files. */
+function listen(path: string, answer: (call: Call) => Promise<Answer>): void {
+  const server = createHttpServer(async (request, response) => {
+    const { reply, call } = parseCall(await text(request));
+    const { exitCode, stdout, stderr } = await answer(call);
+    await writeFile(join(reply, "stdout"), stdout);
+    await writeFile(join(reply, "stderr"), stderr);
+    response.end(String(exitCode));
+  }).listen(path);
+  onTestFinished(() => void server.close());
+}
+
+/** The words that `inlet` sends: a folder for the reply, the current folder, the arguments and the environment. */
+function parseCall(sent: string): { readonly reply: string; readonly call: Call } {
+  const [reply = "", cwd = "", count = "", ...words] = sent.split("\0");
+  const variables = words.slice(Number(count)).filter(Boolean);
+  const env = Object.fromEntries(
+    variables.map((it) => [it.slice(0, it.indexOf("=")), it.slice(it.indexOf("=") + 1)]),
+  );
+  return { reply, call: { cwd, env, args: words.slice(0, Number(count)) } };
+}
+
+async function perform(
+  call: Call,
+  { typed }: PageOptions,
+  simulator: Simulator,
+  running: Running,
+): Promise<Answer> {
+  const [name = ""] = call.args;
+  const ready = UNTIL_STOPPED[name];
+  if (ready !== undefined) return running.start(call, ready);
+  // A daemon and a single run exclude each other: whoever reads on has stopped the daemon.
+  if (name === "once") await running.stop();
+  const stdin = Readable.from(answers(() => typed[name]?.(simulator)));
+  const before = process.cwd();
+  process.chdir(call.cwd);
+  try {
+    const given = { stdin } as unknown as Context;
+    const { outcome, stdout, stderr } = await callCommand(call.args, call.env, given);
+    const isExpected = outcome === "attention" && MAY_NEED_A_PERSON.has(name);
+    return { exitCode: isExpected ? 0 : EXIT[outcome], stdout, stderr };
+  } catch (error) {
+    if (error instanceof CommanderError)
+      return { exitCode: error.exitCode, stdout: "", stderr: error.message };
+    return { exitCode: 1, stdout: "", stderr: describeFault(asFault(error)) };
+  } finally {
+    process.chdir(before);
+  }
+}
+
+/** A mailed code comes after it was asked for. */
+async function* answers(typed: () => string | undefined): AsyncGenerator<Buffer> {
+  for (let tries = 0; tries < 100; tries++) {
+    const answer = typed();
+    if (answer !== undefined) return yield Buffer.from(answer);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+/** Commands that were started and go on, until the test is over. */
+class Running {
+  readonly #all: { readonly stop: AbortController; readonly ended: Promise<string> }[] = [];
+
+  constructor() {
+    onTestFinished(() => this.stop());
+  }
+
+  /** Returns when it is ready. */
+  async start({ args, env }: Call, ready: string): Promise<Answer> {
+    const stop = new AbortController();
+    const output = new Output(ready);
+    const context = { stdout: output, stop: stop.signal, onReload: () => {} } as unknown as Context;
+    const ended = callCommand(args, env, context).then(
+      () => "",
+      (error: unknown) => describeFault(asFault(error)),
+    );
+    this.#all.push({ stop, ended });
+    const failure = await Promise.race([output.isReady, ended]);
+    return { exitCode: failure === undefined ? 0 : 1, stdout: output.text, stderr: failure ?? "" };
+  }
+
+  async stop(): Promise<void> {
+    for (const { stop, ended } of this.#all.splice(0)) {
+      stop.abort();
+      await ended;
+    }
+  }
+}
+
+/** Knows when a text was printed. */
+class Output extends Writable {
+  readonly isTTY = false;
+  readonly isReady: Promise<undefined>;
+  readonly #wanted: string;
+  readonly #found: (nothing: undefined) => void;
+  text = "";
+
+  constructor(wanted: string) {
+    super();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.isReady = promise;
+    this.#wanted = wanted;
+    this.#found = resolve;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    if (this.text.includes(this.#wanted)) this.#found(undefined);
+    done();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
