@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
-import type { DeadlineLimits } from "./base/deadline.ts";
+import { Coalesced } from "./base/concurrency.ts";
+import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
@@ -215,19 +216,15 @@ async function live(
       await queue.idle();
       await handoffs.finish();
     };
-    await Promise.race([work(), stopped(stop)]);
+    await Promise.race([work(), whenAborted(stop)]);
     if (!stop.aborted) await sweep(house);
   } else {
     handoffs.start();
-    let keeping: Promise<void> | undefined;
-    const timer = setInterval(() => {
-      keeping ??= keepHouse(house).finally(() => {
-        keeping = undefined;
-      });
-    }, SWEEP_EVERY_MS);
+    const keeping = new Coalesced(() => keepHouse(house));
+    const timer = setInterval(() => void (keeping.isIdle && keeping.run()), SWEEP_EVERY_MS);
     scope.use(timer, async () => {
       clearInterval(timer);
-      await keeping;
+      await keeping.idle();
     });
     await schedulePolls(queue, settings);
     watch.ready();
@@ -240,7 +237,7 @@ async function live(
     const tools = { ...parts, ledger, inbox, diskFull, queue, clock, desk, watch };
     const follower = await options.follow?.((next) => applySettings(tools, next), watch.reloadRefused);
     scope.use(follower, (it) => it?.close());
-    await stopped(stop);
+    await whenAborted(stop);
   }
   // What is settled need not be looked at again.
   await ledger.flush();
@@ -331,9 +328,4 @@ function openEngine(
     onForgetful: (policy) => watch.queueForgets(policy),
     signal: stop,
   });
-}
-
-async function stopped(stop: AbortSignal): Promise<void> {
-  if (stop.aborted) return;
-  await new Promise<void>((resolve) => stop.addEventListener("abort", () => resolve(), { once: true }));
 }

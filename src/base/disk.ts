@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
+import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
 import { durableStep } from "./durable-step.ts";
 import { systemCode } from "./system-code.ts";
@@ -127,34 +128,20 @@ export class OpenFolders {
  */
 export class FolderSyncs {
   readonly #disk: Disk;
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #next = new Map<string, Promise<void>>();
+  readonly #syncs = new Map<string, Coalesced>();
 
   constructor(disk: Disk) {
     this.#disk = disk;
   }
 
-  sync(folder: string): Promise<void> {
-    const running = this.#running.get(folder);
-    if (running === undefined) return this.#start(folder);
-    const known = this.#next.get(folder);
-    if (known !== undefined) return known;
-    const next = running
-      .catch(() => {})
-      .then(() => {
-        this.#next.delete(folder);
-        return this.#start(folder);
-      });
-    this.#next.set(folder, next);
-    return next;
-  }
-
-  #start(folder: string): Promise<void> {
-    const sync = this.#disk.syncFolder(folder).finally(() => {
-      if (this.#running.get(folder) === sync) this.#running.delete(folder);
-    });
-    this.#running.set(folder, sync);
-    return sync;
+  async sync(folder: string): Promise<void> {
+    const sync = this.#syncs.get(folder) ?? new Coalesced(() => this.#disk.syncFolder(folder));
+    this.#syncs.set(folder, sync);
+    try {
+      await sync.run();
+    } finally {
+      if (sync.isIdle) this.#syncs.delete(folder);
+    }
   }
 }
 

@@ -116,7 +116,7 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async finish(): Promise<void> {
-    // A failed step is due again only later, so each is tried once. More may be due than a lane keeps.
+    // A failed step is due again only later, so each is tried once. More may be due than a pool keeps.
     const byMs = this.#tools.clock.now();
     for (let [due, before] = [1, -1]; due > 0 && before < this.#tried; ) {
       before = this.#tried;

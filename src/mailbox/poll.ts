@@ -1,7 +1,7 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
+import { forEachLimit } from "../base/concurrency.ts";
 import { Deadline } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { runUntilFailure } from "../base/parallel.ts";
 import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { TransferJob } from "../model/job.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
@@ -234,7 +234,7 @@ async function discover(
       if (taken.job !== undefined) jobs.push(taken.job);
     };
     for await (const page of state.service.listReceived(address, query, rejectEntry, signal, isKnown)) {
-      await runUntilFailure(tools.atOnce, page, take, signal);
+      await forEachLimit(page, tools.atOnce, take, signal);
     }
     // What the list no longer has is not remembered.
     for (const [trackingId, seen] of state.settled) if (seen !== poll) state.settled.delete(trackingId);

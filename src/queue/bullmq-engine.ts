@@ -5,8 +5,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
+import { WaitGroup } from "../base/concurrency.ts";
+import { unlessStopped } from "../base/deadline.ts";
 import type { Outage } from "../base/outage.ts";
-import { unlessStopped } from "../base/unless-stopped.ts";
 import {
   DONE,
   type Next,
@@ -72,7 +73,7 @@ export class BullEngine implements BullQueue {
   readonly #line: PollLine;
   readonly #runs: Runs;
   /** What handlers are at. What only waits for Redis is not among it: nothing is lost with it. */
-  readonly #work = new Set<Promise<unknown>>();
+  readonly #work = new WaitGroup();
   readonly #workers: Worker[] = [];
   /** Jobs that this process added and that may still be untried: `idle` waits for them. */
   readonly #untried = new Map<string, Queue<JobData>>();
@@ -119,7 +120,7 @@ export class BullEngine implements BullQueue {
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
-    return this.#track(Promise.all(mailboxes.map((mailbox) => this.#line.add(mailbox))).then(() => {}));
+    return this.#work.add(Promise.all(mailboxes.map((mailbox) => this.#line.add(mailbox))).then(() => {}));
   }
 
   async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
@@ -144,7 +145,7 @@ export class BullEngine implements BullQueue {
         this.#untried.delete(key);
       }
       // Of the jobs of other processes, only those that run here now: they may add more for ever.
-      await Promise.allSettled(this.#work);
+      await this.#work.wait();
     } while (this.#untried.size > 0);
   }
 
@@ -270,7 +271,7 @@ export class BullEngine implements BullQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#track(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
+      next = await this.#work.add(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
     } finally {
       this.#runs.end(run);
     }
@@ -296,7 +297,7 @@ export class BullEngine implements BullQueue {
     // Another job for it may have come meanwhile.
     if (this.#line.has(mailbox)) return;
     // Not waited for: the line is in this process, and a poll that is lost with it comes again at its interval.
-    void this.#track(this.#line.add(mailbox));
+    void this.#work.add(this.#line.add(mailbox));
   }
 
   async #poll(mailbox: string): Promise<void> {
@@ -308,15 +309,6 @@ export class BullEngine implements BullQueue {
   /** Throws `STOPPED` where Redis does not answer after a stop: whoever asked is not kept from ending. */
   #reach<Result>(answer: Promise<Result>): Promise<Result> {
     return unlessStopped(answer, CLOSE_TIMEOUT_MS, this.#options.signal);
-  }
-
-  async #track<Result>(work: Promise<Result>): Promise<Result> {
-    this.#work.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#work.delete(work);
-    }
   }
 }
 

@@ -1,5 +1,6 @@
 /** A look at the Redis that holds the queue, for those who only want to know: nothing is opened or changed. */
 import { Cluster, type Redis } from "ioredis";
+import { unlessStopped } from "../base/deadline.ts";
 import { Fault } from "../base/faults.ts";
 import { describePlace } from "./bullmq.ts";
 import {
@@ -33,7 +34,7 @@ export async function inspectQueue(
   try {
     await untilReady(client, place, false, either);
     const asked = Promise.all([inspectRedis(client), findPersistence(client)]);
-    const [facts, persistence] = await Promise.race([asked, rejectedBy(either)]);
+    const [facts, persistence] = await unlessStopped(asked, 0, either);
     return { ...facts, place, persistence };
   } catch (error) {
     if (!late.aborted || signal.aborted) throw error;
@@ -54,10 +55,4 @@ async function findPersistence(client: RedisClient): Promise<string> {
   return points === ""
     ? "it forgets jobs at a restart, which costs nothing: the next poll finds what is left to do"
     : "it keeps jobs over a restart (snapshots)";
-}
-
-async function rejectedBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener("abort", () => reject(new Fault("STOPPED")), { once: true });
-  });
 }

@@ -5,11 +5,12 @@
  */
 import { createHash } from "node:crypto";
 import type { Queue } from "bullmq";
+import { Coalesced, forEachLimit } from "../base/concurrency.ts";
 import type { PollSchedule } from "../model/job.ts";
 import { Claims } from "./bullmq-claims.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
 
-/** Schedulers are written in groups of so many. */
+/** Schedulers that are written at once. */
 const AT_ONCE = 100;
 const LEAST_OFFSET = 0.1;
 /** How often Redis is checked for them: it may have been flushed, or lost them in a restart. */
@@ -25,8 +26,8 @@ export class Schedules {
   #wanted: ReadonlyMap<string, PollSchedule> = new Map();
   /** Redis has what is wanted, with its intervals, as far as we know. */
   #isWritten = true;
-  #isChecking = false;
-  #writing: Promise<unknown> = Promise.resolve();
+  /** One write after the other: the schedules wanted before must not be written after those wanted now. */
+  readonly #writing = new Coalesced(() => this.#write());
   #timer: NodeJS.Timeout | undefined;
 
   constructor(queue: Queue, client: RedisClient, checkEveryMs: number = CHECK_EVERY_MS) {
@@ -52,10 +53,10 @@ export class Schedules {
   async set(polls: readonly PollSchedule[]): Promise<void> {
     this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
-    this.#timer ??= setInterval(() => void this.#check(), this.#checkEveryMs);
+    this.#timer ??= setInterval(() => this.#check(), this.#checkEveryMs);
     // Before anything is polled: what fails from now on is put off anew.
     const putOff = await this.#takePutOff();
-    await this.#write();
+    await this.#writing.run();
     for (const mailbox of putOff) {
       await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
     }
@@ -68,35 +69,21 @@ export class Schedules {
     await this.#claims.withdraw().catch(() => {});
   }
 
-  /** Never rejects. One at a time: commands wait for a Redis that is away. */
-  async #check(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    // The next check tries again what fails.
-    await this.#write().catch(() => {});
-    this.#isChecking = false;
-  }
-
-  /** One after the other: what was wanted before must not be written after what is wanted now. */
-  #write(): Promise<void> {
-    const written = this.#writing.then(() => this.#writeNow());
-    this.#writing = written.catch(() => {});
-    return written;
+  /** The next check tries again what fails. While Redis is away, a write waits for it. */
+  #check(): void {
+    if (this.#writing.isIdle) this.#writing.run().catch(() => {});
   }
 
   /**
    * Adds what is missing, and removes what no process claims. What is there is left alone, so that neither a start nor the
    * settings of another process disturb it; only a new interval of our own replaces the old one, once.
    */
-  async #writeNow(): Promise<void> {
+  async #write(): Promise<void> {
     const wanted = this.#wanted;
     await this.#claims.renew(new Set(wanted.keys()));
     const known = this.#isWritten ? await this.#readIds() : await this.#readIntervals();
     const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
-    for (let at = 0; at < missing.length; at += AT_ONCE) {
-      const group = missing.slice(at, at + AT_ONCE);
-      await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
-    }
+    await forEachLimit(missing, AT_ONCE, ([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs));
     const others = [...known.keys()].filter((id) => !wanted.has(id));
     for (const id of await this.#claims.unclaimed(others)) await this.#queue.removeJobScheduler(id);
     this.#isWritten = this.#wanted === wanted;

@@ -5,7 +5,7 @@
  * BullMQ runs a job at least once: when a worker was stopped for longer than its lock, another worker takes the job. The
  * signal of the first run aborts then, and the ledger prevents a second delivery.
  */
-import { unlessStopped } from "../base/unless-stopped.ts";
+import { unlessStopped } from "../base/deadline.ts";
 import { connect, inspectRedis, type RedisSettings, reportOutages, untilReady } from "./bullmq-connection.ts";
 import { BullEngine, type BullOptions, type BullQueue } from "./bullmq-engine.ts";
 
