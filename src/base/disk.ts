@@ -2,13 +2,13 @@
  * The file-system steps that the ledger protocol is made of. Tests replace them: by a model that switches between
  * workers at each step, or that loses all unsynced changes.
  */
+import { channel } from "node:diagnostics_channel";
 import fs from "node:fs";
 import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep } from "./durable-step.ts";
-import { systemCode } from "./system-code.ts";
+import { systemCode } from "./faults.ts";
 
 // Node's own promises cost more where a call fails, and many are asked for what does not exist.
 const [link, rename, unlink, rmdir, readdir] = [
@@ -19,6 +19,13 @@ const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.readdir),
 ];
 const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
+
+const steps = channel("inlet:durable-step");
+
+/** Announces that the disk holds something new, so that a test can stop the process after every such step. */
+export function durableStep(name: string): void {
+  if (steps.hasSubscribers) steps.publish(name);
+}
 
 export type EntryKind = "file" | "folder" | "link" | "other";
 

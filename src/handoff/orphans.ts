@@ -5,7 +5,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Coalesced } from "../base/concurrency.ts";
-import { signalGroup } from "../base/process-group.ts";
+import { signalGroup } from "../base/process.ts";
 
 const PROCESSES = "/proc";
 const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { Mutex } from "../base/concurrency.ts";
 import { messageOf } from "../base/faults.ts";
-import { describeStartFailure } from "../base/process-group.ts";
+import { describeStartFailure } from "../base/process.ts";
 
 const PROGRAM = "systemd-notify";
 /** It takes some milliseconds, unless systemd itself hangs. */

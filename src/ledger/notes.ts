@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Coalesced } from "../base/concurrency.ts";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemCode } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf } from "./paths.ts";

@@ -4,8 +4,7 @@
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { Coalesced } from "../base/concurrency.ts";
-import { Fault } from "../base/faults.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import type { Rounds } from "./rounds.ts";
 
 const WRITE_AFTER_MS = 5_000;

@@ -103,3 +103,8 @@ export interface HandoffKeep {
   /** From the delivery of a folder that is not picked up. */
   readonly notPickedUpMs: number | undefined;
 }
+
+/** Names a service by its base URL: several can live at one origin, below paths of their own. */
+export function serviceIdOf({ origin, pathname }: URL): string {
+  return origin + pathname.replace(/\/+$/, "");
+}

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Mutex } from "../base/concurrency.ts";
-import { parseMoment } from "../base/moments.ts";
+import { parseMoment } from "../base/phrases.ts";
 import { STATES } from "../model/record.ts";
 import type { PastTransfer } from "./page-history.ts";
 

@@ -3,9 +3,9 @@
  * and whose word it is. No other code looks at statuses or error numbers.
  */
 import * as v from "valibot";
+import { parseRetryAfter } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, type Word } from "../base/faults.ts";
-import { parseRetryAfter } from "../base/retry-after.ts";
 
 /** The service's own numbers say more than the status that carries them. */
 const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {

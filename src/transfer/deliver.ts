@@ -2,10 +2,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
-import { faultOfDisk, writeFinished } from "../base/durable.ts";
-import { durableStep } from "../base/durable-step.ts";
+import { durableStep } from "../base/disk.ts";
+import { faultOfDisk, setFolderMode, writeFinished } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { setFolderMode } from "../base/folders.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, verifiedOf } from "./contents.ts";
