@@ -98,7 +98,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
       const fault = asFault(faultOfDisk(cause, settings.inbox));
       if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
       if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
-      diskFull.meets(START, fault);
+      diskFull.add(START, fault);
       await pause(patience.diskMs, undefined, { signal: stop }).catch(() => {});
     }
   }
@@ -147,7 +147,7 @@ async function live(
     opened.close(options.graceMs),
   );
 
-  diskFull.isPast(START);
+  diskFull.clear(START);
   const heard: PollTools["watch"] = {
     ...watch,
     discovered(record) {

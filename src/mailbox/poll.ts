@@ -64,7 +64,7 @@ export async function pollMailbox(
     if (isWhole) await reconcile(tools, state, isListed);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
-    diskFull.isPast(name);
+    diskFull.clear(name);
     if (state.failing !== undefined) {
       watch.recovered(name, clock.now() - state.failing.sinceMs, state.failing.fault);
     }
@@ -78,8 +78,8 @@ export async function pollMailbox(
     const sinceMs = state.failing?.sinceMs ?? clock.now();
     state.failing = { sinceMs, fault };
     const waitMs = waitAfter(fault, state.mailbox.pollMs, clock.now() - sinceMs);
-    if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
-    else diskFull.isPast(name);
+    if (fault.code === "DISK_FULL") diskFull.add(name, fault);
+    else diskFull.clear(name);
     watch.pollFailed(name, fault, first, waitMs);
     return { isGood: false, waitMs };
   } finally {

@@ -85,14 +85,14 @@ export function reportOutages(client: RedisClient, place: string, outage: Outage
   const lost = (cause?: Error) => {
     if (client.status === "end") return;
     const detail = cause === undefined ? place : `${place} (${describe(cause)})`;
-    outage.meets(
+    outage.add(
       "redis",
       new Fault("QUEUE_UNREACHABLE", { detail, ...(cause === undefined ? {} : { cause }) }),
     );
   };
   client.on("error", lost);
   client.on("reconnecting", () => lost());
-  client.on("ready", () => outage.isPast("redis"));
+  client.on("ready", () => outage.clear("redis"));
 }
 
 /** Waits until commands are answered. `patient`: also through failures; else the first one is thrown. */
