@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Clock, systemClock } from "./base/clock.ts";
-import type { DeadlineLimits } from "./base/deadline.ts";
+import { type DeadlineLimits, whenAborted } from "./base/deadline.ts";
 import { faultOfDisk } from "./base/durable.ts";
 import { asFault, type Fault } from "./base/faults.ts";
 import { Outage } from "./base/outage.ts";
@@ -102,7 +102,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
       const fault = asFault(faultOfDisk(cause, settings.inbox));
       if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
       if (mode === "once" || fault.code !== "DISK_FULL" || stop.aborted) throw fault;
-      diskFull.meets(START, fault);
+      diskFull.add(START, fault);
       await pause(patience.diskMs, undefined, { signal: stop }).catch(() => {});
     }
   }
@@ -179,7 +179,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
   }
 
   await announce(placed, handoffs, emit);
-  diskFull.isPast(START);
+  diskFull.clear(START);
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();
@@ -192,7 +192,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
       await queue.idle();
       await handoffs.finish();
     };
-    await Promise.race([work(), stopped(stop)]);
+    await Promise.race([work(), whenAborted(stop)]);
     if (!stop.aborted) await sweep(keeping);
   } else {
     handoffs.start();
@@ -209,7 +209,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
       (fault) => emit({ type: "settings-refused", fault }),
     );
     scope.use(follower, (it) => it?.close());
-    await stopped(stop);
+    await whenAborted(stop);
   }
 
   await ledger.flush();
@@ -293,9 +293,4 @@ function watchPasswords(
     },
     (fault) => emit({ type: "folder-unwatchable", fault }),
   );
-}
-
-async function stopped(stop: AbortSignal): Promise<void> {
-  if (stop.aborted) return;
-  await new Promise<void>((resolve) => stop.addEventListener("abort", () => resolve(), { once: true }));
 }

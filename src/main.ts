@@ -1,8 +1,8 @@
 /** The program: arguments → command → exit code. The only place that ends the process. */
 import { CommanderError } from "commander";
-import { escapeJson } from "./base/escaping.ts";
 import type { FaultCode } from "./base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
+import { escapeJson } from "./base/phrases.ts";
 import type { Context, Outcome } from "./cli/context.ts";
 import { printable } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";

@@ -3,7 +3,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { runInParallel } from "../../src/base/parallel.ts";
+import { forEachLimit } from "../../src/base/concurrency.ts";
 import { WANTED_FIELDS } from "../../src/mailbox/poll.ts";
 import { formatFields } from "../../src/service/fields.ts";
 import { LAUNCHER, type RunningSimulator, startSimulator } from "./simulator.ts";
@@ -62,7 +62,7 @@ export async function recordService(folder: string, wanted: Wanted): Promise<Rec
   const pages = await recordLists(ask, join(site, "lists"));
   const recorded: RecordedTransfer[] = simulator.transfers.map((it) => ({ ...it, files: [] }));
   if (!wanted.listOnly) {
-    await runInParallel(REQUESTS_AT_ONCE, [...recorded.entries()], async ([at, it]) => {
+    await forEachLimit([...recorded.entries()], REQUESTS_AT_ONCE, async ([at, it]) => {
       recorded[at] = { ...it, files: await recordTransfer(ask, site, it.transferId, wanted.zip === true) };
     });
   }

@@ -1,4 +1,4 @@
-/** How long to wait before trying again: longer each time, never the same for everybody. */
+/** How long to wait before the next attempt. */
 
 const FIRST_MS = 5_000;
 const LONGEST_MS = 60 * 60 * 1000;
@@ -8,4 +8,14 @@ const JITTER = 0.2;
 export function backoffMs(attempt: number, random: number, firstMs: number = FIRST_MS): number {
   const base = Math.min(firstMs * 2 ** Math.min(attempt - 1, 30), LONGEST_MS);
   return Math.round(base * (1 - JITTER + 2 * JITTER * random));
+}
+
+const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000;
+
+/** Seconds or a date, as HTTP allows; `undefined` where it is neither. */
+export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
+  if (value === undefined || value.trim() === "") return undefined;
+  const seconds = Number(value);
+  const waitMs = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - nowMs;
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), LONGEST_WAIT_MS);
 }

@@ -1,4 +1,5 @@
-/** Ends work that stands still, or takes too long altogether. */
+/** Limits on waiting: a deadline for work that stalls or takes too long, and waits that a stop ends. */
+import { Fault } from "./faults.ts";
 
 export interface DeadlineLimits {
   /** Without progress. */
@@ -17,12 +18,12 @@ export class Deadline {
     this.#stall = setTimeout(() => this.#end(`no progress for ${inWords(stallMs)}`), stallMs);
   }
 
-  /** Aborts when it has passed. */
+  /** Aborts when the deadline has passed. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }
 
-  /** For people; `undefined` until it has passed. */
+  /** For people; `undefined` until the deadline has passed. */
   get reason(): string | undefined {
     return this.#reason;
   }
@@ -31,7 +32,7 @@ export class Deadline {
     if (this.#reason === undefined) this.#stall.refresh();
   }
 
-  /** To be called when the work is over. */
+  /** Called when the work has ended. */
   close(): void {
     clearTimeout(this.#total);
     clearTimeout(this.#stall);
@@ -42,6 +43,36 @@ export class Deadline {
     this.close();
     this.#over.abort();
   }
+}
+
+/**
+ * Waits for an answer that may never come, such as that of a Redis that is away. Throws `STOPPED` where it has not come
+ * `patienceMs` after the stop; the work itself may still happen then.
+ */
+export async function unlessStopped<Result>(
+  work: Promise<Result>,
+  patienceMs: number,
+  signal: AbortSignal,
+): Promise<Result> {
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  let timer: NodeJS.Timeout | undefined;
+  const onStop = () => {
+    timer = setTimeout(() => reject(new Fault("STOPPED")), patienceMs);
+  };
+  if (signal.aborted) onStop();
+  else signal.addEventListener("abort", onStop, { once: true });
+  try {
+    return await Promise.race([work, stopped]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onStop);
+  }
+}
+
+/** Resolves when the signal aborts, at once where it has aborted. */
+export async function whenAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function inWords(ms: number): string {

@@ -2,12 +2,13 @@
  * The file-system steps that the ledger protocol is made of. Tests replace them: by a model that switches between
  * workers at each step, or that loses all unsynced changes.
  */
+import { channel } from "node:diagnostics_channel";
 import fs from "node:fs";
 import { rm } from "node:fs/promises";
 import { promisify } from "node:util";
+import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep } from "./durable-step.ts";
-import { systemCode } from "./system-code.ts";
+import { systemCode } from "./faults.ts";
 
 // Node's own promises cost more where a call fails, and many are asked for what does not exist.
 const [link, rename, unlink, rmdir, readdir] = [
@@ -18,6 +19,13 @@ const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.readdir),
 ];
 const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
+
+const steps = channel("inlet:durable-step");
+
+/** Announces that the disk holds something new, so that a test can stop the process after every such step. */
+export function durableStep(name: string): void {
+  if (steps.hasSubscribers) steps.publish(name);
+}
 
 export type EntryKind = "file" | "folder" | "link" | "other";
 
@@ -127,34 +135,20 @@ export class OpenFolders {
  */
 export class FolderSyncs {
   readonly #disk: Disk;
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #next = new Map<string, Promise<void>>();
+  readonly #syncs = new Map<string, Coalesced>();
 
   constructor(disk: Disk) {
     this.#disk = disk;
   }
 
-  sync(folder: string): Promise<void> {
-    const running = this.#running.get(folder);
-    if (running === undefined) return this.#start(folder);
-    const known = this.#next.get(folder);
-    if (known !== undefined) return known;
-    const next = running
-      .catch(() => {})
-      .then(() => {
-        this.#next.delete(folder);
-        return this.#start(folder);
-      });
-    this.#next.set(folder, next);
-    return next;
-  }
-
-  #start(folder: string): Promise<void> {
-    const sync = this.#disk.syncFolder(folder).finally(() => {
-      if (this.#running.get(folder) === sync) this.#running.delete(folder);
-    });
-    this.#running.set(folder, sync);
-    return sync;
+  async sync(folder: string): Promise<void> {
+    const sync = this.#syncs.get(folder) ?? new Coalesced(() => this.#disk.syncFolder(folder));
+    this.#syncs.set(folder, sync);
+    try {
+      await sync.run();
+    } finally {
+      if (sync.isIdle) this.#syncs.delete(folder);
+    }
   }
 }
 

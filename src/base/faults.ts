@@ -1,6 +1,5 @@
 /** Errors that carry a verdict, so that whoever catches one knows what to do without guessing. */
-import { FAULT_CODES, type FaultCode } from "./fault-codes.ts";
-import type { Verdict } from "./verdict.ts";
+import { FAULT_CODES, type FaultCode, type Verdict } from "./fault-codes.ts";
 
 /**
  * Where the answer to a request came from. `service`: it has the service's own format. `intermediary`: it has not, so a
@@ -49,6 +48,11 @@ export function asFault(error: unknown): Fault {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The system's name for a failure, such as `ENOENT`; empty for any other error. */
+export function systemCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 /** One paragraph for a person: what happened, then what to do. */

@@ -1,19 +1,16 @@
-/** Trouble that meets many at once: told when it begins, and when the last of them is past it; never in between. */
+/** A failure that affects many keys at once: reported when the first is affected and when the last has recovered. */
 import type { Clock } from "./clock.ts";
 import type { Fault } from "./faults.ts";
 
 export interface OutageWatch {
   began(fault: Fault): void;
-  /** How long it lasted, and how many it met. */
-  ended(lastedMs: number, met: number): void;
+  ended(lastedMs: number): void;
 }
 
 export class Outage {
   readonly #clock: Clock;
   readonly #watch: OutageWatch;
-  readonly #met = new Set<string>();
-  /** Those of `#met` that are not past it. */
-  readonly #inIt = new Set<string>();
+  readonly #affected = new Set<string>();
   #sinceMs = 0;
 
   constructor(clock: Clock, watch: OutageWatch) {
@@ -21,24 +18,22 @@ export class Outage {
     this.#watch = watch;
   }
 
-  meets(who: string, fault: Fault): void {
-    const begins = this.#inIt.size === 0;
-    this.#met.add(who);
-    this.#inIt.add(who);
-    if (!begins) return;
+  add(key: string, fault: Fault): void {
+    const isFirst = this.#affected.size === 0;
+    this.#affected.add(key);
+    if (!isFirst) return;
     this.#sinceMs = this.#clock.now();
     this.#watch.began(fault);
   }
 
-  /** Those who are in it now. */
-  those(): readonly string[] {
-    return [...this.#inIt];
+  /** The keys that are affected now. */
+  keys(): readonly string[] {
+    return [...this.#affected];
   }
 
-  isPast(who: string): void {
-    if (!this.#inIt.delete(who) || this.#inIt.size > 0) return;
-    const met = this.#met.size;
-    this.#met.clear();
-    this.#watch.ended(this.#clock.now() - this.#sinceMs, met);
+  /** The key has recovered. May be called for any key. */
+  clear(key: string): void {
+    if (!this.#affected.delete(key) || this.#affected.size > 0) return;
+    this.#watch.ended(this.#clock.now() - this.#sinceMs);
   }
 }

@@ -1,7 +1,7 @@
-/** Sizes, times and counts as people read them. */
+/** Text for people: sizes, times and counts as they read and write them, and untrusted text made harmless. */
 
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 
 export function formatBytes(bytes: number): string {
   const power = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
@@ -13,8 +13,8 @@ export function formatSeconds(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  if (whole < 2 * DAY) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
-  return `${Math.floor(whole / DAY)} days`;
+  if (whole < 2 * DAY_SECONDS) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(whole / DAY_SECONDS)} days`;
 }
 
 /** `3 min 20 s ago`, or `in 3 min 20 s`. */
@@ -26,4 +26,53 @@ export function formatWhen(iso: string, nowMs: number): string {
 
 export function formatCount(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
+
+const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
+
+/**
+ * `7d` (so long before now), `2026-03-01` (where that day begins here, or so many days after that), `2026-03-01T14:30`.
+ * `undefined` for anything else.
+ */
+export function parseMoment(text: string, nowMs: number, daysAfter = 0): number | undefined {
+  const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  if (unit !== undefined) return nowMs - Number(count) * (UNIT_MS[unit] ?? 0);
+  const [, year, month, day] = DAY.exec(text) ?? [];
+  const ms =
+    day === undefined
+      ? Date.parse(MOMENT.test(text) ? text.replace(" ", "T") : "")
+      : dayOf(Number(year), Number(month), Number(day), daysAfter);
+  return Number.isFinite(ms) ? ms : undefined;
+}
+
+/** Not a number for a day that no calendar has. */
+function dayOf(year: number, month: number, day: number, daysAfter: number): number {
+  const at = new Date(year, month - 1, day);
+  const isReal = at.getMonth() === month - 1 && at.getDate() === day;
+  return isReal ? new Date(year, month - 1, day + daysAfter).getTime() : Number.NaN;
+}
+
+/**
+ * JSON that says the same without any character that could move a cursor, hide or reorder text. JSON itself escapes
+ * those below a space.
+ */
+export function escapeJson(json: string): string {
+  return json.replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnits);
+}
+
+/** As JSON writes what it must not hold as it is. */
+function escapeUnits(character: string): string {
+  return character
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
 }

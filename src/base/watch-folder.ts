@@ -1,7 +1,6 @@
 /** Watches the entries of a folder, also where the system has no watches left. */
 import type { FSWatcher } from "chokidar";
-import { Fault } from "./faults.ts";
-import { systemCode } from "./system-code.ts";
+import { Fault, systemCode } from "./faults.ts";
 
 /** How often a folder is checked that cannot be watched. */
 const CHECK_EVERY_MS = 5_000;

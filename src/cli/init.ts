@@ -4,10 +4,15 @@ import { access, constants, readFile, rm, stat, writeFile } from "node:fs/promis
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { stringify } from "yaml";
-import { createTextDurably, exists, faultOfDisk, replaceDurably } from "../base/durable.ts";
+import {
+  createTextDurably,
+  exists,
+  faultOfDisk,
+  makeFolderDurably,
+  replaceDurably,
+} from "../base/durable.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";

@@ -1,13 +1,12 @@
 /** `list`: every transfer that is known, with its state. */
 import { type Command, Option } from "commander";
-import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
-import { formatCount } from "../base/phrases.ts";
-import { serviceIdOf } from "../base/service-id.ts";
+import { escapeJson, formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { STATES, type State, type TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import type { Context, Outcome, Run } from "./context.ts";

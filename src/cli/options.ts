@@ -1,7 +1,7 @@
 /** Options that several commands have, and parsers for the values of options. */
 import { type Command, InvalidArgumentError } from "commander";
 import { Fault } from "../base/faults.ts";
-import { parseMoment } from "../base/moments.ts";
+import { parseMoment } from "../base/phrases.ts";
 
 export function addConfig(command: Command): Command {
   return command.option(

@@ -2,7 +2,7 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { asOwnerOf } from "../base/ownership.ts";
+import { asOwnerOf } from "../base/process.ts";
 import { loadSettings } from "../config/load.ts";
 import { type PeekedStep, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";

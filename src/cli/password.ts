@@ -2,15 +2,15 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
-import { asOwnerOf } from "../base/ownership.ts";
+import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
-import { serviceIdOf } from "../base/service-id.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { dropPassword, takeAway } from "../passwords/dropped.ts";
 import { isKept } from "../passwords/kept.ts";

@@ -1,9 +1,8 @@
 /** Output: data as a table, as tab-separated lines or as JSON; sentences for people; a progress line. */
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
-import { escapeJson } from "../base/escaping.ts";
 import { Fault } from "../base/faults.ts";
-import { formatBytes, formatSeconds } from "../base/phrases.ts";
+import { escapeJson, formatBytes, formatSeconds } from "../base/phrases.ts";
 import type { Context } from "./context.ts";
 
 export interface Column<Row> {

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
+import { makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { makeFolderDurably } from "../base/folders.ts";
-import { asOwnerOf } from "../base/ownership.ts";
+import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";

@@ -1,6 +1,5 @@
 /** A configuration while it is read: where its values come from, and what is wrong with them so far. */
-import { Fault } from "../base/faults.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 
 export type KeyPath = readonly (string | number)[];
 

@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure, signalGroup } from "../base/process-group.ts";
+import { describeStartFailure, signalGroup } from "../base/process.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import { codeOf, type Environment } from "./draft.ts";
 

@@ -1,7 +1,6 @@
 /** Keys that depend on the time of day: the time zone, quiet hours and expected transfers. Problems go to the draft. */
 import { nearestName } from "../base/nearest.ts";
-import { isTimeZone } from "../base/time-zone.ts";
-import { isEndless, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
+import { isEndless, isTimeZone, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";

@@ -1,6 +1,7 @@
 /** Watches the configuration file, and reports new settings, or why a changed file is refused. */
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { Coalesced } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { watchFolder } from "../base/watch-folder.ts";
 import { type LoadOptions, loadSettings } from "./load.ts";
@@ -36,23 +37,18 @@ export async function followSettings(
   watch: SettingsWatch,
 ): Promise<FollowedSettings> {
   let known = digest;
-  let last = Promise.resolve();
-  const read = async () => {
+  const reload = new Coalesced(async () => {
     known = await readDigest(file);
     try {
       await watch.changed(await loadSettings(options));
     } catch (error) {
       watch.refused(asFault(error));
     }
-  };
-  const reload = () => {
-    last = last.then(read);
-    return last;
-  };
+  });
   const look = async () => {
     const found = await readDigest(file);
     // A missing file is being replaced.
-    if (found !== undefined && found !== known) await reload();
+    if (found !== undefined && found !== known) await reload.run();
   };
   let timer: NodeJS.Timeout | undefined;
   const changed = () => {
@@ -65,11 +61,11 @@ export async function followSettings(
   await watcher?.ready;
   await look();
   return {
-    reload,
+    reload: () => reload.run(),
     async close() {
       clearTimeout(timer);
       await watcher?.close();
-      await last;
+      await reload.idle();
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Which mailboxes may have received the same transfer: those of one service. */
-import { serviceIdOf } from "../base/service-id.ts";
+
 import type { MailboxSettings } from "../config/settings.ts";
 import type { Ledger } from "../ledger/port.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import type { CoRecipients } from "../passwords/port.ts";
 

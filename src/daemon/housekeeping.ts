@@ -1,4 +1,5 @@
 /** Regular clean-up: finishes deliveries of processes that died, and removes what its retention no longer keeps. */
+import { Coalesced } from "../base/concurrency.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -25,18 +26,14 @@ export interface HousekeepingTools {
 
 /** Runs until the scope ends. */
 export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void {
-  let running: Promise<void> | undefined;
-  const run = async () => {
+  const runs = new Coalesced(async () => {
     await finishDeliveries(tools, () => {}).catch(() => {});
     await sweep(tools);
-    running = undefined;
-  };
-  const timer = setInterval(() => {
-    running ??= run();
-  }, SWEEP_EVERY_MS);
+  });
+  const timer = setInterval(() => void (runs.isIdle && runs.run()), SWEEP_EVERY_MS);
   scope.use(timer, async () => {
     clearInterval(timer);
-    await running;
+    await runs.idle();
   });
 }
 

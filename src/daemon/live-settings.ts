@@ -1,8 +1,8 @@
 /** The settings in force. Everything that a reload can change is read from here at each use. */
 import { isDeepStrictEqual } from "node:util";
-import { serviceIdOf } from "../base/service-id.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Services } from "../model/job.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 
 export class LiveSettings {
   #now: Settings;

@@ -1,4 +1,5 @@
 /** Carries out orders as they are given, one after the other, and again those that the disk or the queue refused. */
+import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
@@ -21,23 +22,19 @@ export async function startOrderRunner(
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): Promise<OrderRunner> {
   const failing = new Set<string>();
-  let last = Promise.resolve();
-  const run = () => {
-    last = last.then(() => runOrders(tools, mailboxes, failing)).catch(() => {});
-    return last;
-  };
+  const runs = new Coalesced(() => runOrders(tools, mailboxes, failing).catch(() => {}));
   const watcher = await watchOrders(
     tools.work,
-    () => void run(),
+    () => void runs.run(),
     (fault) => tools.emit({ type: "folder-unwatchable", fault }),
   );
-  const timer = setInterval(() => void run(), LOOK_EVERY_MS);
+  const timer = setInterval(() => void runs.run(), LOOK_EVERY_MS);
   return {
-    run,
+    run: () => runs.run(),
     async close() {
       clearInterval(timer);
       await watcher.close();
-      await last;
+      await runs.idle();
     },
   };
 }

@@ -23,7 +23,7 @@ export interface Unfinished {
 export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
   const { diskFull, ledger } = tools;
   // Before the disk is read: a transfer that lacks room from then on may not be in what was read.
-  const lacking = diskFull.those();
+  const lacking = diskFull.keys();
   const records = await Array.fromAsync(ledger.open(() => {}));
   return {
     records,

@@ -3,9 +3,13 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { clearTemporaries, createTextDurably } from "../base/durable.ts";
+import {
+  clearTemporaries,
+  createTextDurably,
+  makeFolderDurably,
+  makeSharedFolderDurably,
+} from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { lockInbox } from "../inbox/lock.ts";

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure, signalGroup } from "../base/process-group.ts";
+import { describeStartFailure, signalGroup } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 

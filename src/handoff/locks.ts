@@ -5,9 +5,9 @@
  * then the entry is finished, and every holder sees that.
  */
 import { join } from "node:path";
+import { KeyedMutex } from "../base/concurrency.ts";
 import { systemDisk, tryUnlink } from "../base/disk.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
-import { Turns } from "../base/turns.ts";
 
 interface Held {
   readonly lock: KernelLock;
@@ -18,7 +18,7 @@ export class EntryLocks {
   readonly #folder: string | undefined;
   /** Opening a lock file twice in one process would release its lock, so users share it. */
   readonly #held = new Map<string, Held>();
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
 
   /** Without a folder this process works alone, and no lock is taken. */
   constructor(folder: string | undefined) {
@@ -29,7 +29,7 @@ export class EntryLocks {
   async hold<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
     const folder = this.#folder;
     if (folder === undefined) return work();
-    const held = await this.#turns.take(key, () => this.#tryTake(key, folder));
+    const held = await this.#mutex.run(key, () => this.#tryTake(key, folder));
     if (held === undefined) return undefined;
     try {
       return await work();

@@ -1,5 +1,6 @@
 /** Looks at all outbox entries again and again. Only a few of them are in memory at a time. */
 import { setTimeout as pause } from "node:timers/promises";
+import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { deliveryOf } from "./delivery.ts";
@@ -38,7 +39,7 @@ export class Looks {
   readonly #hooks: LookHooks;
   readonly #stop = new AbortController();
   readonly #failing = new Set<string>();
-  readonly #soon = new Set<Promise<unknown>>();
+  readonly #extra = new WaitGroup();
   #repeated: Promise<void> = Promise.resolve();
   /** Deliveries that only wait to be picked up, where no other process changes their entries. */
   readonly #known = new Map<string, Handover>();
@@ -77,6 +78,7 @@ export class Looks {
     this.#failing.clear();
     this.#seen = 0;
     const lookAtFile = async (found: FoundEntry) => {
+      signal.throwIfAborted();
       this.#seen++;
       const { key } = found;
       const look = this.#read(found).then((handover) => handover && this.#look(key, handover, byMs));
@@ -86,12 +88,10 @@ export class Looks {
       due += this.#dueSteps(seen.stored.entry, byMs).length;
     };
     try {
-      for await (const batch of batchesOf(this.#outbox.list(), AT_ONCE)) {
-        if (signal.aborted) return due;
-        await Promise.all(batch.map(lookAtFile));
-      }
+      await forEachLimit(this.#outbox.list(), AT_ONCE, lookAtFile);
       this.#isFirst = false;
     } catch (error) {
+      if (signal.aborted) return due;
       fail("", error);
     }
     if (isWell) this.#hooks.isWell();
@@ -102,18 +102,17 @@ export class Looks {
   /** The entry was changed: looks at it without waiting for the others. */
   lookSoon(key: string, entry: Entry): void {
     this.#countFailing(key, entry);
-    const look = this.#outbox
-      .find(key)
-      .then((stored) => stored && readHandover(this.#tools, key, stored))
-      .then((handover) => handover && this.#look(key, handover))
-      .catch((error: unknown) => this.#hooks.failed(key, error))
-      .finally(() => this.#soon.delete(look));
-    this.#soon.add(look);
+    const look = async () => {
+      const stored = await this.#outbox.find(key);
+      const handover = stored && (await readHandover(this.#tools, key, stored));
+      if (handover !== undefined) await this.#look(key, handover);
+    };
+    void this.#extra.add(look().catch((error: unknown) => this.#hooks.failed(key, error)));
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([this.#repeated, ...this.#soon]);
+    await Promise.all([this.#repeated, this.#extra.wait()]);
   }
 
   async #repeat(): Promise<void> {
@@ -178,15 +177,4 @@ export class Looks {
     if (failedSteps(entry, this.#tools.handoff()).length === 0) this.#failing.delete(key);
     else if (this.#failing.size < MOST_FAILING) this.#failing.add(key);
   }
-}
-
-async function* batchesOf<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
-  let batch: Item[] = [];
-  for await (const item of items) {
-    batch.push(item);
-    if (batch.length < size) continue;
-    yield batch;
-    batch = [];
-  }
-  yield batch;
 }

@@ -54,7 +54,7 @@ class FileHandoffs implements OpenHandoffs {
     this.#looks = new Looks(tools, this.#outbox, {
       due: (key, step) => this.#steps.add(key, step),
       failed: (key, error) => this.#failed(key, error),
-      isWell: () => this.#outage.isPast(LOOK),
+      isWell: () => this.#outage.clear(LOOK),
     });
     this.#steps = new Steps(tools, this.#outbox, {
       tried: (key, entry) => {
@@ -62,8 +62,8 @@ class FileHandoffs implements OpenHandoffs {
         this.#looks.lookSoon(key, entry);
       },
       unread: (key, error) => void this.#failed(key, error),
-      unwritten: (what, fault) => this.#outage.meets(what, fault),
-      written: (what) => this.#outage.isPast(what),
+      unwritten: (what, fault) => this.#outage.add(what, fault),
+      written: (what) => this.#outage.clear(what),
     });
   }
 
@@ -116,7 +116,7 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async finish(): Promise<void> {
-    // A failed step is due again only later, so each is tried once. More may be due than a lane keeps.
+    // A failed step is due again only later, so each is tried once. More may be due than a pool keeps.
     const byMs = this.#tools.clock.now();
     for (let [due, before] = [1, -1]; due > 0 && before < this.#tried; ) {
       before = this.#tried;
@@ -158,7 +158,7 @@ class FileHandoffs implements OpenHandoffs {
     const fault = asFault(error);
     const isDamaged = fault.code === "RECORD_UNREADABLE";
     if (isDamaged) this.#reportDamaged(join(outboxIn(this.#tools.work), key), fault.message);
-    else this.#outage.meets(LOOK, fault);
+    else this.#outage.add(LOOK, fault);
     return !isDamaged;
   }
 

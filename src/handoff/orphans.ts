@@ -4,7 +4,8 @@
  */
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { signalGroup } from "../base/process-group.ts";
+import { Coalesced } from "../base/concurrency.ts";
+import { signalGroup } from "../base/process.ts";
 
 const PROCESSES = "/proc";
 const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
@@ -15,8 +16,7 @@ type Found = ReadonlyMap<string, readonly number[]>;
 export class Orphans {
   readonly #lookMs: number;
   readonly #killMs: number;
-  #scanning: Promise<unknown> = Promise.resolve();
-  #next: Promise<Found> | undefined;
+  readonly #scan = new Coalesced(findProcesses);
 
   constructor({ lookMs, killMs }: { readonly lookMs: number; readonly killMs: number }) {
     this.#lookMs = lookMs;
@@ -43,15 +43,8 @@ export class Orphans {
     return pids.length === 0 && !signal.aborted;
   }
 
-  /** Callers that arrive while a scan runs share the next one. */
   async #find(id: string): Promise<readonly number[]> {
-    this.#next ??= this.#scanning.then(() => {
-      this.#next = undefined;
-      const scan = findProcesses();
-      this.#scanning = scan;
-      return scan;
-    });
-    return (await this.#next).get(id) ?? [];
+    return (await this.#scan.run()).get(id) ?? [];
   }
 }
 

@@ -6,11 +6,10 @@
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { KeyedMutex } from "../base/concurrency.ts";
 import { type Disk, FolderSyncs, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, faultOfDisk, temporaryName } from "../base/durable.ts";
-import { makeFolderDurably } from "../base/folders.ts";
-import { systemCode } from "../base/system-code.ts";
-import { Turns } from "../base/turns.ts";
+import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
+import { systemCode } from "../base/faults.ts";
 import { parseKey } from "./delivery.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, KINDS, type Kind } from "./entry.ts";
 import { EntryLocks } from "./locks.ts";
@@ -40,7 +39,7 @@ export class Outbox {
   readonly #newFolder: string;
   readonly #lockFolder: string;
   readonly #locks: EntryLocks;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
 
   constructor(options: OutboxOptions) {
     const { work, isAlone, disk = systemDisk } = options;
@@ -88,7 +87,7 @@ export class Outbox {
 
   /** The same, and no other caller in this process changes the entry either. */
   change<Result>(key: string, work: () => Promise<Result>): Promise<Result | undefined> {
-    return this.hold(key, () => this.#turns.take(key, work));
+    return this.hold(key, () => this.#mutex.run(key, work));
   }
 
   list(): AsyncGenerator<FoundEntry, void, undefined> {

@@ -1,6 +1,7 @@
 /** Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other. */
 import { setTimeout as pause } from "node:timers/promises";
 import { backoffMs } from "../base/backoff.ts";
+import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { type HandoffStep, STEPS } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
@@ -8,7 +9,6 @@ import { runCommand } from "./command.ts";
 import { type Delivery, deliveredOf } from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
 import { openHandover } from "./handover.ts";
-import { Lane } from "./lane.ts";
 import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
 import type { HandoffPatience } from "./port.ts";
@@ -17,6 +17,8 @@ import { callWebhook } from "./webhook.ts";
 
 /** Deliveries for which no orphan is searched, at most. */
 const MOST_KNOWN = 10_000;
+/** Of each step. The next look adds keys again that were dropped. */
+const LIMITS = { running: 4, waiting: 1_000 };
 
 interface Attempt {
   /** Missing on success. */
@@ -42,16 +44,18 @@ export class Steps {
   /** Entries whose commands were all started by this process, as far as any were. */
   readonly #known = new Set<string>();
   readonly #stop = new AbortController();
-  readonly #lanes: Readonly<Record<HandoffStep, Lane>>;
+  /** Aborts when no further step may start. */
+  readonly #noMore: AbortSignal;
+  readonly #pools: Readonly<Record<HandoffStep, KeyedPool>>;
 
   constructor(tools: HandoffTools, outbox: Outbox, hooks: StepHooks) {
     this.#tools = tools;
     this.#outbox = outbox;
     this.#hooks = hooks;
     this.#orphans = new Orphans(tools.patience);
-    const mayBegin = () => !this.#stop.signal.aborted && !tools.stop.aborted;
-    const laneOf = (step: HandoffStep) => new Lane((key) => this.#run(key, step), mayBegin);
-    this.#lanes = { command: laneOf("command"), webhook: laneOf("webhook") };
+    this.#noMore = AbortSignal.any([this.#stop.signal, tools.stop]);
+    const poolOf = (step: HandoffStep) => new KeyedPool(LIMITS, (key) => this.#run(key, step), this.#noMore);
+    this.#pools = { command: poolOf("command"), webhook: poolOf("webhook") };
   }
 
   /** This process created the entry: no other process can have left an orphan. */
@@ -61,17 +65,17 @@ export class Steps {
 
   /** Runs the step as soon as a slot is free, if it is due then. */
   add(key: string, step: HandoffStep): void {
-    this.#lanes[step].add(key);
+    this.#pools[step].add(key);
   }
 
   async idle(): Promise<void> {
-    for (const step of STEPS) await this.#lanes[step].idle();
+    for (const step of STEPS) await this.#pools[step].idle();
   }
 
   /** Ends running steps. The next start runs them again. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all(STEPS.map((step) => this.#lanes[step].close()));
+    await Promise.all(STEPS.map((step) => this.#pools[step].close()));
   }
 
   /** Where another process has the entry, the next look tries again. */
@@ -98,8 +102,7 @@ export class Steps {
   /** No command of this delivery runs. */
   async #isClear(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
     if (this.#known.has(key)) return true;
-    const stop = AbortSignal.any([this.#stop.signal, this.#tools.stop]);
-    if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, stop))) return false;
+    if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, this.#noMore))) return false;
     this.created(key);
     return true;
   }
@@ -134,7 +137,7 @@ export class Steps {
       const { attempts } = after;
       emit({ type: "handoff-failed", delivered, step, fault, attempts, willRetry, output });
     }
-    if (after.nextAt !== undefined) this.#lanes[step].addLater(key, Date.parse(after.nextAt) - clock.now());
+    if (after.nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(after.nextAt) - clock.now());
     this.#hooks.tried(key, entry);
   }
 

@@ -2,9 +2,9 @@
 import { createHmac } from "node:crypto";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { parseRetryAfter } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
-import { parseRetryAfter } from "../base/retry-after.ts";
 import type { Secret } from "../base/secret.ts";
 import type { HandoffWebhook } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";

@@ -6,8 +6,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
+import { Mutex } from "../base/concurrency.ts";
 import { messageOf } from "../base/faults.ts";
-import { describeStartFailure } from "../base/process-group.ts";
+import { describeStartFailure } from "../base/process.ts";
 
 const PROGRAM = "systemd-notify";
 /** It takes some milliseconds, unless systemd itself hangs. */
@@ -27,7 +28,7 @@ export function createNotifier(
   failed: (reason: string) => void,
 ): Notifier {
   const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
-  let last = Promise.resolve();
+  const order = new Mutex();
   let isTold = false;
   let isClosed = false;
   const speak = async (assignments: readonly string[]) => {
@@ -40,13 +41,10 @@ export function createNotifier(
     }
   };
   return {
-    tell(...assignments) {
-      last = last.then(() => speak(assignments));
-      return last;
-    },
+    tell: (...assignments) => order.run(() => speak(assignments)),
     async close() {
       const patience = new AbortController();
-      await Promise.race([last, pause(MOST_MS, undefined, patience).catch(() => {})]);
+      await Promise.race([order.idle(), pause(MOST_MS, undefined, patience).catch(() => {})]);
       isClosed = true;
       patience.abort();
     },

@@ -6,9 +6,8 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { exists } from "../base/durable.ts";
+import { exists, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { makeFolderDurably } from "../base/folders.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 
 /** Below the work folder. */

@@ -1,7 +1,7 @@
 /** Opens an inbox: its folders, its names and its room. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolderDurably } from "../base/folders.ts";
+import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
 import { safeNamesInParts } from "./names.ts";
 import type { Inbox } from "./port.ts";

@@ -7,8 +7,7 @@ import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile }
 import { dirname, join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import { isLockKept } from "./lock-trial.ts";
 
 /** `undefined` where it works, else why it does not: the system's code, or a few words. */

@@ -8,10 +8,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { createTextDurably, exists, faultOfDisk } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
-import { makeFolderDurably } from "../base/folders.ts";
-import { systemCode } from "../base/system-code.ts";
+import { createTextDurably, exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import { isExposed } from "./exposure.ts";
 
 export interface WorkPlaces {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemCode } from "../base/faults.ts";
 import type { AttemptOwner, AttemptSlots, AttemptsOf, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import { parseJson } from "./format.ts";
 import { attemptsKey, type LedgerPaths } from "./paths.ts";

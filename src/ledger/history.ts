@@ -8,8 +8,8 @@
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { systemCode } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
-import { systemCode } from "../base/system-code.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { type HistoryEntry, JournalFile, unreadable } from "./lines.ts";
 import { LedgerPaths } from "./paths.ts";

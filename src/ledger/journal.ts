@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
 import { withDescriptor } from "../base/descriptor.ts";
-import { Soon } from "../base/soon.ts";
 import type { TransferRecord } from "../model/record.ts";
 
 /** Readers take a longer line for damaged. */
@@ -29,7 +29,7 @@ export class Journal {
   readonly #writer: string | undefined;
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];
-  readonly #soon = new Soon(() => this.#writeAll(), WRITE_AFTER_MS);
+  readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
   #isStuck = false;
 
   constructor(folder: string, writer: string | undefined, clock: Clock) {
@@ -45,7 +45,7 @@ export class Journal {
     const line = formatLine({ at, mailbox, trackingId, sender, state, round, reason, folder });
     this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
     if (this.#unwritten.length > MOST_UNWRITTEN) this.#unwritten.shift()?.onWritten();
-    this.#soon.ask();
+    this.#writing.schedule();
   }
 
   /** The disk refused the last lines. */
@@ -55,7 +55,7 @@ export class Journal {
 
   /** Resolves when everything is written, as far as the disk allows. */
   flush(): Promise<void> {
-    return this.#soon.doNow();
+    return this.#writing.run();
   }
 
   async #writeAll(): Promise<void> {

@@ -1,8 +1,7 @@
 /** Reads a file of the journal from its end, with the same memory however long the file is. */
 import * as v from "valibot";
 import { withDescriptor } from "../base/descriptor.ts";
-import { Fault } from "../base/faults.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import { MOST_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;

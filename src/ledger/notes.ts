@@ -3,10 +3,10 @@
  * one more poll. They are written a little later, so that a transfer that is done by then costs nothing.
  */
 import { join } from "node:path";
+import { Coalesced } from "../base/concurrency.ts";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
-import { Soon } from "../base/soon.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemCode } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
 import { type LedgerPaths, nameOf } from "./paths.ts";
@@ -24,7 +24,7 @@ export class Notes {
   /** All notes that there are have been read: one that is not known does not exist. */
   #isComplete = false;
   readonly #unwritten = new Set<string>();
-  readonly #soon = new Soon(() => this.#writeAll(), WRITE_AFTER_MS);
+  readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
 
   constructor(disk: Disk, paths: LedgerPaths, isAlone: boolean) {
     this.#disk = disk;
@@ -53,8 +53,8 @@ export class Notes {
     const name = nameOf(record);
     this.#known.set(name, record);
     this.#unwritten.add(name);
-    if (record.state === "waiting") void this.#soon.doNow();
-    else this.#soon.ask();
+    if (record.state === "waiting") void this.#writing.run();
+    else this.#writing.schedule();
   }
 
   /** `undefined` where there is none, or one that cannot be read. */
@@ -72,7 +72,7 @@ export class Notes {
       this.#known.delete(name);
       this.#unwritten.delete(name);
     }
-    await this.#soon.idle();
+    await this.#writing.idle();
     if (this.#known.has(name) || (this.#isComplete && !this.#files.delete(name))) return;
     await tryUnlink(this.#disk, this.#paths.note(name));
   }
@@ -94,7 +94,7 @@ export class Notes {
 
   /** Resolves when everything is written, as far as the disk allows. */
   flush(): Promise<void> {
-    return this.#soon.doNow();
+    return this.#writing.run();
   }
 
   async #writeAll(): Promise<void> {

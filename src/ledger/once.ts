@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, hasNoLinks, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemCode } from "../base/faults.ts";
 
 export class OnceFiles {
   readonly #disk: Disk;

@@ -16,7 +16,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { type Disk, type DiskFile, FolderSyncs, hasNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
-import { systemCode } from "../base/system-code.ts";
+import { systemCode } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
 import { OnceFiles } from "./once.ts";

@@ -1,8 +1,7 @@
 /** Where deliveries go in the inbox: free names, folders above them, and the one rename. */
 import { dirname, join } from "node:path";
 import type { Disk, EntryKind, FolderSyncs } from "../base/disk.ts";
-import { Fault } from "../base/faults.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 
 export interface TargetsOptions {
   readonly disk: Disk;

@@ -3,9 +3,8 @@
  * restored from an older copy: everything since would be delivered again.
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { Fault } from "../base/faults.ts";
-import { Soon } from "../base/soon.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Coalesced } from "../base/concurrency.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import type { Rounds } from "./rounds.ts";
 
 const WRITE_AFTER_MS = 5_000;
@@ -13,7 +12,7 @@ const WRITE_AFTER_MS = 5_000;
 export class Watermark {
   readonly #path: string;
   readonly #id: string;
-  readonly #soon = new Soon(() => this.#write(), WRITE_AFTER_MS);
+  readonly #writing = new Coalesced(() => this.#write(), WRITE_AFTER_MS);
   #wanted: string | undefined;
 
   /** `path`: in the state folder. `id`: of the work folder; what is remembered of another one says nothing. */
@@ -33,7 +32,7 @@ export class Watermark {
   /** Written soon, and not synced: the record itself is on the disk before. */
   put(name: string, round: number): void {
     this.#wanted = `${this.#id} ${name} ${round}\n`;
-    this.#soon.ask();
+    this.#writing.schedule();
   }
 
   /** The record of this name is about to be removed: it must not be asked for after a restart. */
@@ -44,7 +43,7 @@ export class Watermark {
 
   /** Resolves when it is written, as far as the disk allows. */
   flush(): Promise<void> {
-    return this.#soon.doNow();
+    return this.#writing.run();
   }
 
   async #write(): Promise<void> {

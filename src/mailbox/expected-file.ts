@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
 import { replaceDurably } from "../base/durable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type Known, mergeKnown, withoutFuture } from "./overdue.ts";
@@ -16,8 +17,7 @@ export class ExpectedFile {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #known: Map<string, Known>;
-  #writing: Promise<void> = Promise.resolve();
-  #next: Promise<void> | undefined;
+  readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
   /** Rules that the file does not name are known from now on. */
   constructor(path: string, rules: readonly Expectation[], clock: Clock) {
@@ -43,15 +43,10 @@ export class ExpectedFile {
 
   /**
    * Learns what the file knows, and writes what it does not. Resolves when what was known at the call is written, or
-   * could not be: memory has it, and the next call tries again. Calls that come while one waits share its turn.
+   * could not be: memory has it, and the next call tries again.
    */
   sync(): Promise<void> {
-    this.#next ??= this.#writing.then(() => {
-      this.#next = undefined;
-      this.#writing = this.#exchange().catch(() => {});
-      return this.#writing;
-    });
-    return this.#next;
+    return this.#writing.run();
   }
 
   async #exchange(): Promise<void> {

@@ -7,8 +7,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { clearTemporaries } from "../base/durable.ts";
-import { makeFolderDurably } from "../base/folders.ts";
+import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
 import { matchesGlob } from "../base/glob.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { type Emit, listenTo, type Overdue } from "../model/events.ts";

@@ -33,7 +33,7 @@ export interface OrderTools {
   readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
-  /** The disk being full: what is discarded needs no room any more. */
+  /** The disk is full; a discarded transfer needs no room. */
   readonly diskFull: Outage;
   readonly emit: Emit;
 }
@@ -116,7 +116,7 @@ async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Orde
   await ledger.clearQuarantine(order);
   passwords.settled(mailbox, order.trackingId);
   const name = ledger.nameOf(order);
-  diskFull.isPast(name);
+  diskFull.clear(name);
   inbox.forget(name);
 }
 

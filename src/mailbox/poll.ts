@@ -1,8 +1,8 @@
 /** Discovery: every active transfer of a mailbox is noted, and what is not finished gets a job. */
+import { forEachLimit } from "../base/concurrency.ts";
 import { Deadline } from "../base/deadline.ts";
+import { SERVICE_FAULTS } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { runUntilFailure } from "../base/parallel.ts";
-import { SERVICE_FAULTS } from "../base/service-faults.ts";
 import type { TransferJob } from "../model/job.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import type { PollQuery, Rejected, VerifiedAddress } from "../service/port.ts";
@@ -69,7 +69,7 @@ export async function pollMailbox(
     if (isWhole) await reconcile(tools, state, isListed);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
-    diskFull.isPast(name);
+    diskFull.clear(name);
     if (state.failing !== undefined) {
       const { sinceMs, fault } = state.failing;
       emit({ type: "poll-recovered", mailbox: name, failedForMs: clock.now() - sinceMs, fault });
@@ -91,8 +91,8 @@ export async function pollMailbox(
     const sinceMs = state.failing?.sinceMs ?? clock.now();
     state.failing = { sinceMs, fault };
     const waitMs = waitAfter(fault, state.mailbox.pollMs, clock.now() - sinceMs);
-    if (fault.code === "DISK_FULL") diskFull.meets(name, fault);
-    else diskFull.isPast(name);
+    if (fault.code === "DISK_FULL") diskFull.add(name, fault);
+    else diskFull.clear(name);
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
     return { isGood: false, waitMs };
   } finally {
@@ -247,7 +247,7 @@ async function discover(
       if (taken.job !== undefined) jobs.push(taken.job);
     };
     for await (const page of state.service.listReceived(address, query, rejectEntry, signal, isKnown)) {
-      await runUntilFailure(tools.atOnce, page, take, signal);
+      await forEachLimit(page, tools.atOnce, take, signal);
     }
     // What the list no longer has is not remembered.
     for (const [trackingId, seen] of state.settled) if (seen !== poll) state.settled.delete(trackingId);

@@ -14,7 +14,7 @@ export interface PollTools {
   readonly passwords: Passwords;
   readonly queue: JobQueue;
   readonly clock: Clock;
-  /** The disk being full: it meets every transfer and mailbox alike. */
+  /** The disk is full, for transfers (by ledger name) and polls (by mailbox). */
   readonly diskFull: Outage;
   readonly emit: Emit;
   /** How many transfers are taken up at the same time. */

@@ -118,3 +118,8 @@ export interface HandoffKeep {
   /** For a folder that is not picked up, counted from its delivery. */
   readonly notPickedUpMs: number | undefined;
 }
+
+/** Names a service by its base URL: several can live at one origin, below paths of their own. */
+export function serviceIdOf({ origin, pathname }: URL): string {
+  return origin + pathname.replace(/\/+$/, "");
+}

@@ -1,6 +1,6 @@
 /** The log: JSON lines, or readable lines on a terminal. Messages are constant; facts are fields. */
 import { type Logger, pino } from "pino";
-import { escapeJson } from "../base/escaping.ts";
+import { escapeJson } from "../base/phrases.ts";
 import { Secret } from "../base/secret.ts";
 
 export type Log = Logger;

@@ -3,7 +3,8 @@
  * for somebody who has left.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseMoment } from "../base/moments.ts";
+import { Mutex } from "../base/concurrency.ts";
+import { parseMoment } from "../base/phrases.ts";
 import { STATES } from "../model/record.ts";
 
 export interface PastTransfer {
@@ -33,8 +34,7 @@ const WAIT_MS = 3_000;
 
 export class Past {
   readonly #read: ReadPast;
-  /** Resolves when the one that is answered now is. */
-  #running: Promise<void> | undefined;
+  readonly #mutex = new Mutex();
   #waiting = 0;
 
   constructor(read: ReadPast) {
@@ -53,30 +53,16 @@ export class Past {
     // Of several requests on one connection only the first has a response that hears of its end.
     socket.once("close", leave);
     response.once("close", leave);
-    const end = await this.#takeTurn(left.signal);
+    this.#waiting++;
+    const release = await this.#mutex.lock(AbortSignal.any([left.signal, AbortSignal.timeout(WAIT_MS)]));
+    this.#waiting--;
     try {
-      return end === undefined || socket.destroyed ? undefined : await this.#read(query, left.signal);
+      return release === undefined || socket.destroyed ? undefined : await this.#read(query, left.signal);
     } finally {
-      end?.();
+      release?.();
       socket.off("close", leave);
       response.off("close", leave);
     }
-  }
-
-  /** What ends the turn; `undefined` where it did not come in time. */
-  async #takeTurn(signal: AbortSignal): Promise<(() => void) | undefined> {
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]);
-    const over = new Promise((resolve) => patience.addEventListener("abort", resolve, { once: true }));
-    this.#waiting++;
-    while (this.#running !== undefined && !patience.aborted) await Promise.race([this.#running, over]);
-    this.#waiting--;
-    if (patience.aborted) return undefined;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#running = promise;
-    return () => {
-      this.#running = undefined;
-      resolve();
-    };
   }
 }
 

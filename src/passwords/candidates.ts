@@ -1,5 +1,5 @@
 /** Where passwords come from: earlier ones that were accepted, the drop folder, links that carry one, and rules. */
-import { makeFolderDurably } from "../base/folders.ts";
+import { makeFolderDurably } from "../base/durable.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox } from "../model/mailbox.ts";

@@ -5,8 +5,7 @@
 import { constants } from "node:fs";
 import { lstat, open, readdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { replaceDurably } from "../base/durable.ts";
-import { makeFolderDurably } from "../base/folders.ts";
+import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 
 /** Longer than any password that a service accepts. */

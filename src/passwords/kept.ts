@@ -7,8 +7,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
-import { clearTemporaries, exists, replaceDurably } from "../base/durable.ts";
-import { makeFolderDurably } from "../base/folders.ts";
+import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 import type { AttemptsOf } from "../model/attempts.ts";
 

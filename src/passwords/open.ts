@@ -1,9 +1,9 @@
 /** Opens the passwords below a state folder. */
 import { join } from "node:path";
 import * as v from "valibot";
+import { KeyedMutex } from "../base/concurrency.ts";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
-import { Turns } from "../base/turns.ts";
 import { Breaker, type BreakerMemory } from "./breaker.ts";
 import { Candidates } from "./candidates.ts";
 import { isIdle } from "./idle.ts";
@@ -27,10 +27,10 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const unwritten = new UnwrittenRefusals();
   const tools: ProofTools = { ...options, candidates, proven, breaker, unwritten, locks: new Locks() };
   // One mailbox at a time: what one of them is refused, the next one knows.
-  const turns = new Turns();
+  const mutex = new KeyedMutex();
   return {
     prove: (request, signal) =>
-      turns.take(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
+      mutex.run(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
     doubt: (goal) => breaker.doubt(goal),
     refusedLater: (request) => refuseLater(tools, request),
     isIdle: (request, signal) => isIdle(tools, request, signal),

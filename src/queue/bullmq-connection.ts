@@ -1,9 +1,9 @@
 /** Connections to the Redis that holds the queue, and checks of its version and settings. */
 import { type ConnectionOptions, rootCertificates } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { unlessStopped } from "../base/deadline.ts";
 import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
-import { unlessStopped } from "../base/unless-stopped.ts";
 
 export interface RedisSettings {
   /** Missing when nodes or sentinels are configured instead. */
@@ -87,14 +87,14 @@ export function reportOutages(client: RedisClient, address: string, outage: Outa
   const lost = (cause?: Error) => {
     if (client.status === "end") return;
     const detail = cause === undefined ? address : `${address} (${describe(cause)})`;
-    outage.meets(
+    outage.add(
       "redis",
       new Fault("QUEUE_UNREACHABLE", { detail, ...(cause === undefined ? {} : { cause }) }),
     );
   };
   client.on("error", lost);
   client.on("reconnecting", () => lost());
-  client.on("ready", () => outage.isPast("redis"));
+  client.on("ready", () => outage.clear("redis"));
 }
 
 /** Waits for the connection. Throws `QUEUE_UNREACHABLE` at the first failure unless `keepTrying`, and `STOPPED`. */

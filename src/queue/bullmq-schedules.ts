@@ -4,11 +4,11 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Queue } from "bullmq";
+import { Coalesced, forEachLimit } from "../base/concurrency.ts";
 import type { PollSchedule } from "../model/job.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
 
-/** Schedulers written at once. */
-const WRITE_GROUP = 100;
+const WRITES_AT_ONCE = 100;
 /** Ids in one Redis command. */
 const ID_GROUP = 1_000;
 const LEAST_OFFSET = 0.1;
@@ -27,8 +27,8 @@ export class Schedules {
   #wanted: ReadonlyMap<string, PollSchedule> = new Map();
   /** Redis has all wanted schedules with their intervals, as far as we know. */
   #isWritten = true;
-  #isChecking = false;
-  #writing: Promise<unknown> = Promise.resolve();
+  /** One write after the other, so that an old set of schedules never overwrites a new one. */
+  readonly #writing = new Coalesced(() => this.#write());
   #timer: NodeJS.Timeout | undefined;
 
   constructor(queue: Queue, client: RedisClient, checkEveryMs: number = CHECK_EVERY_MS) {
@@ -54,10 +54,10 @@ export class Schedules {
   async set(polls: readonly PollSchedule[]): Promise<void> {
     this.#wanted = new Map(polls.map((poll) => [idOf(poll.mailbox), poll]));
     this.#isWritten = false;
-    this.#timer ??= setInterval(() => void this.#check(), this.#checkEveryMs);
+    this.#timer ??= setInterval(() => this.#check(), this.#checkEveryMs);
     // Before any poll starts: a poll that fails from now on defers its mailbox again.
     const deferred = await this.#takeDeferred();
-    await this.#write();
+    await this.#writing.run();
     for (const mailbox of deferred) {
       await this.#queue.add("poll", { mailbox }, { jobId: `first-${idOf(mailbox)}` });
     }
@@ -70,34 +70,23 @@ export class Schedules {
     await this.#claims.withdraw().catch(() => {});
   }
 
-  /** Never rejects. One at a time, because commands wait while Redis is away. */
-  async #check(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    // The next check tries again.
-    await this.#write().catch(() => {});
-    this.#isChecking = false;
-  }
-
-  /** One write after the other, so that an old set of schedules never overwrites a new one. */
-  #write(): Promise<void> {
-    const written = this.#writing.then(() => this.#writeNow());
-    this.#writing = written.catch(() => {});
-    return written;
+  /** While Redis is away, a write waits for it. The next check retries a failed one. */
+  #check(): void {
+    if (this.#writing.isIdle) this.#writing.run().catch(() => {});
   }
 
   /**
    * Adds missing schedules, and removes those that no process claims. Existing ones stay, so that neither a start nor the
    * settings of another process disturb them; only a new interval of our own replaces the old one, once.
    */
-  async #writeNow(): Promise<void> {
+  async #write(): Promise<void> {
     const wanted = this.#wanted;
     await this.#claims.renew(new Set(wanted.keys()));
     const known = this.#isWritten ? await this.#readIds() : await this.#readIntervals();
     const missing = [...wanted].filter(([id, { everyMs }]) => known.get(id) !== everyMs);
-    for (const group of groupsOf(missing, WRITE_GROUP)) {
-      await Promise.all(group.map(([id, { mailbox, everyMs }]) => this.#upsert(id, mailbox, everyMs)));
-    }
+    await forEachLimit(missing, WRITES_AT_ONCE, ([id, { mailbox, everyMs }]) =>
+      this.#upsert(id, mailbox, everyMs),
+    );
     const others = [...known.keys()].filter((id) => !wanted.has(id));
     for (const id of await this.#claims.unclaimed(others)) await this.#queue.removeJobScheduler(id);
     this.#isWritten = this.#wanted === wanted;

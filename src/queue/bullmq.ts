@@ -9,8 +9,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { DelayedError, type Job, type Queue, WaitingError, Worker, type WorkerOptions } from "bullmq";
 import * as v from "valibot";
+import { WaitGroup } from "../base/concurrency.ts";
+import { unlessStopped } from "../base/deadline.ts";
 import type { Outage } from "../base/outage.ts";
-import { unlessStopped } from "../base/unless-stopped.ts";
 import {
   DONE,
   type Next,
@@ -90,7 +91,7 @@ class BullEngine implements JobQueue {
   readonly #pollQueue: PollQueue;
   readonly #runs: Runs;
   /** Running handlers. Calls that only wait for Redis are left out: nothing is lost with them. */
-  readonly #work = new Set<Promise<unknown>>();
+  readonly #work = new WaitGroup();
   readonly #workers: Worker[] = [];
   /** Jobs that this process added and that may still be untried: `idle` waits for them. */
   readonly #untried = new Map<string, Queue<JobData>>();
@@ -140,7 +141,9 @@ class BullEngine implements JobQueue {
   }
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
-    return this.#track(Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox))).then(() => {}));
+    return this.#work.add(
+      Promise.all(mailboxes.map((mailbox) => this.#pollQueue.add(mailbox))).then(() => {}),
+    );
   }
 
   async add({ key, mailbox, trackingId, expiresMs }: TransferJob): Promise<void> {
@@ -165,7 +168,7 @@ class BullEngine implements JobQueue {
         this.#untried.delete(key);
       }
       // Jobs of other processes count only while they run here: other processes may add jobs for ever.
-      await Promise.allSettled(this.#work);
+      await this.#work.wait();
     } while (this.#untried.size > 0);
   }
 
@@ -291,7 +294,7 @@ class BullEngine implements JobQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#track(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
+      next = await this.#work.add(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
     } finally {
       this.#runs.end(run);
     }
@@ -317,7 +320,7 @@ class BullEngine implements JobQueue {
     // Another job for the mailbox may have arrived meanwhile.
     if (this.#pollQueue.has(mailbox)) return;
     // Not awaited: a poll that is lost with this process is due again after its interval.
-    void this.#track(this.#pollQueue.add(mailbox));
+    void this.#work.add(this.#pollQueue.add(mailbox));
   }
 
   async #poll(mailbox: string): Promise<void> {
@@ -329,15 +332,6 @@ class BullEngine implements JobQueue {
   /** Throws `STOPPED` when Redis does not answer in time after a stop. */
   #reach<Result>(answer: Promise<Result>): Promise<Result> {
     return unlessStopped(answer, CLOSE_TIMEOUT_MS, this.#options.signal);
-  }
-
-  async #track<Result>(work: Promise<Result>): Promise<Result> {
-    this.#work.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#work.delete(work);
-    }
   }
 }
 

@@ -4,6 +4,7 @@
  * A download job is queued, delayed until its next attempt, or running. Slots are shared fairly between services, then
  * between mailboxes, so that a service that stalls never delays the rest. Among equals, the job that expires first runs.
  */
+import { WaitGroup } from "../base/concurrency.ts";
 import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
 import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
@@ -49,7 +50,7 @@ class EmbeddedQueue implements JobQueue {
   readonly #polls = new Map<string, ScheduledPoll>();
   /** The wait that the last poll of a mailbox returned. */
   readonly #waitMs = new Map<string, number>();
-  readonly #work = new Set<Promise<void>>();
+  readonly #work = new WaitGroup();
   #waiting: (() => void)[] = [];
   #handlers: Handlers | undefined;
   #closed = false;
@@ -129,7 +130,7 @@ class EmbeddedQueue implements JobQueue {
     this.#queues.clear();
     this.#pollQueue.close();
     const grace = setTimeout(() => this.#stopping.abort(), graceMs);
-    await Promise.all(this.#work);
+    await this.#work.wait();
     clearTimeout(grace);
   }
 
@@ -225,13 +226,11 @@ class EmbeddedQueue implements JobQueue {
   }
 
   #track(work: () => Promise<void>): void {
-    const promise = work().finally(() => {
-      this.#work.delete(promise);
+    void this.#work.add(work()).finally(() => {
       if (!this.#isIdle()) return;
       for (const resolve of this.#waiting) resolve();
       this.#waiting = [];
     });
-    this.#work.add(promise);
   }
 }
 

@@ -3,9 +3,9 @@
  * or an intermediary. No other code looks at statuses or error numbers.
  */
 import * as v from "valibot";
+import { parseRetryAfter } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, type Word } from "../base/faults.ts";
-import { parseRetryAfter } from "../base/retry-after.ts";
 
 /** Checked before the HTTP status, because the service's numbers are more precise. */
 const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {

@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { Fault, type Word } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
-import { serviceIdOf } from "../base/service-id.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";

@@ -2,8 +2,7 @@
 import { constants } from "node:fs";
 import { chmod, copyFile, lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk, syncFile } from "../base/durable.ts";
-import { setFolderMode } from "../base/folders.ts";
+import { faultOfDisk, setFolderMode, syncFile } from "../base/durable.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, readKept } from "./contents.ts";

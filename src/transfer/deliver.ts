@@ -1,11 +1,10 @@
 /** Makes a finished folder visible: everything on the disk first, then the end record, then one rename. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { faultOfDisk, writeFinished } from "../base/durable.ts";
-import { durableStep } from "../base/durable-step.ts";
+import { forEachLimit } from "../base/concurrency.ts";
+import { durableStep } from "../base/disk.ts";
+import { faultOfDisk, setFolderMode, writeFinished } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { setFolderMode } from "../base/folders.ts";
-import { allDone } from "../base/parallel.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type Contents, verifiedOf } from "./contents.ts";
@@ -88,7 +87,9 @@ async function finishStage(
     [SUMS, formatSums(contents)],
   ];
   if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
-  await allDone(texts.map(([name, text]) => writeFinished(join(folder, name), text, handoff.fileMode)));
+  await forEachLimit(texts, texts.length, ([name, text]) =>
+    writeFinished(join(folder, name), text, handoff.fileMode),
+  );
   // A new one was made with its mode, unless that would not have let us write.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);

@@ -2,8 +2,8 @@
 import { rm } from "node:fs/promises";
 import { giveBack } from "../base/blocks.ts";
 import { openDescriptor } from "../base/descriptor.ts";
+import { durableStep } from "../base/disk.ts";
 import { faultOfDisk } from "../base/durable.ts";
-import { durableStep } from "../base/durable-step.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { WriteBehind } from "../base/write-behind.ts";

@@ -3,12 +3,11 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { mapLimit } from "../base/concurrency.ts";
 import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
+import { durableStep } from "../base/disk.ts";
 import { faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
-import { durableStep } from "../base/durable-step.ts";
-import { Fault } from "../base/faults.ts";
-import { runUntilFailure } from "../base/parallel.ts";
-import { systemCode } from "../base/system-code.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import type { ContentFile } from "./contents.ts";
@@ -47,12 +46,11 @@ export interface Fetched {
 
 /** All files are fetched, also where one does not match its checksum: they may be all that is left of the transfer. */
 export async function fetchFiles(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
-  const fetched = new Map<string, FetchedFile>();
-  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
-    fetched.set(file.id, await fetchFile(context, file, join(context.stage.folder, file.name), either));
-  };
-  await runUntilFailure(context.parallel, plan.files, fetchOne, signal);
-  const outcomes = plan.files.map((file) => ({ file, ...(fetched.get(file.id) as FetchedFile) }));
+  const fetchOne = async (file: PlannedFile, either: AbortSignal) => ({
+    file,
+    ...(await fetchFile(context, file, join(context.stage.folder, file.name), either)),
+  });
+  const outcomes = await mapLimit(plan.files, context.parallel, fetchOne, signal);
   return {
     files: outcomes.map(({ file, sha256, doubt }) => ({
       ...file,

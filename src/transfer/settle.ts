@@ -32,7 +32,7 @@ export async function settleFault(
   // Told to stop: what is on the disk stays, and the next start goes on from there.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) tools.passwords.doubt(clientOf(source));
-  if (fault.code === "DISK_FULL") tools.diskFull.meets(run.key, fault);
+  if (fault.code === "DISK_FULL") tools.diskFull.add(run.key, fault);
   else hasRoom(tools, run.key);
   try {
     // The disk may have failed after the round had ended with this stage, and all that is left is to place it. Or another
@@ -67,12 +67,12 @@ async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
 
 /** The disk is not what keeps this transfer back, now. `key`: what belongs to it is called so. */
 export function hasRoom({ diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">, key: string): void {
-  diskFull.isPast(key);
+  diskFull.clear(key);
   inbox.forget(key);
 }
 
 export function stuck({ diskFull, emit, patience }: TransferTools, run: Run, fault: Fault): Next {
-  if (fault.code === "DISK_FULL") diskFull.meets(run.key, fault);
+  if (fault.code === "DISK_FULL") diskFull.add(run.key, fault);
   else emit({ type: "transfer-stuck", record: run.record, fault });
   return { kind: "again", afterMs: patience.diskMs };
 }

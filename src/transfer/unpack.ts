@@ -4,10 +4,10 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
+import { forEachLimit } from "../base/concurrency.ts";
 import { openDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
-import { runUntilFailure } from "../base/parallel.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
   DEFLATED,
@@ -79,7 +79,7 @@ export async function unpackZip(
           await file.close();
         }
       };
-      await runUntilFailure(ENTRIES_AT_ONCE, matched, unpackOne, end.signal);
+      await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, end.signal);
     } finally {
       await zip.close();
     }

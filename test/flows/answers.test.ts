@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { FilePlan, Misbehaviour, Operation } from "../../simulator/scenario.ts";
-import { runInParallel } from "../../src/base/parallel.ts";
+import { forEachLimit } from "../../src/base/concurrency.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -198,7 +198,7 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
       const isOwn = /error|deleted/.test(name) && means !== "deleted";
       return `${name}: ${isOpen && !isOwn ? PASSWORD : whereNeeded(means)}`;
     });
-    await runInParallel(22, [...REFUSALS.entries()], async ([at, { name, does }]) => {
+    await forEachLimit(REFUSALS.entries(), 22, async ([at, { name, does }]) => {
       const simulator = await openTestSimulator({
         transfers: [transferPlan({ trackingId: "t1" })],
         faults: [{ on: "info", times: "always", does }],

@@ -1,7 +1,7 @@
 /** Workers that begin and end rounds by the real protocol over a model disk, and checks of the result. */
 import { dirname, join } from "node:path";
 import { type Disk, tryUnlink } from "../../src/base/disk.ts";
-import { systemCode } from "../../src/base/system-code.ts";
+import { systemCode } from "../../src/base/faults.ts";
 import type { EndRecord } from "../../src/ledger/format.ts";
 import { LedgerPaths, nameOf, parseRound, parseStaged } from "../../src/ledger/paths.ts";
 import type { Stage } from "../../src/ledger/port.ts";

@@ -8,7 +8,7 @@
  */
 import { join } from "node:path";
 import { type Disk, type DiskFile, tryUnlink } from "../../src/base/disk.ts";
-import { systemCode } from "../../src/base/system-code.ts";
+import { systemCode } from "../../src/base/faults.ts";
 import type { Change, ModelDisk } from "./model-disk.ts";
 import { outsider, type RandomSource, worker } from "./predictable-bytes.ts";
 

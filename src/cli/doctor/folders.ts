@@ -2,10 +2,9 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import { asFault } from "../../base/faults.ts";
-import { asOwnerOf } from "../../base/ownership.ts";
+import { asFault, systemCode } from "../../base/faults.ts";
 import { formatBytes } from "../../base/phrases.ts";
-import { systemCode } from "../../base/system-code.ts";
+import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isExposed } from "../../inbox/exposure.ts";

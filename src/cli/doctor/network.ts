@@ -3,11 +3,11 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../base/clock.ts";
+import { mapLimit } from "../../base/concurrency.ts";
+import { makeFolderDurably } from "../../base/durable.ts";
 import { asFault, Fault } from "../../base/faults.ts";
-import { makeFolderDurably } from "../../base/folders.ts";
-import { asOwnerOf } from "../../base/ownership.ts";
-import { runInParallel } from "../../base/parallel.ts";
 import { formatCount, formatSeconds } from "../../base/phrases.ts";
+import { asOwnerOf } from "../../base/process.ts";
 import { Scope } from "../../base/scope.ts";
 import type { Secret } from "../../base/secret.ts";
 import { findClientId, loadTokenStores, type TokenStore } from "../../config/memory.ts";
@@ -141,10 +141,11 @@ async function checkMailboxes(
   signal: AbortSignal,
 ): Promise<void> {
   // Reported in the order of the configuration, whatever the order of the answers.
-  const found = mailboxes.map(() => new Findings(() => {}));
-  await runInParallel(AT_ONCE, [...mailboxes.entries()], async ([at, mailbox]) => {
+  const found = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
+    const own = new Findings(() => {});
     const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, systemClock);
-    await checkMailbox(found[at] ?? findings, mailbox, service, tokens, signal);
+    await checkMailbox(own, mailbox, service, tokens, signal);
+    return own;
   });
   for (const each of found) findings.take(each);
 }

@@ -1,7 +1,7 @@
 import { readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { makeFolderDurably } from "../../../src/base/folders.ts";
+import { makeFolderDurably } from "../../../src/base/durable.ts";
 import { makeFolder } from "../../support/program.ts";
 
 describe("a folder", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { clocksAt, firstInstantOf, isTimeZone, nextShift } from "../../../src/base/time-zone.ts";
+import { clocksAt, firstInstantOf, isTimeZone, nextShift } from "../../../src/base/timetable.ts";
 import { instants, ZONES } from "../../support/zones.ts";
 
 describe("clocks", () => {

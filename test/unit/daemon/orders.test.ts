@@ -86,10 +86,10 @@ test("a discarded transfer lacks no room any more", async () => {
   const daemon = await house.daemon();
   await house.settle("t1", "quarantined");
   const { diskFull, ledger } = daemon.tools;
-  diskFull.meets(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
+  diskFull.add(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
   await house.give("discard", "t1");
   await daemon.run();
-  expect(diskFull.those()).toEqual([]);
+  expect(diskFull.keys()).toEqual([]);
 });
 
 test("a transfer that is gone, and of which an operator knows, may come back; a discarded one may not", async () => {

@@ -59,7 +59,7 @@ async function setUp() {
   });
   const record = makeRecord();
   await ledger.discover(record);
-  diskFull.meets(ledger.nameOf(record), new Fault("DISK_FULL"));
+  diskFull.add(ledger.nameOf(record), new Fault("DISK_FULL"));
   const tools = { ledger, inbox, diskFull };
   return {
     told,

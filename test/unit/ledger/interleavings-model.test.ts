@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { systemCode } from "../../../src/base/system-code.ts";
+import { systemCode } from "../../../src/base/faults.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
 
 const NAMES = ["a", "b", "a/x", "a/y", "b/x", "a/x/z"];

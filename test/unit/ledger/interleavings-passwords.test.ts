@@ -1,6 +1,6 @@
 /** I3 no burnt transfers: two mailboxes share the attempts at one transfer. */
 import { expect, test, vi } from "vitest";
-import { systemCode } from "../../../src/base/system-code.ts";
+import { systemCode } from "../../../src/base/faults.ts";
 import { FileAttempts } from "../../../src/ledger/attempts.ts";
 import { nameOf } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";

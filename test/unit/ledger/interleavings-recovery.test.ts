@@ -1,6 +1,6 @@
 /** I1 whole or nothing, I2 once: recovery and take-over beside an attempt that still lives. */
 import { expect, test, vi } from "vitest";
-import { systemCode } from "../../../src/base/system-code.ts";
+import { systemCode } from "../../../src/base/faults.ts";
 import type { EndRecord } from "../../../src/ledger/format.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { findViolation, type LedgerSpec, makeScenario, T1 } from "../../support/ledger-run.ts";

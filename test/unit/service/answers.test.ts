@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseRetryAfter } from "../../../src/base/retry-after.ts";
+import { parseRetryAfter } from "../../../src/base/backoff.ts";
 import { faultOfRefusal, faultOfTransport } from "../../../src/service/answers.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");

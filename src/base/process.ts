@@ -1,5 +1,19 @@
-/** What root does in a folder that is somebody else's. */
+/** Process groups of the programs that we start, and the user as whom root works. */
 import { stat } from "node:fs/promises";
+
+/** It may have ended a moment ago. */
+export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, name);
+  } catch {}
+}
+
+/** Why a program did not even begin, as the end of a sentence about it. */
+export function describeStartFailure(error: NodeJS.ErrnoException): string {
+  if (error.code === "ENOENT") return "was not found";
+  return error.code === "EACCES" ? "may not be run by this user" : `could not be started (${error.code})`;
+}
 
 /**
  * Root does the work as the one to whom the folder belongs: the daemon, which has to be able to read what is made there.

@@ -1,0 +1,250 @@
+/** The concurrency kit: limits, locks, shared runs and pools. Each part holds no more state than the work under way. */
+import { whenAborted } from "./deadline.ts";
+
+/**
+ * Runs `work` for each item, at most `limit` at once. After the first failure nothing more starts, the signal of the
+ * running ones aborts, and the failure is thrown once all of them have ended. `signal` is passed on, and stops nothing itself.
+ */
+export async function forEachLimit<Item>(
+  items: Iterable<Item> | AsyncIterable<Item>,
+  limit: number,
+  work: (item: Item, signal: AbortSignal) => Promise<unknown>,
+  signal?: AbortSignal,
+): Promise<void> {
+  const failed = new AbortController();
+  const either = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal]);
+  const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  let failure: { readonly error: unknown } | undefined;
+  const runNext = async () => {
+    try {
+      for (let next = await source.next(); !next.done; next = await source.next()) {
+        if (failure !== undefined) return;
+        await work(next.value, either);
+      }
+    } catch (error) {
+      failure ??= { error };
+      failed.abort();
+    }
+  };
+  await Promise.all(Array.from({ length: limit }, runNext));
+  if (failure === undefined) return;
+  await source.return?.();
+  throw failure.error;
+}
+
+/** The same, with the results in the order of the items. */
+export async function mapLimit<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  work: (item: Item, signal: AbortSignal) => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const workAt = async ([at, item]: [number, Item], either: AbortSignal) => {
+    results[at] = await work(item, either);
+  };
+  await forEachLimit(items.entries(), Math.min(limit, items.length), workAt, signal);
+  return results;
+}
+
+/** A lock within this process: waiters get it in the order in which they asked. */
+export class Mutex {
+  #last: Promise<unknown> = Promise.resolve();
+  #users = 0;
+
+  /** It is held, or waited for. */
+  get isInUse(): boolean {
+    return this.#users > 0;
+  }
+
+  /** Returns the function that releases it; `undefined` where the signal aborts before the lock is free. */
+  async lock(signal?: AbortSignal): Promise<(() => void) | undefined> {
+    const { promise: released, resolve } = Promise.withResolvers<void>();
+    const free = this.#last;
+    this.#last = free.then(() => released);
+    this.#users++;
+    const release = () => {
+      this.#users--;
+      resolve();
+    };
+    await (signal === undefined ? free : Promise.race([free, whenAborted(signal)]));
+    if (signal?.aborted !== true) return release;
+    release();
+    return undefined;
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    const release = await this.lock();
+    try {
+      return await work();
+    } finally {
+      release?.();
+    }
+  }
+
+  /** Resolves when everything that was asked for so far has ended. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+}
+
+/** One lock per key. */
+export class KeyedMutex {
+  readonly #mutexes = new Map<string, Mutex>();
+
+  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const mutex = this.#mutexes.get(key) ?? new Mutex();
+    this.#mutexes.set(key, mutex);
+    try {
+      return await mutex.run(work);
+    } finally {
+      if (!mutex.isInUse) this.#mutexes.delete(key);
+    }
+  }
+}
+
+/** Work that many callers ask for. It never runs twice at once; callers that arrive during a run share the next one. */
+export class Coalesced<Result = void> {
+  readonly #work: () => Promise<Result>;
+  readonly #delayMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #next: Promise<Result> | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #isRunning = false;
+
+  /** `delayMs`: how long `schedule` waits for more callers. */
+  constructor(work: () => Promise<Result>, delayMs = 0) {
+    this.#work = work;
+    this.#delayMs = delayMs;
+  }
+
+  get isIdle(): boolean {
+    return this.#next === undefined && !this.#isRunning;
+  }
+
+  /** The result of a run that starts after this call. */
+  run(): Promise<Result> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#next !== undefined) return this.#next;
+    const next = this.#last.then(() => this.#runNow());
+    this.#next = next;
+    this.#last = next.catch(() => {});
+    return next;
+  }
+
+  /** Runs after the delay. A failure is dropped. */
+  schedule(): void {
+    this.#timer ??= setTimeout(() => void this.run().catch(() => {}), this.#delayMs);
+  }
+
+  /** Resolves when the runs that `run` has started or queued have ended. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+
+  async #runNow(): Promise<Result> {
+    this.#next = undefined;
+    this.#isRunning = true;
+    try {
+      return await this.#work();
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+}
+
+/** Work under way that a caller may have to wait for. */
+export class WaitGroup {
+  readonly #work = new Set<Promise<unknown>>();
+
+  get size(): number {
+    return this.#work.size;
+  }
+
+  async add<Result>(work: Promise<Result>): Promise<Result> {
+    this.#work.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+
+  /** Resolves when everything that was under way at the call has ended. Never rejects. */
+  async wait(): Promise<void> {
+    await Promise.allSettled(this.#work);
+  }
+}
+
+export interface PoolLimits {
+  /** Keys that run at once. */
+  readonly running: number;
+  /** Keys that wait; further ones are dropped, and so are timers beyond this number. */
+  readonly waiting: number;
+}
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Runs one kind of work for many keys: a few at once, and never twice at once for one key. */
+export class KeyedPool {
+  readonly #limits: PoolLimits;
+  readonly #work: (key: string) => Promise<void>;
+  readonly #stop: AbortSignal;
+  readonly #waiting = new Set<string>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  /** `work` must not throw. Nothing starts after `stop`. */
+  constructor(limits: PoolLimits, work: (key: string) => Promise<void>, stop: AbortSignal) {
+    this.#limits = limits;
+    this.#work = work;
+    this.#stop = stop;
+  }
+
+  /** A key that is running, or waits already, is left as it is. */
+  add(key: string): void {
+    if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
+    this.#cancelTimer(key);
+    this.#waiting.add(key);
+    this.#startWaiting();
+  }
+
+  addLater(key: string, afterMs: number): void {
+    this.#cancelTimer(key);
+    if (this.#timers.size >= this.#limits.waiting || this.#stop.aborted) return;
+    // A timer may fire up to a millisecond early.
+    const timer = setTimeout(() => this.add(key), Math.min(Math.max(afterMs, 0) + 1, LONGEST_TIMER_MS));
+    this.#timers.set(key, timer);
+  }
+
+  /** Resolves when nothing runs, and nothing waits or may start. */
+  async idle(): Promise<void> {
+    this.#startWaiting();
+    while (this.#running.size > 0) await Promise.all(this.#running.values());
+  }
+
+  /** Drops waiting keys, and resolves when running work has ended. */
+  close(): Promise<void> {
+    this.#waiting.clear();
+    for (const key of this.#timers.keys()) this.#cancelTimer(key);
+    return this.idle();
+  }
+
+  #startWaiting(): void {
+    for (const key of this.#waiting) {
+      if (this.#running.size >= this.#limits.running || this.#stop.aborted) break;
+      this.#waiting.delete(key);
+      const run = this.#work(key).finally(() => {
+        this.#running.delete(key);
+        this.#startWaiting();
+      });
+      this.#running.set(key, run);
+    }
+  }
+
+  #cancelTimer(key: string): void {
+    clearTimeout(this.#timers.get(key));
+    this.#timers.delete(key);
+  }
+}
