@@ -1,7 +1,7 @@
 /** Reads a delivery that is to be handed over, from its entry and its end record, and finds its folder. */
 import { join } from "node:path";
-import { readDeliveryId } from "../base/delivery-id.ts";
 import { systemDisk } from "../base/disk.ts";
+import { readDeliveryId } from "../model/manifest.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
 import type { Outbox, Stored } from "./outbox.ts";

@@ -6,10 +6,10 @@
  */
 import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { readDeliveryId } from "../base/delivery-id.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import { durableStep } from "../base/durable-step.ts";
 import { Fault } from "../base/faults.ts";
+import { readDeliveryId } from "../model/manifest.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];

@@ -9,7 +9,7 @@ import type { HandoffWatch, OpenHandoffs } from "../../../src/handoff/port.ts";
 import type { HandoffTools } from "../../../src/handoff/tools.ts";
 import { removeDelivered } from "../../../src/inbox/removal.ts";
 import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
-import { deliveryId } from "../../../src/model/delivery.ts";
+import { deliveryId } from "../../../src/model/manifest.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { HANDOFF_PATIENCE, type HandoffTask, handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";
