@@ -9,12 +9,11 @@ import { makeFolderDurably, makeSharedFolderDurably } from "../base/folders.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
-import { lockInbox } from "../inbox/lock.ts";
-import { joinMembers } from "../inbox/members.ts";
+import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
-import { demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
-import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
+import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/open.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { coRecipientsAmong } from "./co-recipients.ts";
@@ -57,10 +56,9 @@ export async function openWorkspace(
   for (const folder of await findExposed(work)) watch.workExposed(folder);
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   scope.use(await joinMembers(work, state), (joined) => joined.leave());
-  const temporary = join(work, "new");
+  const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const id = await rememberWork(settings, temporary);
-  await noteFormat(work, temporary);
   const ledger = await openLedger({
     work,
     root,
@@ -72,7 +70,7 @@ export async function openWorkspace(
   scope.use(ledger, (it) => it.close());
   return {
     ledger,
-    inbox: await openInbox(root, work, limits.minFreeBytes),
+    inbox: await openInbox(root, staging, limits.minFreeBytes),
     passwords: await openPasswords({
       state,
       clock,
