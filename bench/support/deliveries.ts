@@ -1,9 +1,7 @@
 /** Finds deliveries in an inbox whose layout is `{trackingId}`. */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-
-/** Files that Inlet adds to a delivery. */
-const ADDED = ["SHA256SUMS", "transfer.json"];
+import { RESERVED_NAMES } from "../../src/model/manifest.ts";
 
 /** The content of every transfer. */
 export interface Content {
@@ -16,7 +14,7 @@ export interface Content {
 /** Names of the folders that hold all files with the right sizes. */
 export function findDelivered({ files, bytes }: Content, inbox: string): string[] {
   return listFolder(inbox).filter((name) => {
-    const found = listFolder(join(inbox, name)).filter((file) => !ADDED.includes(file));
+    const found = listFolder(join(inbox, name)).filter((file) => !RESERVED_NAMES.includes(file));
     return found.length === files && found.every((file) => statSync(join(inbox, name, file)).size === bytes);
   });
 }

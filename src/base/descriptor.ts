@@ -16,6 +16,9 @@ const sync = promisify(fs.fsync);
 const datasync = promisify(fs.fdatasync);
 const close = promisify(fs.close);
 
+/** For files that others may replace: follows no link, and does not wait for the writer of a pipe. */
+export const READ_PLAIN_FILE = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
+
 /** Has to be closed. */
 export class Descriptor {
   readonly #fd: number;

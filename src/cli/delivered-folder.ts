@@ -1,11 +1,18 @@
 /** Delivered folders: finds them below a folder, and compares each with its manifest and its sums, which are not trusted. */
-import { constants } from "node:fs";
 import { lstat, open, opendir } from "node:fs/promises";
 import { join } from "node:path";
-import * as v from "valibot";
+import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { Fault } from "../base/faults.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
-import { MANIFEST, MESSAGE, SUMS } from "../transfer/plan.ts";
+import {
+  DamagedFolder,
+  filesIn,
+  MANIFEST,
+  type Manifest,
+  readManifest,
+  readSums,
+  SUMS,
+} from "../model/manifest.ts";
 
 interface CheckedFile {
   readonly name: string;
@@ -57,7 +64,7 @@ async function checkFile(
   signal: AbortSignal,
 ): Promise<CheckedFile> {
   try {
-    await using file = await open(join(folder, name), READ_FLAGS);
+    await using file = await open(join(folder, name), READ_PLAIN_FILE);
     const facts = await file.stat();
     if (!facts.isFile()) return { name, status: "changed", detail: "is not a plain file" };
     if (conflict !== undefined) return { name, status: "changed", detail: conflict };
@@ -119,50 +126,26 @@ interface Expected {
   readonly conflict: string | undefined;
 }
 
-/** Larger than the manifest of the largest transfer, and small enough for memory. */
-const MOST_BYTES = 512 * 1024 * 1024;
-
-const Manifest = v.object({
-  version: v.number(),
-  messageFile: v.optional(v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() })),
-  files: v.array(
-    v.object({
-      name: v.string(),
-      size: v.number(),
-      sha256: v.optional(v.string()),
-      checksum: v.optional(v.string()),
-      algorithm: v.optional(v.string()),
-    }),
-  ),
-});
-
-/** A folder that cannot be compared. The message is the end of a sentence about the folder. */
-class DamagedFolder extends Error {
-  override name = "DamagedFolder";
-}
-
-/** Throws `DamagedFolder` where manifest or sums cannot be parsed, or name something outside the folder. */
+/** Throws `DamagedFolder`. */
 async function readExpected(folder: string): Promise<Expected[]> {
-  const manifest = parseManifest(await readText(folder, MANIFEST));
-  const sums = parseSums(await readText(folder, SUMS));
-  const conflictOf = (name: string, sha256: string) => {
-    const sum = sums.get(checkName(name, MANIFEST));
-    return sum === sha256 ? undefined : describeConflict(sum);
-  };
-  const expected: Expected[] = manifest.files.map(({ name, size, sha256 = "", checksum, algorithm }) => {
-    const conflict = conflictOf(name, sha256);
-    const isKnown = algorithm !== undefined && nodeAlgorithm(algorithm) !== undefined;
-    const checksums = isKnown && checksum !== undefined ? [{ value: checksum, algorithm }] : [];
-    return { name, size, sha256, checksums, conflict };
+  const manifest = await readManifest(folder);
+  const sums = await readSums(folder);
+  const senders = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
+  const expected: Expected[] = filesIn(manifest).map(({ name, size, sha256 }) => {
+    const sum = sums.get(name);
+    const conflict = sum === sha256 ? undefined : describeConflict(sum);
+    return { name, size, sha256, checksums: senders.get(name) ?? [], conflict };
   });
-  if (manifest.messageFile !== undefined) {
-    const { name, size, sha256 } = manifest.messageFile;
-    expected.push({ name, size, sha256, checksums: [], conflict: conflictOf(name, sha256) });
-  }
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);
   const others = [...sums].filter(([name]) => !named.has(name));
   return [...expected, ...others.map(([name, sha256]) => expectedByItsSum(name, sha256))];
+}
+
+/** The sender's checksum, where it can be computed here. */
+function checksumsOf({ checksum, algorithm }: Manifest["files"][number]): Checksum[] {
+  if (checksum === undefined || algorithm === undefined || nodeAlgorithm(algorithm) === undefined) return [];
+  return [{ value: checksum, algorithm }];
 }
 
 function describeConflict(sum: string | undefined): string {
@@ -171,61 +154,6 @@ function describeConflict(sum: string | undefined): string {
 
 function expectedByItsSum(name: string, sha256: string): Expected {
   return { name, size: undefined, sha256, checksums: [], conflict: `${MANIFEST} lacks it` };
-}
-
-/** Opens plain files: follows no link, and does not wait for the writer of a pipe. */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-
-async function readText(folder: string, name: string): Promise<string> {
-  try {
-    await using file = await open(join(folder, name), READ_FLAGS);
-    const facts = await file.stat();
-    if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-    if (facts.size > MOST_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
-    return await file.readFile("utf8");
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
-    throw new DamagedFolder(
-      error.code === "ENOENT" ? `${name} is missing` : `${name} cannot be read (${error.code})`,
-    );
-  }
-}
-
-function parseManifest(text: string): v.InferOutput<typeof Manifest> {
-  try {
-    const result = v.safeParse(Manifest, JSON.parse(text));
-    if (result.success) return result.output;
-    const place = result.issues[0].path?.map((step) => String(step.key)).join(".");
-    throw new DamagedFolder(`${MANIFEST} is not one of ours: look at ${place ?? "its beginning"}`);
-  } catch (error) {
-    if (error instanceof DamagedFolder) throw error;
-    throw new DamagedFolder(`${MANIFEST} is not JSON`);
-  }
-}
-
-/** Name → SHA-256, as `sha256sum` writes them. */
-function parseSums(text: string): Map<string, string> {
-  const sums = new Map<string, string>();
-  for (const [at, line] of text.split("\n").entries()) {
-    if (line === "") continue;
-    const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
-    if (sum === undefined || name === undefined) {
-      throw new DamagedFolder(`line ${at + 1} of ${SUMS} is no sum with a name`);
-    }
-    if (sums.has(checkName(name, SUMS)))
-      throw new DamagedFolder(`${SUMS} names ${JSON.stringify(name)} twice`);
-    sums.set(name, sum);
-  }
-  return sums;
-}
-
-/** Every file is in the folder itself: a name with a path is refused. */
-function checkName(name: string, where: string): string {
-  const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name);
-  if (!isPlain)
-    throw new DamagedFolder(`${where} names ${JSON.stringify(name)}, which is not a name in the folder`);
-  return name;
 }
 
 /**

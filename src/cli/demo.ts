@@ -18,6 +18,7 @@ import type { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Settings } from "../config/settings.ts";
 import { runDaemon } from "../daemon.ts";
+import { Quarantine } from "../ledger/quarantine.ts";
 import { type Emit, listenTo } from "../model/events.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { type Context, type Outcome, type Run, untilStopped } from "./context.ts";
@@ -176,7 +177,7 @@ async function showEnd(context: Context, settings: Settings, exits: boolean): Pr
   await showTree(context, settings.inbox, "  ");
   print(
     context,
-    `\nQuarantined transfers are kept, with their reasons, in ${join(settings.work, "quarantine")}.`,
+    `\nQuarantined transfers are kept, with their reasons, in ${new Quarantine(settings.work).folder}.`,
   );
   if (!exits) print(context, "The service and the daemon go on: stop them with Ctrl-C.");
   print(context, `Delete the folder when you have seen it: rm -r ${join(settings.inbox, "..")}`);

@@ -61,9 +61,9 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   }
   const settings = await withDaemonsState(configured);
   if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
-  const places = await checkFolders(findings, settings);
-  if (places === undefined) findings.skip("file system", "all", "a folder cannot be used");
-  else await checkFileSystem(findings, settings, places, context.stop);
+  const folders = await checkFolders(findings, settings);
+  if (folders === undefined) findings.skip("file system", "all", "a folder cannot be used");
+  else await checkFileSystem(findings, settings, folders, context.stop);
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
 }

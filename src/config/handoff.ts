@@ -1,5 +1,6 @@
 /** The `handoff` group: how delivered folders are left for their consumers, and how deliveries are announced. */
 import type { Handoff, HandoffCommand, HandoffKeep, HandoffWebhook } from "../model/mailbox.ts";
+import { RESERVED_NAMES } from "../model/manifest.ts";
 import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
@@ -119,9 +120,6 @@ type RawHandoff = Written<typeof HANDOFF>;
 const KEYS = HANDOFF.properties;
 const OWNER_ALL = 0o700;
 
-/** Names that Inlet itself writes into a delivered folder. */
-const TAKEN_NAMES = ["transfer.json", "SHA256SUMS", "message.eml"];
-
 /** The variables that a command receives: others may hold secrets. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
 
@@ -197,7 +195,7 @@ function readFolderMode(raw: RawHandoff, draft: Draft): number {
 
 function readName(key: "marker" | "acknowledgement", raw: RawHandoff, draft: Draft): string | undefined {
   const name = raw[key] ?? KEYS[key].default;
-  const taken = TAKEN_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
+  const taken = RESERVED_NAMES.find((it) => it.toLowerCase() === name.toLowerCase());
   if (taken !== undefined) {
     draft.problems.add(["handoff", key], `${showValue(name)} cannot be used: Inlet writes ${taken} itself`);
   }

@@ -4,8 +4,9 @@ import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
 import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
-import { LedgerPaths, nameOf } from "../ledger/paths.ts";
+import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
+import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
 
@@ -26,10 +27,10 @@ export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts 
   };
 }
 
-/** Where content is kept that is in quarantine. */
+/** Finds the folder with the content of a quarantined transfer. */
 export function keptIn(work: string): (transfer: TransferStatus) => string {
-  const paths = new LedgerPaths(work);
-  return (transfer) => paths.kept(nameOf(transfer), transfer.round ?? 1);
+  const quarantine = new Quarantine(work);
+  return (transfer) => quarantine.folderOf(nameOf(transfer), transfer.round ?? 1);
 }
 
 /** Newest first. What is damaged in the journal is passed over here: `inlet history` says so. */

@@ -12,12 +12,11 @@ import {
 import { Fault } from "../base/faults.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
-import { lockInbox } from "../inbox/lock.ts";
-import { joinMembers } from "../inbox/members.ts";
+import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { openInbox } from "../inbox/open.ts";
-import { demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
-import { demandKnownFormat, noteFormat } from "../inbox/work-format.ts";
+import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/open.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
 import type { Emit } from "../model/events.ts";
 import { openPasswords } from "../passwords/open.ts";
 import { coRecipientsAmong } from "./co-recipients.ts";
@@ -44,10 +43,9 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
   for (const folder of await findExposed(work)) emit({ type: "work-exposed", folder });
   scope.use(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   scope.use(await joinMembers(work, state), (joined) => joined.leave());
-  const temporary = join(work, "new");
+  const { temporary, staging } = new LedgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const id = await rememberWork(settings, temporary);
-  await noteFormat(work, temporary);
   const ledger = await openLedger({
     work,
     root,
@@ -59,7 +57,7 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
   scope.use(ledger, (it) => it.close());
   return {
     ledger,
-    inbox: await openInbox(root, work, limits.minFreeBytes),
+    inbox: await openInbox(root, staging, limits.minFreeBytes),
     passwords: await openPasswords({
       state,
       clock,

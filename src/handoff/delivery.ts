@@ -1,7 +1,7 @@
 /** A delivery as consumers see it, and the key of its outbox entry. */
 
 import type { Delivered } from "../model/handoff.ts";
-import { deliveryId } from "../model/handoff.ts";
+import { deliveryId } from "../model/manifest.ts";
 import type { TransferRecord, Verified } from "../model/record.ts";
 
 export interface Delivery extends Delivered {

@@ -1,7 +1,7 @@
 /** Reads a delivery that is to be handed over, from its entry and its end record, and finds its folder. */
 import { join } from "node:path";
-import { readDeliveryId } from "../base/delivery-id.ts";
 import { systemDisk } from "../base/disk.ts";
+import { readDeliveryId } from "../model/manifest.ts";
 import { isDelivered, type TransferRecord } from "../model/record.ts";
 import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
 import type { Outbox, Stored } from "./outbox.ts";
@@ -15,11 +15,11 @@ export interface Handover {
 }
 
 /** `unknown`: the file system refuses to answer. */
-export type Place = "there" | "acknowledged" | "gone" | "unknown";
+export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
 /** A delivery whose entry may be changed, and whose folder was placed. */
 export interface Opened extends Handover {
-  readonly place: Place;
+  readonly status: FolderStatus;
 }
 
 /** The delivery of an entry. `undefined` while its round is open. */
@@ -35,7 +35,7 @@ export async function readHandover(
 }
 
 /**
- * The same for a caller that changes the entry, with the place of its folder. Removes the entry of a round that ended
+ * The same for a caller that changes the entry, with the status of its folder. Removes the entry of a round that ended
  * without a delivery. `undefined` where nothing is to be done for it, or not yet.
  */
 export async function openHandover(
@@ -52,17 +52,17 @@ export async function openHandover(
   }
   const located = await locate(tools, found);
   if (located === undefined) return undefined;
-  const { folder, place } = located;
-  if (folder === found.delivery.folder) return { ...found, place };
+  const { folder, status } = located;
+  if (folder === found.delivery.folder) return { ...found, status };
   const moved = await outbox.save(key, found.stored, { ...found.stored.entry, folder }, found.stored.kind);
-  return { ...found, stored: moved, delivery: { ...found.delivery, folder }, place };
+  return { ...found, stored: moved, delivery: { ...found.delivery, folder }, status };
 }
 
 /** Finds the folder by its name alone. A missing folder counts as gone only while the inbox is mounted. */
 export async function findByName(
   inbox: HandoffTools["inbox"],
   { folder, acknowledgement }: Delivery,
-): Promise<Place> {
+): Promise<FolderStatus> {
   const path = join(inbox.root, folder);
   const isThere = await isFound(path);
   if (isThere === false) return (await inbox.isHere()) ? "gone" : "unknown";
@@ -78,18 +78,18 @@ export async function findByName(
 export async function locate(
   { inbox, ledger }: HandoffTools,
   { end, stored, delivery }: Handover,
-): Promise<{ readonly folder: string; readonly place: Place } | undefined> {
+): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
   // Asked first: the folder may be placed at any moment.
   if (!(await ledger.isPlaced(end))) return undefined;
   const { folder, id } = delivery;
-  const place = await findByName(inbox, delivery);
-  const found = place === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
-  if (place !== "gone" && (found ?? id) === id) return { folder, place };
+  const status = await findByName(inbox, delivery);
+  const found = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
+  if (status !== "gone" && (found ?? id) === id) return { folder, status };
   // A noted folder is certain.
   const other =
     stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
-  if (other === undefined) return { folder, place: "gone" };
-  return { folder: other, place: await findByName(inbox, { ...delivery, folder: other }) };
+  if (other === undefined) return { folder, status: "gone" };
+  return { folder: other, status: await findByName(inbox, { ...delivery, folder: other }) };
 }
 
 /** Among `FOLDER-2`, `FOLDER-3` …, as long as they exist. */

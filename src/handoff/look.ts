@@ -5,7 +5,14 @@ import { isDelivered } from "../model/record.ts";
 import { isOlder, judgeAge, type Moment } from "./age.ts";
 import { deliveredOf } from "./delivery.ts";
 import { type Entry, kindOf, openSteps } from "./entry.ts";
-import { findByName, type Handover, locate, type Opened, openHandover, type Place } from "./handover.ts";
+import {
+  type FolderStatus,
+  findByName,
+  type Handover,
+  locate,
+  type Opened,
+  openHandover,
+} from "./handover.ts";
 import type { Outbox, Stored } from "./outbox.ts";
 import type { HandoffTools } from "./tools.ts";
 
@@ -19,22 +26,22 @@ const NONE: Move = { type: "none" };
 /** Pure. Repeated with the changed entry until nothing is left to do now. */
 export function nextMove(
   entry: Entry,
-  place: Place,
+  status: FolderStatus,
   deliveredAt: string,
   handoff: Handoff,
   now: Moment,
 ): Move {
-  if (place === "unknown") return NONE;
+  if (status === "unknown") return NONE;
   if (entry.isRemoving) {
-    if (place === "gone") return { type: "gone" };
+    if (status === "gone") return { type: "gone" };
     // Since the removal began, the folder may have been acknowledged, or the configuration may have changed.
     const kept = { ...entry, isRemoving: false };
-    const move = nextMove(kept, place, deliveredAt, handoff, now);
+    const move = nextMove(kept, status, deliveredAt, handoff, now);
     return move.type === "remove" ? move : { type: "change", entry: kept };
   }
-  if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, place, handoff, now);
-  if (place !== "there") {
-    const how = place === "gone" ? "taken" : "acknowledged";
+  if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, status, handoff, now);
+  if (status !== "there") {
+    const how = status === "gone" ? "taken" : "acknowledged";
     const pickedUpAt = new Date(now.atMs).toISOString();
     return { type: "change", entry: { ...entry, pickedUpAt, how, foundOld: undefined }, event: "picked-up" };
   }
@@ -45,9 +52,9 @@ export function nextMove(
   return judgeKept(entry, deliveredAt, keptMs, handoff, now);
 }
 
-function afterPickUp(entry: Entry, since: string, place: Place, handoff: Handoff, now: Moment): Move {
+function afterPickUp(entry: Entry, since: string, status: FolderStatus, handoff: Handoff, now: Moment): Move {
   const keptMs = handoff.keep?.pickedUpMs;
-  const isFolderDone = place === "gone" || entry.isForeign || keptMs === undefined;
+  const isFolderDone = status === "gone" || entry.isForeign || keptMs === undefined;
   if (!isFolderDone) return judgeKept(entry, since, keptMs, handoff, now);
   return openSteps(entry, handoff).length > 0 ? NONE : { type: "finish" };
 }
@@ -92,10 +99,10 @@ export async function isQuiet(
   const handoff = tools.handoff();
   if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
-  const byName = async () => ({ folder, place: await findByName(tools.inbox, delivery) });
+  const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
   const located = await (isThorough ? locate(tools, handover) : byName());
   if (located?.folder !== folder) return located === undefined;
-  return nextMove(stored.entry, located.place, deliveredAt, handoff, momentOf(tools)).type === "none";
+  return nextMove(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
@@ -126,8 +133,8 @@ class Look {
 
   /** True where nothing is left to do now. */
   async move(): Promise<boolean> {
-    const { place, delivery } = this.#opened;
-    const move = nextMove(this.#entry, place, delivery.deliveredAt, this.#handoff, momentOf(this.#tools));
+    const { status, delivery } = this.#opened;
+    const move = nextMove(this.#entry, status, delivery.deliveredAt, this.#handoff, momentOf(this.#tools));
     switch (move.type) {
       case "none":
         await this.#save();

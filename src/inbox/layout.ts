@@ -1,12 +1,12 @@
-/** Where in the inbox a transfer goes: a layout such as `{mailbox}/{sender}/{trackingId}`, filled in. */
+/** The folder of a transfer in the inbox, from a layout such as `{mailbox}/{sender}/{trackingId}`. */
 import { Fault } from "../base/faults.ts";
 import { PLACEHOLDERS, type Placeholder } from "../model/mailbox.ts";
 import { safeSegment } from "./names.ts";
 import type { LayoutValues } from "./port.ts";
 
 /**
- * A relative path with as many segments as the layout has, whatever the values hold. Throws `CONFIG_INVALID` for a
- * layout that names an unknown placeholder, or has a segment that leads nowhere.
+ * A relative path with as many segments as the layout has, whatever the values are. Throws `CONFIG_INVALID` where the layout
+ * has an unknown placeholder or an empty segment.
  */
 export function formatLayout(layout: string, values: LayoutValues): string {
   return layout
@@ -32,10 +32,10 @@ const READ: Readonly<Record<Placeholder, (values: LayoutValues) => string>> = {
   day: ({ discovered }) => padded(discovered.getUTCDate(), 2),
 };
 
-/** In one pass: a value that looks like a placeholder stays what it is. */
+/** In one pass, so that a value that looks like a placeholder is not filled in. */
 function fillIn(layout: string, segment: string, values: LayoutValues): string {
   return segment.replace(/\{([^{}]*)\}|[{}]/g, (found, name: string | undefined) => {
-    if (name === undefined) throw invalid(layout, `${found} without its other half`);
+    if (name === undefined) throw invalid(layout, `an unmatched ${found}`);
     const placeholder = PLACEHOLDERS.find((known) => known === name);
     if (placeholder === undefined) {
       const known = PLACEHOLDERS.map((it) => `{${it}}`);

@@ -1,43 +1,70 @@
 /**
- * Who works on this inbox, and who provably does not any more. Each member holds a lock on a file of its own as long as
- * it lives; where somebody else can take that lock, its holder is gone and will never write again.
+ * The processes that work on an inbox: one alone with the embedded engine, or several that share a queue.
+ *
+ * A lock on the inbox keeps the two kinds apart. Beside that, each process locks a file of its own in `members/` for as long
+ * as it lives: a file that can be locked belongs to a process that has ended. Commands find running processes by these files.
  */
 import { randomBytes } from "node:crypto";
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { exists, makeFolderDurably } from "../base/durable.ts";
+import { exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 
-/** Below the work folder. */
-export const MEMBERS = "members";
+/** Describes the process that locked the inbox last. */
+const HOLDER = "holder.json";
+const MEMBERS = "members";
+const MEMBER = /^[0-9a-f]{16}$/;
 
-export const NAME = /^[0-9a-f]{16}$/;
+/** Throws `INBOX_HELD`, naming the holder. The work folder must exist. `state`: the state folder of this process. */
+export async function lockInbox(
+  work: string,
+  kind: "alone" | "shared",
+  nowMs: number,
+  state: string,
+): Promise<KernelLock> {
+  const lock = await tryLock(join(work, "lock"), kind);
+  if (lock === undefined) throw new Fault("INBOX_HELD", { detail: await describeHolder(work) });
+  const path = join(work, HOLDER);
+  const holder = { pid: process.pid, host: hostname(), since: new Date(nowMs).toISOString(), kind, state };
+  try {
+    await writeFile(path, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  } catch (error) {
+    lock.release();
+    throw faultOfDisk(error, path);
+  }
+  return lock;
+}
 
-export interface Members {
-  readonly self: string;
-  /** False for ourselves, and for one that is merely stopped. */
-  isGone(member: string): Promise<boolean>;
+/** The process that locked the inbox last, whether or not it still holds the lock. */
+export async function describeHolder(work: string): Promise<string> {
+  try {
+    const { pid, host, since, kind } = JSON.parse(await readFile(join(work, HOLDER), "utf8"));
+    const holder = `process ${Number(pid)} on ${String(host)}, since ${String(since)}`;
+    return kind === "shared" ? `${holder}, and perhaps others that share a queue` : holder;
+  } catch {
+    return "an unknown process";
+  }
+}
+
+interface Membership {
   leave(): Promise<void>;
 }
 
-/** `state`: where this member keeps its state, for commands on the same machine. */
-export async function joinMembers(work: string, state: string): Promise<Members> {
+/** `state`: the state folder of this process, for commands on the same machine. */
+export async function joinMembers(work: string, state: string): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
-  // Those that are gone are cleared before we have anything to lose.
-  for (const member of await readdir(folder)) if (NAME.test(member)) await clearGone(join(folder, member));
-  const { self, lock } = await takeName(folder);
+  for (const path of await listMembers(work)) await removeIfEnded(path);
+  const { path, lock } = await lockNewMember(folder);
   const facts = { host: hostname(), state };
-  // Without them commands go by the configuration alone.
-  await writeFile(factsOf(join(folder, self)), `${JSON.stringify(facts)}\n`, { mode: 0o600 }).catch(() => {});
+  // Commands do without: they then go by the configuration alone.
+  await writeFile(factsOf(path), `${JSON.stringify(facts)}\n`, { mode: 0o600 }).catch(() => {});
   return {
-    self,
-    isGone: async (member) => member !== self && (await clearGone(join(folder, member))),
     async leave() {
       try {
-        await removeMember(join(folder, self));
+        await removeMember(path);
       } finally {
         lock.release();
       }
@@ -45,54 +72,79 @@ export async function joinMembers(work: string, state: string): Promise<Members>
   };
 }
 
-/**
- * How many work on this inbox now, for whoever only looks: nothing is made or taken away, and the inbox's own lock is not
- * touched. A member that starts at this very moment takes another name. Throws `DISK_UNREADABLE`.
- */
+/** How many processes work on this inbox now. Changes nothing, and takes no lock. Throws `DISK_UNREADABLE`. */
 export async function countMembers(work: string): Promise<number> {
   const folder = join(work, MEMBERS);
   if (!(await exists(folder))) return 0;
-  const names = await readdir(folder).catch((cause: unknown) => {
+  const paths = await listMembers(work).catch((cause: unknown) => {
     throw new Fault("DISK_UNREADABLE", { detail: folder, cause });
   });
   let count = 0;
-  for (const name of names) if (NAME.test(name) && (await isHeldAlone(join(folder, name)))) count++;
+  for (const path of paths) if (await isHeldAlone(path)) count++;
   return count;
 }
 
-/** What a member says of itself stands beside its lock. */
-export function factsOf(path: string): string {
+/**
+ * The state folder of a daemon that runs on this machine, or of the one that ran last; `undefined` where it is not known.
+ * Commands look for passwords and tokens where that daemon does.
+ */
+export async function findDaemonState(work: string): Promise<string | undefined> {
+  const running: string[] = [];
+  for (const path of await listMembers(work).catch(() => [])) {
+    if (await isHeldAlone(path)) running.push(factsOf(path));
+  }
+  for (const path of [...running, join(work, HOLDER)]) {
+    const state = await readState(path);
+    if (state !== undefined) return state;
+  }
+  return undefined;
+}
+
+async function listMembers(work: string): Promise<string[]> {
+  const names = await readdir(join(work, MEMBERS));
+  return names.filter((name) => MEMBER.test(name)).map((name) => join(work, MEMBERS, name));
+}
+
+/** What a member says of itself, beside its lock. */
+function factsOf(path: string): string {
   return `${path}.json`;
+}
+
+async function readState(path: string): Promise<string | undefined> {
+  try {
+    const { host, state } = JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
+    return host === hostname() && typeof state === "string" ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Another process may remove the file before it is locked, as if its owner had ended: then a new name is tried. */
+async function lockNewMember(folder: string): Promise<{ path: string; lock: KernelLock }> {
+  for (;;) {
+    const path = join(folder, randomBytes(8).toString("hex"));
+    const lock = await tryLock(path, "alone");
+    if (lock === undefined) continue;
+    const isThere = await exists(path).catch((error: unknown) => {
+      lock.release();
+      throw error;
+    });
+    if (isThere) return { path, lock };
+    lock.release();
+  }
+}
+
+async function removeIfEnded(path: string): Promise<void> {
+  const lock = (await exists(path)) ? await tryLock(path, "alone") : undefined;
+  if (lock === undefined) return;
+  try {
+    await removeMember(path);
+  } finally {
+    lock.release();
+  }
 }
 
 async function removeMember(path: string): Promise<void> {
   await rm(factsOf(path), { force: true });
   await rm(path, { force: true });
-}
-
-/** Somebody who looks for gone ones may be faster with a file that is not locked yet: then another name is taken. */
-async function takeName(folder: string): Promise<{ self: string; lock: KernelLock }> {
-  for (;;) {
-    const self = randomBytes(8).toString("hex");
-    const lock = await tryLock(join(folder, self), "alone");
-    if (lock === undefined) continue;
-    const isOurs = await exists(join(folder, self)).catch((error: unknown) => {
-      lock.release();
-      throw error;
-    });
-    if (isOurs) return { self, lock };
-    lock.release();
-  }
-}
-
-async function clearGone(path: string): Promise<boolean> {
-  if (!(await exists(path))) return true;
-  const lock = await tryLock(path, "alone");
-  if (lock === undefined) return false;
-  try {
-    await removeMember(path);
-    return true;
-  } finally {
-    lock.release();
-  }
 }

@@ -1,16 +1,16 @@
-/** On which file system a folder stands, what is known of its kind, and how it is mounted. */
+/** The file system that a folder is on, how it is mounted, and its known weaknesses. */
 import { readFile, realpath, statfs } from "node:fs/promises";
 
 export interface Mount {
-  /** As the kernel calls it: `ext4`, `nfs4`, `fuse.sshfs`; a number where it cannot be told. */
+  /** The kernel's name: `ext4`, `nfs4`, `fuse.sshfs`; a number where the name is not known. */
   readonly kind: string;
-  /** Where it is mounted; missing where that cannot be told. */
+  /** Missing where it is not known. */
   readonly point: string | undefined;
-  /** Those of the mount and of the file system: `rw`, `relatime`, `vers=3`. */
+  /** Of the mount and of the file system: `rw`, `relatime`, `vers=3`. */
   readonly options: readonly string[];
 }
 
-/** `path` must exist. Never throws for want of the kernel's list: then only a number is known of the kind. */
+/** `path` must exist. Without the kernel's list, only the kind is known, as a number. */
 export async function findMountOf(path: string): Promise<Mount> {
   const [list, real] = await Promise.all([
     readFile("/proc/self/mountinfo", "utf8").catch(() => ""),
@@ -20,7 +20,7 @@ export async function findMountOf(path: string): Promise<Mount> {
   return mount ?? { kind: `0x${(await statfs(path)).type.toString(16)}`, point: undefined, options: [] };
 }
 
-/** The kernel's list, ordered so that the last one that holds a path counts. */
+/** The kernel's list, ordered so that the last mount that holds a path is the path's own. */
 export function parseMounts(list: string): (Mount & { readonly point: string })[] {
   return list
     .split("\n")
@@ -35,21 +35,21 @@ export function parseMounts(list: string): (Mount & { readonly point: string })[
     .toSorted((a, b) => a.point.length - b.point.length);
 }
 
-/** Why a file system cannot promise what a delivery rests on; `undefined` where nothing is known against it. */
+/** Why a file system may break what deliveries rest on; `undefined` where no weakness is known. */
 export function describeWeakness({ kind, options }: Mount): string | undefined {
   const flagged = FLAGS.find(({ flag, kinds }) => kinds.test(kind) && options.some((it) => flag.test(it)));
   return flagged?.why ?? KINDS.find(({ kinds }) => kinds.test(kind))?.why;
 }
 
-/** Kinds that are weak however they are mounted. */
+/** Weak however they are mounted. */
 const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   {
     kinds: /^(tmpfs|ramfs)$/,
-    why: "it is kept in memory: after a restart records are gone, and what the service still lists is delivered again",
+    why: "it is kept in memory: a restart loses the records, and every transfer that the service still lists is delivered again",
   },
   {
     kinds: /^overlay$/,
-    why: "it is the layer of a container, and gone with it: mount a volume for inbox, work and state",
+    why: "it is a container's own layer, and is removed with the container: mount a volume for inbox, work and state",
   },
   {
     kinds: /^(vfat|msdos|exfat)$/,
@@ -58,7 +58,7 @@ const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   { kinds: /^ext2$/, why: "it has no journal: a power cut can damage what was delivered" },
   {
     kinds: /^(ntfs|ntfs3|fuseblk|hfs|hfsplus)$/,
-    why: "it is a guest on this system: how safe it is against power cuts is not known",
+    why: "it is not native to this system: whether it survives power cuts is not known",
   },
   {
     kinds: /^nfs$/,
@@ -66,15 +66,15 @@ const KINDS: readonly { readonly kinds: RegExp; readonly why: string }[] = [
   },
   {
     kinds: /^(cifs|smb3|smbfs|ncpfs|9p|virtiofs|ceph|glusterfs|afs|vboxsf|prl_fs)$/,
-    why: "what its server promises of renames, fsync and locks cannot be seen from here",
+    why: "how its server treats renames, fsync and locks cannot be seen from here",
   },
   {
     kinds: /^fuse(\.|$)/,
-    why: "a program in between answers for renames, fsync and locks: make sure that it hands each of them on",
+    why: "a program handles renames, fsync and locks: make sure that it passes each of them on",
   },
 ];
 
-/** How a sound kind becomes a weak one. */
+/** Options that make a sound file system weak. */
 const FLAGS: readonly { readonly kinds: RegExp; readonly flag: RegExp; readonly why: string }[] = [
   {
     kinds: /^(nfs4?|cifs|smb3)$/,
@@ -84,7 +84,7 @@ const FLAGS: readonly { readonly kinds: RegExp; readonly flag: RegExp; readonly 
   {
     kinds: /^nfs4?$/,
     flag: /^soft$/,
-    why: "it is mounted soft, so that a slow server loses writes: mount it hard",
+    why: "it is mounted soft: a slow server loses writes; mount it hard",
   },
   {
     kinds: /^ext[34]$/,
@@ -97,7 +97,7 @@ function holds(point: string, path: string): boolean {
   return point === "/" || path === point || path.startsWith(`${point}/`);
 }
 
-/** The kernel writes a space as `\040`, and a few others alike. */
+/** The kernel writes a space as `\040`, and a few other characters likewise. */
 function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),

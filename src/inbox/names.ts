@@ -1,6 +1,12 @@
-/** Names for a transfer's files and folders: safe on every file system, recognisable, and never two the same. */
+/**
+ * Names for a transfer's files and folders. They work on every common file system and for SMB clients, resemble the original,
+ * and no two in one folder are the same.
+ */
+import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { foldName, markName, markOf, portableName } from "./portable.ts";
+
+/** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
+export const MAX_NAME_BYTES = 240;
 
 interface NamedFile {
   readonly id: string;
@@ -8,30 +14,36 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id; none begins with a dot or a dash. Names that can be used as they are stay so; where several would
- * become one, or one of the reserved, each carries a mark of its original. The order of the list does not matter. Ids
- * must differ.
+ * A name for each file, by id. A portable name stays as it is. Where several files would get the same name, or a reserved
+ * one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
-  const naming = nameInParts(files, reserved);
-  for (let part = naming.next(); ; part = naming.next()) if (part.done) return part.value;
+  const batches = nameInBatches(files, reserved);
+  for (let batch = batches.next(); ; batch = batches.next()) if (batch.done) return batch.value;
 }
 
-/** The same without keeping everything else waiting, however many there are. */
-export async function safeNamesInParts(
+/** The same, with pauses in which other work of this process runs. */
+export async function safeNamesInBatches(
   files: readonly NamedFile[],
   reserved: readonly string[],
 ): Promise<Map<string, string>> {
-  const naming = nameInParts(files, reserved);
-  for (let part = naming.next(); ; part = naming.next()) {
-    if (part.done) return part.value;
+  const batches = nameInBatches(files, reserved);
+  for (let batch = batches.next(); ; batch = batches.next()) {
+    if (batch.done) return batch.value;
     await setImmediate();
   }
 }
 
-const PART = 1_000;
+/** One segment of a path: never empty, otherwise named as a file is. */
+export function safeSegment(text: string): string {
+  if (text === "") return "_";
+  const portable = toPortable(text);
+  return portable.isOriginal ? portable.text : addMark(portable.text, markOf([text], MARKS[0].digits));
+}
 
-function* nameInParts(
+const BATCH = 1_000;
+
+function* nameInBatches(
   files: readonly NamedFile[],
   reserved: readonly string[],
 ): Generator<void, Map<string, string>, void> {
@@ -41,40 +53,33 @@ function* nameInParts(
     const naming = new Naming(file);
     claims.settle(naming);
     names.push(naming);
-    if (names.length % PART === 0) yield;
+    if (names.length % BATCH === 0) yield;
   }
   return new Map(
     names.toSorted(byFile).map((naming) => [naming.file.id, naming.name ?? claims.number(naming)]),
   );
 }
 
-/** One segment of a path: never empty, otherwise kept or marked as the name of a file is. */
-export function safeSegment(text: string): string {
-  if (text === "") return "_";
-  const portable = portableName(text);
-  return portable.kept ? portable.text : markName(portable.text, markOf([text], MARKS[0].digits));
-}
-
-/** What is tried after the plain name, in turn. */
+/** The marks that a file tries after its portable name, in this order. */
 const MARKS = [
   { digits: 8, withId: false },
   { digits: 16, withId: true },
   { digits: 40, withId: true },
 ] as const;
 
-/** One file on its way to a name: each candidate is given up for the next when another file claims it. */
+/** The current candidate of one file. The file moves on to its next candidate when another file claims this one. */
 class Naming {
   readonly file: NamedFile;
-  /** `undefined` once all candidates were given up. */
+  /** `undefined` after the last candidate. */
   name: string | undefined;
   readonly #portable: string;
   #marksTried = 0;
 
   constructor(file: NamedFile) {
     this.file = file;
-    const { text, kept } = portableName(file.name);
+    const { text, isOriginal } = toPortable(file.name);
     this.#portable = text;
-    if (kept) this.name = text;
+    if (isOriginal) this.name = text;
     else this.advance();
   }
 
@@ -82,31 +87,27 @@ class Naming {
     const { name, id } = this.file;
     const mark = MARKS[this.#marksTried];
     this.#marksTried += 1;
-    this.name = mark && this.#marked(markOf(mark.withId ? [name, id] : [name], mark.digits));
+    this.name = mark && addMark(this.#portable, markOf(mark.withId ? [name, id] : [name], mark.digits));
     return this;
   }
 
   numbered(number: number): string {
     const { name, id } = this.file;
-    return this.#marked(`${markOf([name, id], 8)}-${number}`);
-  }
-
-  #marked(mark: string): string {
-    return markName(this.#portable, mark);
+    return addMark(this.#portable, `${markOf([name, id], 8)}-${number}`);
   }
 }
 
 /**
- * Who has ever tried which name, compared as the strictest file system would. A claim is never withdrawn, also not
- * when its file moves on to the next candidate: so each file ends at its first candidate that no other one ever
- * tried, whichever file is looked at first, and literal names that foresee the marks of others change nothing.
+ * All candidates that files have tried, compared as the strictest file system would. A claim is never withdrawn, even when
+ * its file moves on. So each file ends with its first candidate that no other file has tried, whatever the order of the
+ * files, and a sender gains nothing by guessing the marks of other files.
  */
 class Claims {
-  /** A single claimant is the one that holds the name now; what several have claimed, nobody holds. */
-  readonly #claimants = new Map<string, Naming | "several">();
+  /** `several`: no file gets the name. */
+  readonly #claims = new Map<string, Naming | "several">();
 
   constructor(reserved: readonly string[]) {
-    for (const name of reserved) this.#claimants.set(foldName(name), "several");
+    for (const name of reserved) this.#claims.set(foldName(name), "several");
   }
 
   settle(naming: Naming): void {
@@ -114,25 +115,103 @@ class Claims {
     for (let current = moving.pop(); current !== undefined; current = moving.pop()) {
       if (current.name === undefined) continue;
       const key = foldName(current.name);
-      const other = this.#claimants.get(key);
+      const other = this.#claims.get(key);
       if (other === undefined) {
-        this.#claimants.set(key, current);
+        this.#claims.set(key, current);
         continue;
       }
-      this.#claimants.set(key, "several");
+      this.#claims.set(key, "several");
       moving.push(current.advance());
       if (other !== "several") moving.push(other.advance());
     }
   }
 
-  /** A name that nobody claims, for a file that has given up all of its own: there are more numbers than claims. */
+  /** A free name for a file without candidates. It exists: there are more numbers than claims. */
   number(naming: Naming): string {
     let number = 1;
-    while (this.#claimants.has(foldName(naming.numbered(number)))) number += 1;
+    while (this.#claims.has(foldName(naming.numbered(number)))) number += 1;
     const name = naming.numbered(number);
-    this.#claimants.set(foldName(name), "several");
+    this.#claims.set(foldName(name), "several");
     return name;
   }
+}
+
+interface PortableName {
+  /** In NFC, of characters that are allowed everywhere. May be too long where it differs from the original. */
+  readonly text: string;
+  /** Otherwise the name needs a mark made from its original. */
+  readonly isOriginal: boolean;
+}
+
+/** Never begins with a dot, which `*` does not match, nor with a dash, which commands read as an option. */
+function toPortable(original: string): PortableName {
+  const plain = original.normalize("NFC");
+  const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
+  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
+}
+
+/** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened where it would be too long. */
+function addMark(text: string, mark: string): string {
+  const [extension = ""] = EXTENSION.exec(text) ?? [];
+  const stem = text.slice(0, text.length - extension.length);
+  const ending = `~${mark}${extension}`;
+  return cutToBytes(stem, MAX_NAME_BYTES - Buffer.byteLength(ending)) + ending;
+}
+
+/** The first hexadecimal digits of a hash over texts, which may hold any code units. */
+function markOf(texts: readonly string[], digits: number): string {
+  return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, digits);
+}
+
+/**
+ * The part of a name that every file system distinguishes. Lower case comes first and last: `ẞ` becomes `ss` only by way
+ * of `ß`.
+ */
+function foldName(name: string): string {
+  return name
+    .replace(IGNORED, "")
+    .normalize("NFD")
+    .toLowerCase()
+    .toUpperCase()
+    .toLowerCase()
+    .normalize("NFD");
+}
+
+/** Invisible: zero-width, direction marks, variation selectors, annotation anchors. */
+const IGNORED = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+
+/**
+ * Control characters, lone surrogates, line separators and noncharacters; the characters that SMB clients substitute for
+ * forbidden ones; separators, and characters that Windows forbids.
+ */
+const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\uf001-\uf07f/\\<>:"|?*]/gu;
+
+/** Device names of Windows, whatever follows the first dot. */
+const DEVICE = /^(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³]|conin\$|conout\$|clock\$) *(?:\.|$)/i;
+
+/** Short, and not the whole name. Both parts of `.tar.gz`, because programs that unpack look for both. */
+const EXTENSION = /(?<=.)(?:\.tar)?\.[\p{L}\p{N}]{1,12}$/iu;
+
+function replaceForbidden(plain: string): string {
+  const text = plain
+    .replace(IGNORED, "")
+    .normalize("NFC")
+    .replace(FORBIDDEN, "_")
+    .replace(/^ +/, "")
+    // The look-behind keeps this linear for long runs in the middle.
+    .replace(/(?<![. ])[. ]+$/, "");
+  return text === "" || DEVICE.test(text) ? `_${text}` : text;
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  let bytes = 0;
+  let end = 0;
+  for (const character of text) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > maxBytes) return text.slice(0, end);
+    end += character.length;
+  }
+  return text;
 }
 
 function byFile(one: Naming, other: Naming): number {

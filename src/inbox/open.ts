@@ -1,21 +1,21 @@
 /** Opens an inbox: its folders, its names and its room. */
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { stat } from "node:fs/promises";
+
 import { makeFolderDurably } from "../base/durable.ts";
 import { formatLayout } from "./layout.ts";
-import { safeNamesInParts } from "./names.ts";
+import { safeNamesInBatches } from "./names.ts";
 import type { Inbox } from "./port.ts";
-import { clearAside, isAside, removeDelivered } from "./removal.ts";
+import { clearAsides, removeDelivered } from "./removal.ts";
 import { Space } from "./space.ts";
 
-export async function openInbox(root: string, work: string, minFreeBytes: number): Promise<Inbox> {
-  const stagingFolder = join(work, "staging");
-  await makeFolderDurably(stagingFolder, 0o700);
-  const began = await stat(root, { bigint: true });
-  const space = new Space(stagingFolder, minFreeBytes);
+/** `staging`: where staged folders are, on the same file system. */
+export async function openInbox(root: string, staging: string, minFreeBytes: number): Promise<Inbox> {
+  await makeFolderDurably(staging, 0o700);
+  const opened = await stat(root, { bigint: true });
+  const space = new Space(staging, minFreeBytes);
   return {
     root,
-    safeNames: safeNamesInParts,
+    safeNames: safeNamesInBatches,
     formatLayout,
     reserve: (key, bytes, files) => space.reserve(key, bytes, files),
     hasRoom: (key) => space.hasRoom(key),
@@ -23,13 +23,9 @@ export async function openInbox(root: string, work: string, minFreeBytes: number
     forget: (key) => space.forget(key),
     async isHere() {
       const now = await stat(root, { bigint: true }).catch(() => undefined);
-      return now?.dev === began.dev && now.ino === began.ino;
+      return now?.dev === opened.dev && now.ino === opened.ino;
     },
-    removeDelivered: (delivery) => removeDelivered(root, stagingFolder, delivery),
-    async clearAsides(onFailed) {
-      for (const name of (await readdir(stagingFolder)).filter(isAside)) {
-        await clearAside(join(stagingFolder, name)).catch(onFailed);
-      }
-    },
+    removeDelivered: (delivery) => removeDelivered(root, staging, delivery),
+    clearAsides: (onFailed) => clearAsides(staging, onFailed),
   };
 }

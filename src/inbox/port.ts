@@ -1,55 +1,54 @@
-/** The inbox and what belongs to it: names, places and room for what is to be delivered. */
+/** The inbox: names and folders for deliveries, room on its disk, and the removal of delivered folders. */
 
-/** What the placeholders of a layout stand for. */
+/** The values of a layout's placeholders. */
 export interface LayoutValues {
   readonly mailbox: string;
   readonly sender: string;
   readonly trackingId: string;
   readonly transferId: string;
   readonly subject: string;
-  /** When the transfer was discovered; its day counts in UTC. */
+  /** When the transfer was discovered. The day is that of UTC. */
   readonly discovered: Date;
 }
 
-/** Room that was promised to one transfer. */
+/** Room that is reserved for one transfer. */
 export interface Reservation {
-  /** So much of it is on the disk now. */
+  /** So many bytes of the transfer are on the disk now. */
   use(bytes: number): void;
   release(): void;
-  /** The disk was full all the same: `hasRoom` says when what is left of it fits. */
+  /** The disk was full despite the reservation: `hasRoom` is false until the rest of it fits. */
   ranShort(): void;
 }
 
 export interface Inbox {
   /** An absolute path. */
   readonly root: string;
-  /** A name for each file, by id: safe everywhere, never two the same, never one of the reserved. */
+  /** A name for each file, by id: safe on every file system, unique, and not reserved. */
   safeNames(
     files: readonly { readonly id: string; readonly name: string }[],
     reserved: readonly string[],
   ): Promise<ReadonlyMap<string, string>>;
   /** A path from the inbox's root. */
   formatLayout(layout: string, values: LayoutValues): string;
-  /** Promises a transfer room for so many bytes and files beside what others were promised. Throws `DISK_FULL`. */
+  /** Reserves room for a transfer beside the room that is reserved for others. Throws `DISK_FULL`. */
   reserve(key: string, bytes: number, files: number): Promise<Reservation>;
-  /** Whether there is room now for one that had none; true for one that never lacked any. */
+  /** Whether a transfer for which `reserve` failed would fit now. True for any other transfer. */
   hasRoom(key: string): Promise<boolean>;
   /** On the inbox's disk, now. */
   freeBytes(): Promise<number>;
-  /** Whether this is still the folder that was there at the start: a disk that is not mounted has nothing in it. */
+  /** Whether the inbox is still the folder that was opened: an unmounted disk leaves an empty one. */
   isHere(): Promise<boolean>;
   /**
-   * Takes a delivered folder away, in one piece for whoever looks; also where it is gone. `foreign`: what stands there is
-   * not that delivery any more, or somebody has made a folder in it, and it is left alone. May be called twice. Throws
-   * `DISK_REFUSED`.
+   * Removes a delivered folder, in one step for readers. A missing folder counts as removed. `foreign`: the folder is another
+   * one now, or holds a folder that Inlet did not make; it is left alone. May be called twice. Throws `DISK_REFUSED`.
    */
   removeDelivered(delivery: {
-    /** As its manifest says. */
+    /** The id in its manifest. */
     readonly id: string;
     readonly folder: string;
   }): Promise<"removed" | "foreign">;
-  /** Clears what a crash left of folders that were being removed. `onFailed` gets each that cannot be cleared. */
+  /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */
   clearAsides(onFailed: (error: unknown) => void): Promise<void>;
-  /** This transfer needs no room any more. */
+  /** This transfer needs no room from now on. */
   forget(key: string): void;
 }

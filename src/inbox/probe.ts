@@ -1,16 +1,20 @@
 /**
- * What the file system below a folder really does, found out by doing it: in a folder of the probe's own, which is gone
- * afterwards. Nothing else is touched.
+ * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe works in
+ * a new folder of its own, removes it afterwards, and changes nothing else. Run as a program, this file is the second process
+ * of the lock trial.
  */
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { isLockKept } from "./lock-trial.ts";
+import { tryLock } from "../base/kernel-lock.ts";
 
-/** `undefined` where it works, else why it does not: the system's code, or a few words. */
+/** `undefined` where the operation works, else why it does not: the system's code, or a few words. */
 export type Trial = string | undefined;
 
 export interface ProbeFacts {
@@ -18,21 +22,21 @@ export interface ProbeFacts {
   readonly folderSync: Trial;
   /** A folder can be moved from here into the inbox. */
   readonly reachesInbox: boolean;
-  /** A folder moves to a free name, and whoever looks there sees all of it or nothing. */
+  /** A folder moves to a free name, and readers see all of it or nothing. */
   readonly rename: Trial;
-  /** A folder with content stays where it is when another one is moved onto its name. */
+  /** A folder with content is not replaced when another folder is moved onto its name. */
   readonly keepsFull: Trial;
-  /** An empty folder gives way to one that is moved onto its name. */
+  /** An empty folder is replaced when another folder is moved onto its name. */
   readonly replacesEmpty: boolean;
-  /** Of two who make a file of one name, one fails. */
+  /** Of two processes that create a file of the same name, one fails. */
   readonly exclusiveCreate: Trial;
   readonly hardLink: Trial;
   /** The kernel's lock on a file keeps another process out. */
   readonly lock: Trial;
   readonly caseSensitive: boolean;
-  /** Two spellings of `é`: two names, one name, or one that is changed to the other. */
+  /** Two spellings of `é` are two names, or one name; `changed`: the file system stores another spelling. */
   readonly unicode: "distinct" | "same" | "changed";
-  /** In bytes, of at most 255 that were tried. */
+  /** In bytes; up to 255 are tried. */
   readonly longestName: number;
 }
 
@@ -42,10 +46,11 @@ const ABANDONED_MS = 60 * 60_000;
 const ROUNDS = 6;
 const FILES = 12;
 const LONGEST_TRIED = 255;
+const LOCK_TIMEOUT_MS = 10_000;
 
 /**
- * Throws `DISK_FULL` or `DISK_REFUSED` where nothing can be written there at all, and `STOPPED`. Both must exist. Nobody
- * else may be able to rename what is in `folder`: what is deleted afterwards could be something else then.
+ * Both folders must exist. No other user may be able to rename entries of `folder`: otherwise the probe could remove a folder
+ * that is not its own. Throws `STOPPED`, and `DISK_FULL` or `DISK_REFUSED` where nothing can be written at all.
  */
 export async function probeFolder(
   folder: string,
@@ -54,48 +59,46 @@ export async function probeFolder(
   signal: AbortSignal,
 ): Promise<ProbeFacts> {
   await clearAbandoned(folder, nowMs);
-  const place = newPlace(folder);
+  const trials = newFolder(folder);
   try {
-    await mkdir(place, { mode: 0o700 });
-    return await probe(place, inbox, signal);
+    await mkdir(trials, { mode: 0o700 });
+    return await probe(trials, inbox, signal);
   } catch (error) {
     throw signal.aborted ? new Fault("STOPPED", { cause: error }) : faultOfDisk(error, folder);
   } finally {
-    await rm(place, { recursive: true, force: true, maxRetries: 3 });
+    await rm(trials, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-/** Makes a folder there and takes it away again: permissions alone do not tell. Throws the system's error. */
+/** Creates a folder and removes it: permission bits alone do not tell whether that works. Throws the system's error. */
 export async function tryMaking(folder: string): Promise<void> {
-  const place = newPlace(folder);
-  await mkdir(place, { mode: 0o700 });
-  await rmdir(place);
+  const trial = newFolder(folder);
+  await mkdir(trial, { mode: 0o700 });
+  await rmdir(trial);
 }
 
-function newPlace(folder: string): string {
+function newFolder(folder: string): string {
   return join(folder, `.inlet-probe-${randomBytes(6).toString("hex")}`);
 }
 
-async function probe(place: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {
+async function probe(folder: string, inbox: string, signal: AbortSignal): Promise<ProbeFacts> {
   const attempt = async (work: () => Promise<Trial>): Promise<Trial> => {
     signal.throwIfAborted();
     return work().catch(reasonOf);
   };
-  const at = (name: string) => join(place, name);
+  const at = (name: string) => join(folder, name);
   return {
     fileSync: await attempt(() => trySync(at("file"))),
-    folderSync: await attempt(() => systemDisk.syncFolder(place).then(() => undefined)),
+    folderSync: await attempt(() => systemDisk.syncFolder(folder).then(() => undefined)),
     reachesInbox: await canReach(at("traveller"), inbox),
     rename: await attempt(() => tryRename(at)),
     keepsFull: await attempt(() => tryFull(at)),
     replacesEmpty: (await attempt(() => tryEmpty(at))) === undefined,
     exclusiveCreate: await attempt(() => tryExclusive(at("exclusive"))),
     hardLink: await attempt(() => tryLink(at("file"), at("linked"))),
-    lock: await attempt(async () =>
-      (await isLockKept(at("lock"), signal)) ? undefined : "it lets others in",
-    ),
+    lock: await attempt(() => tryOtherProcess(at("lock"), signal)),
     caseSensitive: await isCaseSensitive(at),
-    unicode: await findUnicode(place),
+    unicode: await findUnicode(folder),
     longestName: await findLongestName(at),
   };
 }
@@ -107,8 +110,8 @@ async function trySync(path: string): Promise<Trial> {
 }
 
 /**
- * Asked without a trace in the inbox: the new name is longer than any that a file system holds, but before the kernel
- * looks at it, it refuses to leave the mount. Parts of one mount can still be apart, as subvolumes are.
+ * Leaves no trace in the inbox: the new name is too long for any file system, but the kernel refuses to leave the mount
+ * before it looks at the name. Parts of one mount can still be separate, as subvolumes are.
  */
 async function canReach(folder: string, inbox: string): Promise<boolean> {
   await mkdir(folder);
@@ -118,7 +121,7 @@ async function canReach(folder: string, inbox: string): Promise<boolean> {
   return code !== "EXDEV" && (await stat(inbox)).dev === (await stat(dirname(folder))).dev;
 }
 
-/** Some file systems move a folder by copying one file after the other: a look at the right moment sees it. */
+/** Some file systems move a folder by copying one file after the other: a reader may see a part of it. */
 async function tryRename(at: (name: string) => string): Promise<Trial> {
   for (let round = 0; round < ROUNDS; round++) {
     const [from, to] = [at(`staged-${round}`), at(`moved-${round}`)];
@@ -136,7 +139,7 @@ async function tryRename(at: (name: string) => string): Promise<Trial> {
   return undefined;
 }
 
-/** How many files whoever looks sees first; `undefined` where it was moved before anybody did. */
+/** How many files a reader sees first; `undefined` where it sees none in time. */
 async function firstLook(folder: string, signal: AbortSignal): Promise<number | undefined> {
   while (!signal.aborted) {
     const names = await readdir(folder).catch(() => undefined);
@@ -170,6 +173,19 @@ async function tryExclusive(path: string): Promise<Trial> {
   return second === undefined ? undefined : "a second one is made over the first";
 }
 
+/** Needs another process: within one, SQLite itself keeps the second lock out. */
+async function tryOtherProcess(path: string, signal: AbortSignal): Promise<Trial> {
+  const lock = await tryLock(path, "alone");
+  try {
+    const argv = [fileURLToPath(import.meta.url), path];
+    const options = { timeout: LOCK_TIMEOUT_MS, signal };
+    const { stdout } = await promisify(execFile)(process.execPath, argv, options);
+    return lock !== undefined && stdout === "held" ? undefined : "it lets others in";
+  } finally {
+    lock?.release();
+  }
+}
+
 async function tryLink(path: string, linked: string): Promise<Trial> {
   await link(path, linked);
   return (await link(path, linked).then(
@@ -185,18 +201,18 @@ async function isCaseSensitive(at: (name: string) => string): Promise<boolean> {
   return !(await exists(at("cASE")));
 }
 
-async function findUnicode(place: string): Promise<ProbeFacts["unicode"]> {
+async function findUnicode(folder: string): Promise<ProbeFacts["unicode"]> {
   const [composed, decomposed] = ["\u00e9", "e\u0301"];
-  await writeFile(join(place, composed), "");
-  const names = await readdir(place);
+  await writeFile(join(folder, composed), "");
+  const names = await readdir(folder);
   if (!names.includes(composed)) return "changed";
-  return (await exists(join(place, decomposed))) ? "same" : "distinct";
+  return (await exists(join(folder, decomposed))) ? "same" : "distinct";
 }
 
 async function findLongestName(at: (name: string) => string): Promise<number> {
   let [fits, fails] = [0, LONGEST_TRIED + 1];
   while (fails - fits > 1) {
-    // The longest is tried first: it is what most have.
+    // The longest first: most file systems have it.
     const length = fails > LONGEST_TRIED ? LONGEST_TRIED : Math.floor((fits + fails) / 2);
     if (await canHold(at("n".repeat(length)))) fits = length;
     else fails = length;
@@ -215,24 +231,30 @@ async function canHold(path: string): Promise<boolean> {
   }
 }
 
-/** What a probe that was killed has left; younger ones may belong to another that runs now. */
+/** Removes folders of probes that were killed. A younger folder may belong to a probe that runs now. */
 async function clearAbandoned(folder: string, nowMs: number): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     if (!NAME.test(name)) continue;
     const found = await lstat(join(folder, name)).catch(() => undefined);
     if (found === undefined || nowMs - found.mtimeMs <= ABANDONED_MS) continue;
-    // Only what a probe of ours has made, and nobody else could write: whoever chooses what is in it chooses what goes.
+    // Only a folder that this user made, and no other user could write: its content would be removed with it.
     const isOurs = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
     if (!isOurs) continue;
-    // What cannot be removed is no reason not to probe.
+    // A folder that cannot be removed does not prevent the probe.
     await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
   }
 }
 
-/** A full disk says nothing about what the file system can do. */
+/** Rethrows a full disk: it says nothing about the file system's abilities. */
 function reasonOf(error: unknown): string {
   const code = systemCode(error);
   if (code === "" || ["ENOSPC", "EDQUOT", "DISK_FULL"].includes(code)) throw error;
   if (error instanceof Fault) return error.message;
   return code;
+}
+
+if (import.meta.main) {
+  const lock = await tryLock(process.argv[2] ?? "", "alone");
+  process.stdout.write(lock === undefined ? "held" : "free");
+  lock?.release();
 }

@@ -1,15 +1,15 @@
 /**
- * Removes a delivered folder from the inbox: moved aside first, so that nobody sees half of it, then deleted.
+ * Removes a delivered folder from the inbox: moves it aside, so that no reader sees a part of it, and deletes it then.
  *
- * Consumers may write in it, and one that works inside it still reaches it after the move. So it is closed to all others
- * before anything is deleted, and only what stands directly in it goes, by name: nothing is followed, and nothing entered.
+ * A consumer that works inside the folder still reaches it after the move. So the folder is closed to all other users before
+ * anything is deleted, and only its direct entries are deleted, by name: no link is followed, and no folder is entered.
  */
 import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { readDeliveryId } from "../base/delivery-id.ts";
 import { durableStep } from "../base/disk.ts";
 import { exists, faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { readDeliveryId } from "../model/manifest.ts";
 import type { Inbox } from "./port.ts";
 
 type Delivery = Parameters<Inbox["removeDelivered"]>[0];
@@ -17,7 +17,7 @@ type Delivery = Parameters<Inbox["removeDelivered"]>[0];
 const ASIDE = ".removed";
 const MODE_BITS = 0o7777;
 
-/** A crash leaves at most something in `staging` that no transfer there knows, which the next start clears. */
+/** A crash leaves at most a folder in `staging` that `clearAsides` removes. */
 export async function removeDelivered(
   root: string,
   staging: string,
@@ -28,14 +28,14 @@ export async function removeDelivered(
   try {
     if (await exists(folder)) {
       const { ino, uid, mode } = await lstat(folder, { bigint: true });
-      // On some file systems what we make is somebody else's: the staging folder shows whose.
-      if (uid !== (await lstat(staging, { bigint: true })).uid || !(await isInPlace(root, folder)))
+      // Some file systems give our files to another user: the staging folder shows which one.
+      if (uid !== (await lstat(staging, { bigint: true })).uid || !(await hasNoLinkAbove(root, folder)))
         return "foreign";
       if (!(await isDelivery(folder, delivery)) || !(await isFlat(folder))) return "foreign";
       await clearAside(aside);
       await rename(folder, aside);
       durableStep("folder moved aside");
-      // Somebody may have put another one there since it was looked at. One that is gone was cleared by another process.
+      // Another folder may have taken its place since the checks. A missing one was cleared by another process.
       const moved = await lstat(aside, { bigint: true }).catch(() => undefined);
       const isOther = moved !== undefined && moved.ino !== ino;
       if (isOther || (moved !== undefined && !(await close(aside)))) {
@@ -51,18 +51,20 @@ export async function removeDelivered(
   return "removed";
 }
 
-/** Whether a name in the staging folder is that of a delivered folder on its way out. */
-export function isAside(name: string): boolean {
-  return name.endsWith(ASIDE);
+/** Deletes folders that were moved aside. `onFailed` gets the error of each that cannot be deleted. */
+export async function clearAsides(staging: string, onFailed: (error: unknown) => void): Promise<void> {
+  for (const name of await readdir(staging)) {
+    if (name.endsWith(ASIDE)) await clearAside(join(staging, name)).catch(onFailed);
+  }
 }
 
-/** Also where it is gone. Throws `DISK_REFUSED`, naming it, where it cannot be cleared. */
+/** A missing folder is no error. Throws `DISK_REFUSED`, naming the folder, where it cannot be deleted. */
 export async function clearAside(aside: string): Promise<void> {
   try {
     if (!(await exists(aside))) return;
     if (!(await lstat(aside)).isDirectory()) return await unlink(aside);
     if (!(await close(aside))) {
-      throw new Fault("DISK_REFUSED", { detail: `${aside} holds a folder that Inlet has not made` });
+      throw new Fault("DISK_REFUSED", { detail: `${aside} holds a folder that Inlet did not make` });
     }
     for (const name of await readdir(aside)) await unlink(join(aside, name)).catch(unlessGone);
     await rmdir(aside).catch(unlessGone);
@@ -71,26 +73,26 @@ export async function clearAside(aside: string): Promise<void> {
   }
 }
 
-/** From then on nobody else can make or rename anything in it. False where somebody had made a folder there before. */
+/** Keeps other users from adding or renaming entries. False where one of them has made a folder before. */
 async function close(aside: string): Promise<boolean> {
   await chmod(aside, 0o700);
   durableStep("folder closed");
   return isFlat(aside);
 }
 
-/** As every folder is when it is delivered. */
+/** Every delivered folder is flat at first. */
 async function isFlat(folder: string): Promise<boolean> {
   const entries = await readdir(folder, { withFileTypes: true });
   return !entries.some((entry) => entry.isDirectory());
 }
 
-/** Another process of ours may be clearing it too. */
+/** Another process of ours may be clearing the same folder. */
 function unlessGone(error: NodeJS.ErrnoException): void {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** No link on the way leads elsewhere. */
-async function isInPlace(root: string, folder: string): Promise<boolean> {
+/** Whether the path from the inbox to the folder passes through no link. */
+async function hasNoLinkAbove(root: string, folder: string): Promise<boolean> {
   const [realRoot, realParent] = [await realpath(root), await realpath(dirname(folder))];
   return join(realRoot, dirname(folder).slice(root.length)) === realParent;
 }

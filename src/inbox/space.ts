@@ -1,12 +1,12 @@
-/** Room on the disk, promised to transfers before they are begun, so that one disk full of halves never happens. */
+/** Reserves room on the disk for each transfer before its download begins, so that parts of transfers never fill the disk. */
 import { statfs } from "node:fs/promises";
 import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Reservation } from "./port.ts";
 
 /** Manifest, sums, marker, record and folders of a delivery. */
-const FILES_BESIDE = 8;
-/** A file takes up to so much more than its bytes. */
+const ADDED_FILES = 8;
+/** The most that a file takes on the disk beside its bytes. */
 const BYTES_PER_FILE = 4096;
 
 interface Need {
@@ -17,11 +17,11 @@ interface Need {
 export class Space {
   readonly #path: string;
   readonly #minFreeBytes: number;
-  #promised = 0;
-  /** What those lack for which there was no room, by key. */
+  #reservedBytes = 0;
+  /** Needs that did not fit, by the transfer's key. */
   readonly #lacking = new Map<string, Need>();
 
-  /** `path`: any folder on the disk in question. */
+  /** `path`: any folder on the disk. */
   constructor(path: string, minFreeBytes: number) {
     this.#path = path;
     this.#minFreeBytes = minFreeBytes;
@@ -35,15 +35,15 @@ export class Space {
       throw new Fault("DISK_FULL", { detail: lack });
     }
     this.#lacking.delete(key);
-    this.#promised += need.bytes;
+    this.#reservedBytes += need.bytes;
     let left = need.bytes;
-    const give = (count: number) => {
-      this.#promised -= Math.min(count, left);
+    const use = (count: number) => {
+      this.#reservedBytes -= Math.min(count, left);
       left -= Math.min(count, left);
     };
     return {
-      use: give,
-      release: () => give(left),
+      use,
+      release: () => use(left),
       ranShort: () => void this.#lacking.set(key, { bytes: left, files: need.files }),
     };
   }
@@ -72,17 +72,18 @@ export class Space {
       throw faultOfDisk(error, this.#path);
     });
     const free = bavail * bsize;
-    if (free - this.#promised - this.#minFreeBytes < bytes) {
-      const promised = this.#promised === 0 ? "" : `, ${this.#promised} of them promised to others`;
-      return `${this.#path}: ${bytes} bytes are needed beside the ${this.#minFreeBytes} that stay free, but only ${free} are free${promised}`;
+    if (free - this.#reservedBytes - this.#minFreeBytes < bytes) {
+      const reserved =
+        this.#reservedBytes === 0 ? "" : `, ${this.#reservedBytes} of them reserved for others`;
+      return `${this.#path}: ${bytes} bytes are needed beside the ${this.#minFreeBytes} that stay free, but only ${free} are free${reserved}`;
     }
-    // Some file systems have no fixed number of files and say zero.
+    // Some file systems have no fixed number of files and report zero.
     if (inodes > 0 && ffree < files) return `${this.#path}: only ${ffree} more files fit (inodes)`;
     return undefined;
   }
 }
 
 function wholeNeed(bytes: number, files: number): Need {
-  const all = files + FILES_BESIDE;
+  const all = files + ADDED_FILES;
   return { bytes: bytes + all * BYTES_PER_FILE, files: all };
 }

@@ -1,60 +1,94 @@
 /**
- * Whether the work folder is the one that Inlet has made, and the one that this inbox had before.
+ * Checks that the work folder is the one that Inlet made for this inbox, and that this program knows its format.
  *
- * It holds the ledger: with another one in its place, all that the service still lists would be delivered again, and
- * what somebody has put there, a link for example, would lead us astray. So it carries an id that nobody else can read,
- * and the state folder remembers the id of each inbox's work folder.
+ * The work folder holds the ledger. With another folder in its place, everything that the service still lists would be
+ * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can read, and
+ * the state folder remembers the id of each inbox's work folder.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rmdir } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { createTextDurably, exists, faultOfDisk, makeFolderDurably } from "../base/durable.ts";
+import {
+  createTextDurably,
+  exists,
+  faultOfDisk,
+  makeFolderDurably,
+  replaceDurably,
+} from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { isExposed } from "./exposure.ts";
+import { readVersion } from "../base/version.ts";
 
-export interface WorkPlaces {
+/** Raised where an older program could not read, or would damage, files of a newer one. */
+const FORMAT = 2;
+
+interface Folders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
 }
 
 /**
- * To be called before anything is made. Throws `WORK_NOT_OURS` where the folder, or something in it, is a link or
- * somebody else's, and `WORK_LOST` where it is missing or another one than before.
+ * Called before anything is created. Throws `WORK_NOT_OURS` where the folder, or an entry in it, is a link or belongs to
+ * another user, and `WORK_LOST` where the folder is missing or is not the one that this inbox had before.
  */
-export async function demandWork(places: WorkPlaces): Promise<void> {
-  const { work } = places;
+export async function demandWork(folders: Folders): Promise<void> {
+  const { work } = folders;
   const isThere = await exists(work);
   if (isThere) await demandOurs(work);
-  const memory = memoryOf(places);
+  const memory = memoryOf(folders);
   const remembered = await readWord(memory);
   if (remembered === undefined || remembered === (await readWord(idOf(work)))) return;
-  const what = isThere ? `${work} is another one than this inbox had before` : `${work} is not there`;
-  throw new Fault("WORK_LOST", { detail: `${what} (to begin afresh all the same, remove ${memory})` });
+  const why = isThere ? `${work} is not the one that this inbox had before` : `${work} is missing`;
+  throw new Fault("WORK_LOST", { detail: `${why} (to start with a new one, remove ${memory})` });
+}
+
+/** Throws `WORK_NEWER` or `WORK_OLDER`. Called before anything in the work folder is changed. */
+export async function demandKnownFormat(work: string): Promise<void> {
+  const { format, program } = await readFormat(work);
+  if (format === FORMAT || format === 0) return;
+  if (format < FORMAT) throw new Fault("WORK_OLDER", { detail: `${work} was used by ${program}` });
+  throw new Fault("WORK_NEWER", { detail: `${work} was used by ${program}, and this is ${readVersion()}` });
 }
 
 /**
- * `temporary`: a folder on the file system of the work folder that is cleared after crashes. May be called twice. Returns
- * the work folder's id.
+ * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice. Returns the
+ * id. `temporary`: a folder on the same file system whose files are removed after a crash.
  */
-export async function rememberWork(places: WorkPlaces, temporary: string): Promise<string> {
-  const { work, state, inbox } = places;
-  const memory = memoryOf(places);
+export async function rememberWork(folders: Folders, temporary: string): Promise<string> {
+  const { work, state, inbox } = folders;
+  const memory = memoryOf(folders);
   await makeFolderDurably(dirname(memory), 0o700);
   await writeOnce(idOf(work), randomBytes(16).toString("hex"), temporary);
-  // Where several share a work folder, whoever was first has named it.
+  // Of several processes that share the work folder, the first one has chosen the id.
   const id = (await readWord(idOf(work))) ?? "";
   await writeOnce(memory, `${id} ${inbox}`, state);
+  if ((await readFormat(work)).format < FORMAT) {
+    await replaceDurably(formatOf(work), `${FORMAT} ${readVersion()}\n`, 0o600, temporary);
+  }
   return id;
 }
 
-/** Folders in which others could exchange the work folder, or what stands in it, while we work. */
+/** Folders in which other users could replace the work folder, or entries of it, while Inlet runs. */
 export async function findExposed(work: string): Promise<string[]> {
   const exposed: string[] = [];
   for (const folder of [dirname(work), work]) {
     if ((await exists(folder)) && (await isExposed(folder))) exposed.push(folder);
   }
   return exposed;
+}
+
+const WRITTEN_BY_OTHERS = 0o022;
+const STICKY = 0o1000;
+
+/** A user who may write a folder may rename every entry in it, even those of others: only the sticky bit prevents that. */
+export async function isExposed(folder: string): Promise<boolean> {
+  const { mode } = await stat(folder);
+  return (mode & WRITTEN_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+}
+
+/** The file in the state folder that remembers the work folder of an inbox. */
+export function memoryOf({ inbox, state }: Pick<Folders, "inbox" | "state">): string {
+  return join(state, "inboxes", createHash("sha256").update(inbox).digest("hex").slice(0, 32));
 }
 
 async function demandOurs(work: string): Promise<void> {
@@ -68,10 +102,9 @@ async function demandOurs(work: string): Promise<void> {
   }
 }
 
-/** Also files: what is locked and read there has to be ours. */
 async function demandPlain(path: string, owner: number): Promise<void> {
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    // Another process of ours may be at work.
+    // Another process of ours may have removed it.
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
@@ -79,7 +112,7 @@ async function demandPlain(path: string, owner: number): Promise<void> {
   if (found !== undefined && found.uid !== owner) throw notOurs(path, found.uid);
 }
 
-/** Some file systems, shared by a server, give all that is made there to one owner, whoever made it. */
+/** Some network file systems give everything to one owner, whichever user creates it. */
 async function ownerOfNew(folder: string): Promise<number | undefined> {
   const trial = join(folder, `.${randomBytes(6).toString("hex")}.trial`);
   try {
@@ -93,7 +126,7 @@ async function ownerOfNew(folder: string): Promise<number | undefined> {
 }
 
 function notOurs(path: string, uid: number): Fault {
-  const detail = `${path} belongs to user ${uid}, and this runs as user ${process.geteuid?.()}`;
+  const detail = `${path} belongs to user ${uid}, and Inlet runs as user ${process.geteuid?.()}`;
   return new Fault("WORK_NOT_OURS", { detail });
 }
 
@@ -101,15 +134,24 @@ function idOf(work: string): string {
   return join(work, "id");
 }
 
-/** Where the state folder remembers the work folder of an inbox. */
-export function memoryOf({ inbox, state }: Pick<WorkPlaces, "inbox" | "state">): string {
-  return join(state, "inboxes", createHash("sha256").update(inbox).digest("hex").slice(0, 32));
+function formatOf(work: string): string {
+  return join(work, "format");
 }
 
-/** The first word of a file; `undefined` where there is none. */
+/** 0 where no format is noted yet. */
+async function readFormat(work: string): Promise<{ readonly format: number; readonly program: string }> {
+  const [, format, version] = /^(\d+)(?: (\S+))?/.exec((await tryReadText(formatOf(work))) ?? "") ?? [];
+  return { format: Number(format ?? 0), program: `Inlet ${version ?? "of an unknown version"}` };
+}
+
+/** The first word of a file; `undefined` where the file is missing. */
 async function readWord(path: string): Promise<string | undefined> {
+  return (await tryReadText(path))?.split(/\s/)[0];
+}
+
+async function tryReadText(path: string): Promise<string | undefined> {
   try {
-    return (await readFile(path, "utf8")).split(/\s/)[0];
+    return await readFile(path, "utf8");
   } catch (error) {
     const code = systemCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;

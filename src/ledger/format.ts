@@ -1,7 +1,7 @@
 /** Records and notes as text: one line of JSON, with the version of its form. */
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
-import { RECORD_VERSION, STATES, type TransferRecord } from "../model/record.ts";
+import { RECORD_VERSION, ReleaseShape, STATES, type TransferRecord, VERIFIED } from "../model/record.ts";
 
 const Text = v.optional(v.string());
 
@@ -22,9 +22,9 @@ const KEYS = {
   hasNoPassword: v.optional(v.boolean()),
   hasMessage: v.optional(v.boolean()),
   folder: Text,
-  verified: v.optional(v.picklist(["all", "some", "none"])),
+  verified: v.optional(v.picklist(VERIFIED)),
   acknowledgement: Text,
-  released: v.optional(v.object({ by: v.string(), at: v.string(), reason: v.string(), message: v.string() })),
+  released: v.optional(ReleaseShape),
   acknowledged: v.optional(v.boolean()),
   password: v.optional(v.object({ spent: v.number(), isExhausted: v.boolean(), isUnusable: v.boolean() })),
   needsPerson: v.optional(v.boolean()),

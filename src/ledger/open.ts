@@ -10,8 +10,9 @@ import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, parseRound, SPREAD } from "./paths.ts";
+import { LedgerPaths, nameOf, SPREAD } from "./paths.ts";
 import type { Ledger, Occasion, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
 import { Watermark } from "./watermark.ts";
@@ -144,6 +145,7 @@ class FileLedger implements Ledger {
       otherContent: (stage) => this.#try(this.#otherContent(stage)),
       reclaim: (stage) => this.#try(this.#reclaim(stage)),
       seal: (stage) => this.#try(this.#rounds.seal(stage)),
+      sealForQuarantine: (stage, reason) => this.#try(this.#sealForQuarantine(stage, reason)),
       takeFolder: (folder) => this.#try(targets.takeFolder(folder)),
       giveBack: (folder) => targets.giveBack(folder),
       endWith: (stage, record) => this.#try(this.#rounds.endWith(stage, record)),
@@ -258,7 +260,13 @@ class FileLedger implements Ledger {
     if (folder === undefined && stage === undefined) return undefined;
     const placed = record.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
     this.#settle(placed);
+    await this.#clearEarlier(placed);
     return placed;
+  }
+
+  /** The earlier rounds' content in quarantine is delivered now, or replaced. */
+  async #clearEarlier(end: EndRecord): Promise<void> {
+    if (end.round > 1) await this.#rounds.quarantine.clear(nameOf(end), end.round);
   }
 
   readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
@@ -273,8 +281,8 @@ class FileLedger implements Ledger {
     this.#journal.add({ ...record, state: "picked-up" });
   }
 
-  keptFolder(key: TransferKey, round: number): string {
-    return this.#paths.kept(nameOf(key), round);
+  findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {
+    return this.#rounds.quarantine.findComplete(nameOf(record), record.round - 1);
   }
 
   async *open(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
@@ -294,14 +302,12 @@ class FileLedger implements Ledger {
   }
 
   async *quarantined(onDamaged: OnDamaged): AsyncIterable<TransferRecord> {
-    for (const entry of await this.#disk.list(this.#paths.quarantine)) {
-      const found = parseRound(entry);
-      if (found === undefined) continue;
-      const record = await this.#find(found.name).catch((error: unknown) => {
-        onDamaged(join(this.#paths.quarantine, entry), messageOf(error));
+    for (const { name, round, folder } of await this.#rounds.quarantine.list()) {
+      const record = await this.#find(name).catch((error: unknown) => {
+        onDamaged(folder, messageOf(error));
         return undefined;
       });
-      if (record?.state === "quarantined" && record.round === found.round) yield record;
+      if (record?.state === "quarantined" && record.round === round) yield record;
     }
   }
 
@@ -309,21 +315,20 @@ class FileLedger implements Ledger {
     const found = await this.#rounds.recover((entry, error) =>
       onFailed(join(this.#paths.staging, entry), error),
     );
-    const unsettled = found.filter(({ end }) => !this.#isSettled(end));
-    return unsettled.map(({ end, folder }) => {
+    const recovered: TransferRecord[] = [];
+    for (const { end, folder } of found.filter((it) => !this.#isSettled(it.end))) {
       const placed = end.state === "delivered" && folder !== undefined ? { ...end, folder } : end;
       this.#settle(placed);
-      return placed;
-    });
+      await this.#clearEarlier(placed).catch((error: unknown) =>
+        onFailed(this.#rounds.quarantine.folder, error),
+      );
+      recovered.push(placed);
+    }
+    return recovered;
   }
 
-  async clearQuarantine(key: TransferKey, exceptRound?: number): Promise<void> {
-    const name = nameOf(key);
-    for (const entry of await this.#disk.list(this.#paths.quarantine)) {
-      const found = parseRound(entry);
-      if (found?.name !== name || found.round === exceptRound) continue;
-      await this.#disk.removeTree(join(this.#paths.quarantine, entry));
-    }
+  clearQuarantine(key: TransferKey): Promise<void> {
+    return this.#rounds.quarantine.clear(nameOf(key));
   }
 
   sweep(rules: RetentionRules): Promise<void> {
@@ -344,8 +349,14 @@ class FileLedger implements Ledger {
 
   async #otherContent(stage: Stage): Promise<string[]> {
     const others = await this.#rounds.otherStages(stage);
-    const kept = stage.round === 1 ? [] : [this.#paths.kept(stage.name, stage.round - 1)];
-    return [...others.map((id) => this.#paths.staged(id)), ...kept];
+    const { quarantine } = this.#rounds;
+    const quarantined = stage.round === 1 ? [] : [quarantine.folderOf(stage.name, stage.round - 1)];
+    return [...others.map((id) => this.#paths.staged(id)), ...quarantined];
+  }
+
+  async #sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void> {
+    await this.#rounds.quarantine.prepare(stage.folder, reason);
+    await this.#rounds.seal(stage);
   }
 
   /** By the file system's own clock: the ticket of this attempt is new. */

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { TransferKey } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
+import { Quarantine } from "./quarantine.ts";
 
 /** A staged folder's name, and what belongs to it. */
 export interface StageId {
@@ -14,7 +15,6 @@ export interface StageId {
 }
 
 const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip)?$/;
-const ROUND = /^(.+)~(\d+)(?:\.json)?$/;
 
 export class LedgerPaths {
   readonly work: string;
@@ -23,7 +23,6 @@ export class LedgerPaths {
   readonly staging: string;
   readonly notes: string;
   readonly journal: string;
-  readonly quarantine: string;
   /** For files that have no name yet. */
   readonly temporary: string;
 
@@ -34,13 +33,12 @@ export class LedgerPaths {
     this.staging = join(work, "staging");
     this.notes = join(work, "notes");
     this.journal = join(work, "journal");
-    this.quarantine = join(work, "quarantine");
     this.temporary = join(work, "new");
   }
 
   folders(): readonly string[] {
-    const { ledger, attempts, staging, notes, journal, quarantine, temporary } = this;
-    return [ledger, attempts, staging, notes, journal, quarantine, temporary];
+    const { ledger, attempts, staging, notes, journal, temporary } = this;
+    return [ledger, attempts, staging, notes, journal, temporary, new Quarantine(this.work).folder];
   }
 
   ledgerFolder(name: string): string {
@@ -74,10 +72,6 @@ export class LedgerPaths {
 
   zip(id: StageId): string {
     return `${this.staged(id)}.zip`;
-  }
-
-  kept(name: string, round: number): string {
-    return join(this.quarantine, `${name}~${round}`);
   }
 }
 
@@ -114,10 +108,4 @@ export function parseStaged(entry: string): (StageId & { readonly part: string }
   const [, name, round, token, part = ""] = STAGED.exec(entry) ?? [];
   if (name === undefined || token === undefined) return undefined;
   return { name, round: Number(round), token, part };
-}
-
-/** `NAME~R`, of quarantine and outbox. */
-export function parseRound(entry: string): { readonly name: string; readonly round: number } | undefined {
-  const [, name, round] = ROUND.exec(entry) ?? [];
-  return name === undefined ? undefined : { name, round: Number(round) };
 }

@@ -14,7 +14,7 @@ import { hasEnded, type Release, type State, type TransferRecord, type Verified 
 import { FileAttempts } from "./attempts.ts";
 import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
 import { unreadable } from "./lines.ts";
-import { attemptsKey, LedgerPaths, nameOf, parseRound, parseStaged, type StageId } from "./paths.ts";
+import { attemptsKey, LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
 
@@ -168,15 +168,13 @@ class LedgerReader {
   }
 
   async *quarantined(onDamaged: OnDamaged): AsyncGenerator<TransferRecord, void, undefined> {
-    yield* readAll(await this.#list(this.#paths.quarantine), async (entry) => {
-      const found = parseRound(entry);
-      if (found === undefined) return undefined;
-      const { name, round } = found;
-      return tolerate(join(this.#paths.quarantine, entry), onDamaged, async () => {
+    const found = await this.#reading(() => this.#rounds.quarantine.list());
+    yield* readAll(found, ({ name, round, folder }) =>
+      tolerate(folder, onDamaged, async () => {
         const { end } = await this.#rounds.current(name);
         return end?.state === "quarantined" && end.round === round ? end : undefined;
-      });
-    });
+      }),
+    );
   }
 
   async *all(onDamaged: OnDamaged): AsyncGenerator<TransferRecord, void, undefined> {
@@ -204,7 +202,7 @@ class LedgerReader {
       if (record === undefined) return undefined;
       const rounds: RoundDescription[] = [];
       for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
-      const kept = this.#paths.kept(name, record.round);
+      const kept = this.#rounds.quarantine.folderOf(name, record.round);
       const staged = (await this.#list(this.#paths.staging)).map(parseStaged);
       return {
         record,

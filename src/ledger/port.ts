@@ -6,8 +6,10 @@
  */
 import type { AttemptSlots } from "../model/attempts.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 
 export type { TransferKey } from "../model/record.ts";
+export type { Quarantined } from "./quarantine.ts";
 
 /** Why a round begins. */
 export type Occasion = "retry" | "release" | "redeliver" | "discard" | "acknowledge" | "listed again";
@@ -58,16 +60,16 @@ export interface Ledger {
    * run beside workers. Returns the deliveries that it placed, with their folders.
    */
   recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]>;
-  /** Where the content of a round is while it is in quarantine. */
-  keptFolder(key: TransferKey, round: number): string;
+  /** The content of the round before, where it is complete in quarantine. */
+  findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined>;
   /** How this very round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
   readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
   /** Whether the folder of a delivery has left staging. */
   isPlaced(end: TransferRecord): Promise<boolean>;
   /** Writes down that a delivery was picked up. */
   pickedUp(record: TransferRecord): void;
-  /** Removes what is in quarantine of a transfer, but for this round. */
-  clearQuarantine(key: TransferKey, exceptRound?: number): Promise<void>;
+  /** Removes everything that the quarantine holds of a transfer. */
+  clearQuarantine(key: TransferKey): Promise<void>;
   /**
    * Removes some of what is older than it is to be kept: every part of the ledger has its turn. To be called now and then,
    * while the clock is right.
@@ -105,6 +107,8 @@ export interface Stages {
   reclaim(stage: Stage): Promise<void>;
   /** Every file in the stage is synced; now its folder is. */
   seal(stage: Stage): Promise<void>;
+  /** Syncs every file in the stage, adds the reason, and seals it. */
+  sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void>;
   /**
    * The folder where a delivery goes: `folder` itself, or the first of `FOLDER-2`, `FOLDER-3` … that is free. No other
    * delivery of this process gets it until `giveBack`. Throws `TARGET_UNSAFE` where a link is on the way.
@@ -117,8 +121,9 @@ export interface Stages {
    */
   endWith(stage: Stage, record: TransferRecord): Promise<boolean>;
   /**
-   * Moves the staged folder of an ended round to where it belongs. Returns the record with the folder that it got;
-   * `undefined` where there was nothing left to move. `stage`: the one that ended the round just now.
+   * Moves the staged folder of an ended round to where it belongs, and removes what earlier rounds left in quarantine.
+   * Returns the record with the folder that it got; `undefined` where there was nothing left to move. `stage`: the one that
+   * ended the round just now.
    */
   place(record: TransferRecord, stage?: Stage): Promise<TransferRecord | undefined>;
 }

@@ -22,6 +22,7 @@ import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./f
 import { OnceFiles } from "./once.ts";
 import { type LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
 import type { Stage } from "./port.ts";
+import { Quarantine } from "./quarantine.ts";
 import { Targets } from "./targets.ts";
 
 /** The last round of a transfer, as far as records say. */
@@ -63,6 +64,7 @@ export interface RoundsOptions {
 export class Rounds {
   readonly syncs: FolderSyncs;
   readonly targets: Targets;
+  readonly quarantine: Quarantine;
   readonly #once: OnceFiles;
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
@@ -78,6 +80,7 @@ export class Rounds {
     this.#paths = options.paths;
     this.syncs = new FolderSyncs(options.disk);
     this.targets = new Targets({ ...options, syncs: this.syncs });
+    this.quarantine = new Quarantine(options.paths.work, options.disk, this.syncs);
     this.#once = new OnceFiles(options.disk, this.syncs, options.paths.temporary);
   }
 
@@ -264,7 +267,7 @@ export class Rounds {
     const placed =
       end.state === "delivered"
         ? await this.targets.move(staged, end.folder ?? "")
-        : await this.#moveToQuarantine(staged, id);
+        : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
     // The round has ended: what other attempts left of it is of no use.
@@ -343,18 +346,6 @@ export class Rounds {
     await own.ticket?.close();
     own.ticket = undefined;
     await tryUnlink(this.#disk, this.#paths.ticket(own));
-  }
-
-  async #moveToQuarantine(staged: string, { name, round }: StageId): Promise<string | undefined> {
-    const target = this.#paths.kept(name, round);
-    try {
-      await this.#disk.rename(staged, target);
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT") throw error;
-      return undefined;
-    }
-    await this.syncs.sync(this.#paths.quarantine);
-    return `${name}~${round}`;
   }
 
   async #read(path: string): Promise<(EndRecord & BeginRecord) | undefined> {

@@ -1,10 +1,4 @@
 /** The hand-off of a delivery: a command, a webhook, and the pick-up of the folder. */
-import { hash } from "node:crypto";
-
-/** Identifies a delivery to consumers. `name`: the ledger's name of the transfer. A redelivery is another round. */
-export function deliveryId(name: string, round: number): string {
-  return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
-}
 
 /** Steps after a delivery, independent of each other. */
 export const STEPS = ["command", "webhook"] as const;

@@ -9,6 +9,8 @@
  * the service lists the transfer again.
  */
 
+import * as v from "valibot";
+
 export const RECORD_VERSION = 2;
 
 export const STATES = [
@@ -27,7 +29,10 @@ export type State = (typeof STATES)[number];
 /** States in which a round has ended. */
 const ENDED: ReadonlySet<State> = new Set(["delivered", "picked-up", "quarantined", "gone"]);
 
-export type Verified = "all" | "some" | "none";
+/** How many files match a checksum of their sender. */
+export const VERIFIED = ["all", "some", "none"] as const;
+
+export type Verified = (typeof VERIFIED)[number];
 
 /** Identifies a transfer of a mailbox. Untrusted text. */
 export interface TransferKey {
@@ -35,15 +40,17 @@ export interface TransferKey {
   readonly trackingId: string;
 }
 
-/** An operator's decision to deliver a transfer that was in quarantine. */
-export interface Release {
-  readonly by: string;
+/** An operator vouches for a transfer in quarantine. */
+export const ReleaseShape = v.object({
+  by: v.string(),
   /** ISO 8601, as all times here. */
-  readonly at: string;
-  /** Why it was in quarantine: a fault's code and message. */
-  readonly reason: string;
-  readonly message: string;
-}
+  at: v.string(),
+  /** Why it was in quarantine: a fault's code, and its message for people. */
+  reason: v.string(),
+  message: v.string(),
+});
+
+export type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
 
 export interface TransferRecord extends TransferKey {
   readonly version: typeof RECORD_VERSION;

@@ -2,9 +2,9 @@
  * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
-import { constants } from "node:fs";
 import { lstat, open, readdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
 
@@ -90,8 +90,7 @@ export async function markOf(path: string | undefined): Promise<string | undefin
 
 /** Only a regular file counts, never the target of a link; without the line end that editors add. */
 export async function readPassword(path: string): Promise<Secret | undefined> {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch(() => undefined);
+  const file = await open(path, READ_PLAIN_FILE).catch(() => undefined);
   if (file === undefined) return undefined;
   try {
     const facts = await file.stat();

@@ -3,42 +3,23 @@ import { constants } from "node:fs";
 import { chmod, copyFile, lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, setFolderMode, syncFile } from "../base/durable.ts";
-import type { Stage } from "../ledger/port.ts";
-import type { TransferRecord } from "../model/record.ts";
-import { type Contents, readKept } from "./contents.ts";
-import { MESSAGE, type Plan } from "./plan.ts";
+import type { Quarantined, Stage } from "../ledger/port.ts";
+import { filesIn } from "../model/manifest.ts";
+import type { Plan } from "./plan.ts";
 import type { TransferTools } from "./tools.ts";
 
 /** Fails where the copy exists; shares blocks where the file system can. */
 const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
 
-export interface Kept {
-  readonly folder: string;
-  readonly contents: Contents;
-}
-
-/** What is complete in quarantine, of the round before. */
-export async function findKept({ ledger }: TransferTools, record: TransferRecord): Promise<Kept | undefined> {
-  const folder = ledger.keptFolder(record, record.round - 1);
-  const contents = await readKept(folder);
-  if (contents === undefined) return undefined;
-  for (const { name, bytes } of contents.files) {
-    const found = await lstat(join(folder, name)).catch(() => undefined);
-    if (!found?.isFile() || found.size !== bytes) return undefined;
-  }
-  return { folder, contents };
-}
-
-export async function copyKept(
-  { folder, contents }: Kept,
+/** Copies complete content from the quarantine. */
+export async function copyQuarantined(
+  { folder, contents }: Quarantined,
   stage: Stage,
   fileMode: number,
   signal: AbortSignal,
 ): Promise<void> {
   if (!stage.isNew) await clearStage(stage, () => false);
-  const names = contents.files.map(({ name }) => name);
-  if (contents.message !== undefined) names.push(MESSAGE);
-  for (const name of names) {
+  for (const { name } of filesIn(contents)) {
     signal.throwIfAborted();
     const path = join(stage.folder, name);
     try {

@@ -1,15 +1,15 @@
-/** Makes a finished folder visible: everything on the disk first, then the end record, then one rename. */
-import { stat } from "node:fs/promises";
+/**
+ * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves the
+ * folder to the inbox, or to the quarantine.
+ */
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
 import { faultOfDisk, setFolderMode, writeFinished } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
+import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { type Contents, verifiedOf } from "./contents.ts";
-import { formatManifest, formatSums, type MessageFile } from "./manifest.ts";
-import { MANIFEST, MESSAGE, SUMS } from "./plan.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
@@ -35,13 +35,8 @@ export async function deliver(
       run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
       const record = run.ending("delivered");
       await handoffs.note(record);
-      if (!(await ledger.stages.endWith(stage, record)))
-        throw new Fault("ROUND_LOST", { detail: record.trackingId });
-      durableStep("delivery decided");
-      run.isDecided = true;
-      const placed = (await ledger.stages.place(record, stage)) ?? record;
-      durableStep("delivery placed");
-      await follow(tools, source, run, placed, folder);
+      const placed = await endWith(tools, run, stage, record);
+      await follow(tools, source, run, placed, { folder });
     } finally {
       ledger.stages.giveBack(folder);
     }
@@ -50,30 +45,65 @@ export async function deliver(
   }
 }
 
-/** A crash may have come between the end record of a round and the rename, in whichever process. */
+/** Sets the content received so far apart, with the reason. Throws `ROUND_LOST`. */
+export async function quarantine(
+  tools: TransferTools,
+  source: Source,
+  run: Run,
+  fault: Fault,
+): Promise<void> {
+  const { ledger, clock } = tools;
+  const { trackingId, sender } = run.record;
+  const { code, message, advice } = fault;
+  const stage = run.stage ?? (await ledger.stages.openStage(run.record));
+  run.stage = stage;
+  const at = new Date(clock.now()).toISOString();
+  const facts = { at, mailbox: source.mailbox.name, trackingId, sender };
+  await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
+  const record = run.ending("quarantined", { reason: code, message: describeFault(fault) });
+  const placed = await endWith(tools, run, stage, record);
+  await follow(tools, source, run, placed, { fault });
+}
+
+/** A crash may have come between the end record of a round and the rename, in any process. */
 export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
   const placed = await tools.ledger.stages.place(run.record);
   if (placed !== undefined) await follow(tools, source, run, placed);
 }
 
-/** What is left to do when a delivery is in the inbox, or a transfer in quarantine. Safe to be cut short. */
+async function endWith(
+  { ledger }: TransferTools,
+  run: Run,
+  stage: Stage,
+  record: TransferRecord,
+): Promise<TransferRecord> {
+  if (!(await ledger.stages.endWith(stage, record))) {
+    throw new Fault("ROUND_LOST", { detail: record.trackingId });
+  }
+  durableStep("round ended");
+  run.isDecided = true;
+  const placed = (await ledger.stages.place(record, stage)) ?? record;
+  durableStep("content placed");
+  return placed;
+}
+
+/**
+ * Follows a rename to the inbox or the quarantine. Safe to be cut short. `folder`: the one that the end record names, where
+ * that is known. `fault`: why it is in quarantine.
+ */
 async function follow(
-  { handoffs, ledger, passwords }: TransferTools,
+  { handoffs, passwords }: TransferTools,
   { mailbox }: Source,
   run: Run,
   record: TransferRecord,
-  /** The folder that the end record names, where that is known. */
-  wanted?: string,
+  { folder, fault }: { readonly folder?: string; readonly fault?: Fault } = {},
 ): Promise<void> {
-  // What an earlier round left in quarantine is delivered now, or kept anew.
-  if (record.round > 1)
-    await ledger.clearQuarantine(record, record.state === "quarantined" ? record.round : 0);
-  run.ended(record);
-  if (record.state === "delivered") await handoffs.placed(record, wanted);
+  run.ended(record, fault);
+  if (record.state === "delivered") await handoffs.placed(record, folder);
   passwords.settled(mailbox, record.trackingId);
 }
 
-/** Adds manifest, sums and marker. Each file is on the disk then. */
+/** Adds manifest, sums and marker, each of them synced. */
 async function finishStage(
   { handoff, ledger }: TransferTools,
   run: Run,
@@ -81,9 +111,8 @@ async function finishStage(
   contents: Contents,
 ): Promise<void> {
   const { record } = run;
-  const message = await findMessage(folder, contents);
   const texts: (readonly [name: string, text: string])[] = [
-    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents, message)],
+    [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
     [SUMS, formatSums(contents)],
   ];
   if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
@@ -93,10 +122,4 @@ async function finishStage(
   // A new one was made with its mode, unless that would not have let us write.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
-}
-
-async function findMessage(folder: string, { message }: Contents): Promise<MessageFile | undefined> {
-  if (message === undefined) return undefined;
-  const { size } = await stat(join(folder, MESSAGE));
-  return { name: MESSAGE, size, sha256: message };
 }

@@ -4,9 +4,9 @@
  */
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
+import type { Contents } from "../model/manifest.ts";
 import { hasEnded, isWaitOver, type TransferKey, type TransferRecord } from "../model/record.ts";
-import { copyKept, findKept } from "./adopt.ts";
-import type { Contents } from "./contents.ts";
+import { copyQuarantined } from "./adopt.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
@@ -153,27 +153,31 @@ async function downloadAndDeliver(
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // A command that supplied a password goes by the note, as soon as the password is taken.
   if (wasWaiting) await tools.ledger.flush();
-  const contents = (await takeKept(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
+  const contents =
+    (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
   if (contents === undefined) return undefined;
   signal.throwIfAborted();
   await deliver(tools, source, run, contents, layoutOf(tools, source, run.record, contents.subject));
   return undefined;
 }
 
-/** An operator vouches for what is complete in quarantine: the service need not have it any more. */
-async function takeKept(tools: TransferTools, run: Run, signal: AbortSignal): Promise<Contents | undefined> {
-  const kept = run.record.released && (await findKept(tools, run.record));
-  if (!kept) return undefined;
+/** An operator vouches for complete content in quarantine: it is delivered without the service. */
+async function takeQuarantined(
+  tools: TransferTools,
+  run: Run,
+  signal: AbortSignal,
+): Promise<Contents | undefined> {
+  const found = run.record.released && (await tools.ledger.findInQuarantine(run.record));
+  if (!found) return undefined;
   run.stage = await tools.ledger.stages.openStage(run.record);
-  const { files } = kept.contents;
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const reservation = await tools.inbox.reserve(run.key, bytes, files.length);
+  const { files } = found.contents;
+  const reservation = await tools.inbox.reserve(run.key, bytesOf(found.contents), files.length);
   try {
-    await copyKept(kept, run.stage, tools.handoff.fileMode, signal);
+    await copyQuarantined(found, run.stage, tools.handoff.fileMode, signal);
   } finally {
     reservation.release();
   }
-  return kept.contents;
+  return found.contents;
 }
 
 /** `undefined`: no password opens it, and the record says so. */
@@ -202,10 +206,13 @@ async function fetchContents(
     signal,
   );
   const contents: Contents = {
-    files: fetched.files,
-    message: message.kind === "present" ? message.sha256 : undefined,
-    isMessageRefused: message.kind === "refused",
     subject: transfer.subject,
+    message: message.kind,
+    messageFile: message.kind === "present" ? message.file : undefined,
+    files: fetched.files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {
+      const { value: checksum, algorithm } = checksums[0] ?? {};
+      return { name, originalName, size, checksum, algorithm, sha256, verified: isProven };
+    }),
   };
   run.contents = contents;
   const isMissed = message.kind === "refused" && run.record.hasMessage === true;
@@ -220,24 +227,30 @@ async function fetchContents(
 
 /** Why contents whose files each are as listed may still be incomplete or wrong. */
 function doubtOf(
-  { files, message, isMessageRefused }: Contents,
+  contents: Contents,
   announcedBytes: number,
   verify: "require" | "prefer",
 ): Fault | undefined {
-  const listedBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const { files, message } = contents;
+  const listedBytes = bytesOf(contents);
   // A service may count the confidential message, whose size it announces nowhere.
-  const mayBeMore = message !== undefined || isMessageRefused === true;
+  const mayBeMore = message !== "none";
   if (mayBeMore ? listedBytes > announcedBytes : listedBytes !== announcedBytes) {
     const detail = `the service announces ${announcedBytes} bytes in total and lists files of ${listedBytes} bytes`;
     return new Fault("SIZE_MISMATCH", { detail });
   }
   if (verify === "prefer") return undefined;
-  const unproven = files.find((file) => !file.isProven);
+  const unproven = files.find((file) => !file.verified);
   if (unproven !== undefined) {
     return new Fault("UNVERIFIABLE", { detail: JSON.stringify(unproven.originalName) });
   }
-  if (files.length > 0 || message !== undefined) return undefined;
+  if (files.length > 0 || message === "present") return undefined;
   return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
+}
+
+/** Of the sender's files. */
+function bytesOf({ files }: Contents): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
 }
 
 function layoutOf(

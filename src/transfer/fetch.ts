@@ -10,9 +10,8 @@ import { faultOfDisk, finishFile, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import type { ContentFile } from "./contents.ts";
 import { Part } from "./part.ts";
-import type { Plan, PlannedFile } from "./plan.ts";
+import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
 
 /**
  * A connection that breaks is worth another one where it brought enough. Three in a row that bring nothing, or twelve that

@@ -4,9 +4,9 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { MESSAGE, type MessageFile } from "../model/manifest.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
 import { canDoWithout, isRefusedForGood, ofOperation } from "./answers.ts";
-import { MESSAGE } from "./plan.ts";
 import type { Run } from "./run.ts";
 
 /**
@@ -17,9 +17,9 @@ const THRESHOLD_MEGABYTES = 0.000_001;
 /** What the message itself may have, where a service does not know the threshold: base64 takes a third more. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
-/** `sha256`: of the message file. `fault`: why the service does not give it. */
+/** `fault`: why the service does not provide it. */
 export type Message =
-  | { readonly kind: "present"; readonly sha256: string }
+  | { readonly kind: "present"; readonly file: MessageFile }
   | { readonly kind: "none" }
   | { readonly kind: "refused"; readonly fault: Fault };
 
@@ -38,8 +38,8 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
   const { hasMessage } = request.run.record;
   if (hasMessage === false) return { kind: "none" };
   try {
-    const sha256 = await download(request, signal);
-    if (sha256 !== undefined) return { kind: "present", sha256 };
+    const file = await download(request, signal);
+    if (file !== undefined) return { kind: "present", file };
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
   } catch (error) {
@@ -56,8 +56,8 @@ function refused(cause: Fault): Message {
   return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: cause.message, cause }) };
 }
 
-/** The SHA-256 of the message; `undefined` where the answer is empty. */
-async function download(request: MessageRequest, signal: AbortSignal): Promise<string | undefined> {
+/** `undefined` where the answer is empty. */
+async function download(request: MessageRequest, signal: AbortSignal): Promise<MessageFile | undefined> {
   const { folder, fileMode } = request;
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
@@ -84,7 +84,7 @@ async function download(request: MessageRequest, signal: AbortSignal): Promise<s
   } finally {
     cancel();
   }
-  return bytes === 0 ? undefined : hash.digest("hex");
+  return bytes === 0 ? undefined : { name: MESSAGE, size: bytes, sha256: hash.digest("hex") };
 }
 
 /** A message begins with the name of a header field; pages and error documents do not. */

@@ -2,12 +2,8 @@
 import type { Inbox } from "../inbox/port.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { Handoff, Mailbox } from "../model/mailbox.ts";
-import { REASON } from "./contents.ts";
+import { RESERVED_NAMES } from "../model/manifest.ts";
 import type { OpenedTransfer } from "./open.ts";
-
-export const MANIFEST = "transfer.json";
-export const SUMS = "SHA256SUMS";
-export const MESSAGE = "message.eml";
 
 /** From so many files on, each smaller than that on average, one ZIP is faster than single files. */
 const ZIP_FROM_FILES = 16;
@@ -20,6 +16,13 @@ export interface PlannedFile {
   readonly originalName: string;
   readonly bytes: number;
   readonly checksums: readonly Checksum[];
+}
+
+/** A planned file that is in the stage. */
+export interface ContentFile extends PlannedFile {
+  readonly sha256: string;
+  /** Every checksum of the sender matches, and there is at least one. */
+  readonly isProven: boolean;
 }
 
 export interface Plan {
@@ -40,7 +43,7 @@ export async function planTransfer(
   const announced = Math.max(totalBytes, transfer.totalBytes);
   const { marker, acknowledgement } = handoff;
   const said = [marker, acknowledgement].filter((name) => name !== undefined);
-  const reserved = [MANIFEST, SUMS, MESSAGE, REASON, ...said];
+  const reserved = [...RESERVED_NAMES, ...said];
   const names = await inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
   return {

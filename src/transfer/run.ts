@@ -2,8 +2,8 @@
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
+import type { Contents } from "../model/manifest.ts";
 import { type State, type TransferRecord, withState } from "../model/record.ts";
-import type { Contents } from "./contents.ts";
 import { Pace } from "./give-way.ts";
 import type { TransferTools } from "./tools.ts";
 

@@ -5,8 +5,8 @@ import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { needsPerson } from "./answers.ts";
+import { quarantine } from "./deliver.ts";
 import { clientOf } from "./open.ts";
-import { quarantine } from "./quarantine.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 

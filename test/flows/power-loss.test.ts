@@ -20,7 +20,7 @@ const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");
 /** There are some 70. */
 const LEAST_STEPS = 50;
 /** Steps after which whatever has a name keeps it. */
-const PROMISES = ["delivery decided", "delivery placed"];
+const PROMISES = ["round ended", "content placed"];
 
 describe("I1 whole or nothing, I2 once: the same end as if nothing had happened, after a power cut at any step", () => {
   test.each([

@@ -82,13 +82,13 @@ describe("a work folder that is gone", () => {
     const [work, away] = [join(inbox, ".inlet"), join(state, "away")];
     await rename(work, away);
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
-    expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`${work} is not there`)]);
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`${work} is missing`)]);
     expect(await readdir(inbox)).toEqual([MAILBOX]);
-    expect((await runProgram(["doctor", "--config", config])).stdout).toContain(`${work} is not there`);
+    expect((await runProgram(["doctor", "--config", config])).stdout).toContain(`${work} is missing`);
     // Somebody begins another one.
     await mkdir(work, { mode: 0o700 });
     const other = await runProgram(["once", "--config", config]);
-    expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining(`${work} is another one`)]);
+    expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining(`${work} is not the one`)]);
     await rm(work, { recursive: true });
     // A copy is as good as itself.
     await cp(away, work, { recursive: true });

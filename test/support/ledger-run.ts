@@ -3,9 +3,11 @@ import { dirname, join } from "node:path";
 import { type Disk, tryUnlink } from "../../src/base/disk.ts";
 import { systemCode } from "../../src/base/faults.ts";
 import type { EndRecord } from "../../src/ledger/format.ts";
-import { LedgerPaths, nameOf, parseRound, parseStaged } from "../../src/ledger/paths.ts";
+import { LedgerPaths, nameOf, parseStaged } from "../../src/ledger/paths.ts";
 import type { Stage } from "../../src/ledger/port.ts";
+import { Quarantine } from "../../src/ledger/quarantine.ts";
 import { Rounds } from "../../src/ledger/rounds.ts";
+import { MANIFEST } from "../../src/model/manifest.ts";
 import { nextRound, RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
 import { ModelDisk } from "./model-disk.ts";
 import {
@@ -19,12 +21,12 @@ import {
 } from "./schedules.ts";
 
 export const PATHS = new LedgerPaths("/work");
+const QUARANTINE = new Quarantine(PATHS.work);
 export const INBOX = "/inbox";
 const OUTBOX = "/work/outbox";
 /** Where the consumer moves delivered folders to. */
 const TAKEN = "/taken";
 
-const MANIFEST = "transfer.json";
 const FILES = ["one.txt", "two.txt"];
 /** More rounds than any scenario begins. */
 const MAX_ROUNDS = 5;
@@ -197,8 +199,8 @@ class Process {
     });
     for (const { end } of recovered) await this.#settle(end);
     for (const entry of await this.disk.list(OUTBOX)) {
-      const found = parseRound(entry);
-      const end = found && (await this.rounds.readEnd(found.name, found.round));
+      const [, name = "", round] = /^(.+)~(\d+)\.json$/.exec(entry) ?? [];
+      const end = await this.rounds.readEnd(name, Number(round));
       if (end !== undefined && end.state !== "delivered") await tryUnlink(this.disk, join(OUTBOX, entry));
     }
     return failed;
@@ -372,7 +374,8 @@ async function findUnsettled(disk: ModelDisk, name: string, rounds: Rounds): Pro
     if (delivered.has(id) !== isDelivered) return `I2: round ${round} is ${end.state}, and not in the inbox`;
     if (disk.namesIn(OUTBOX).includes(`${id}.json`) !== isDelivered)
       return `outbox and round ${round} differ`;
-    if (disk.namesIn(PATHS.quarantine).includes(id) !== isKept) return `quarantine and round ${round} differ`;
+    if (disk.namesIn(QUARANTINE.folder).includes(id) !== isKept)
+      return `quarantine and round ${round} differ`;
   }
   // After a power cut, a stage may be left of a round of which the order was lost: the round may be ordered again.
   const left = disk.namesIn(PATHS.staging).map(parseStaged);

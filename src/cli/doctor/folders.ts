@@ -7,24 +7,26 @@ import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import type { Settings } from "../../config/settings.ts";
-import { isExposed } from "../../inbox/exposure.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
-import { MAX_NAME_BYTES } from "../../inbox/portable.ts";
+import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
-import { demandWork, findExposed } from "../../inbox/work-folder.ts";
+import { demandWork, findExposed, isExposed } from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
 
-/** For each folder the one to check: itself, or the nearest existing folder above it. */
-export interface Places {
+/** For each configured folder, the one that is checked: itself, or the nearest existing folder above it. */
+export interface CheckedFolders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
 }
 
 /** `undefined` where a folder cannot be used. */
-export async function checkFolders(findings: Findings, settings: Settings): Promise<Places | undefined> {
+export async function checkFolders(
+  findings: Findings,
+  settings: Settings,
+): Promise<CheckedFolders | undefined> {
   await checkOwner(findings, settings);
   const inbox = await checkFolder(findings, "inbox", settings.inbox);
   const work = await checkFolder(findings, "work", settings.work);
@@ -75,40 +77,40 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
   );
 }
 
-/** Returns the folder to check in its place; `undefined` where it cannot be used. */
+/** Returns the folder that is checked instead; `undefined` where it cannot be used. */
 export async function checkFolder(
   findings: Findings,
   check: string,
   folder: string,
 ): Promise<string | undefined> {
-  const place = await nearestExisting(folder);
-  const isThere = place === folder;
+  const existing = await nearestExisting(folder);
+  const isThere = existing === folder;
   try {
-    if (!(await stat(place)).isDirectory()) {
+    if (!(await stat(existing)).isDirectory()) {
       findings.fail(
         FOLDERS,
         check,
         "usage",
-        `${place} is not a folder`,
+        `${existing} is not a folder`,
         "Choose another path, or move it away.",
       );
       return undefined;
     }
-    await access(place, constants.R_OK | constants.W_OK | constants.X_OK);
+    await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
     // Consumers watch the inbox, so the doctor makes nothing in it.
-    if (!isThere || check !== "inbox") await asOwnerOf(place, () => tryMaking(place));
+    if (!isThere || check !== "inbox") await asOwnerOf(existing, () => tryMaking(existing));
     findings.ok(
       FOLDERS,
       check,
       isThere
         ? `${folder} is there and can be written`
-        : `${folder} is not there yet: the first start makes it, in ${place}`,
+        : `${folder} is not there yet: the first start makes it, in ${existing}`,
     );
-    return place;
+    return existing;
   } catch (error) {
     const why = isThere
       ? `${folder} cannot be written`
-      : `${folder} is not there, and cannot be made in ${place}`;
+      : `${folder} is not there, and cannot be made in ${existing}`;
     const user = process.getuid?.() ?? "of the daemon";
     findings.fail(
       FOLDERS,
@@ -125,9 +127,9 @@ export async function checkFolder(
 
 /** The folder itself, or the nearest existing one above it. */
 export async function nearestExisting(folder: string): Promise<string> {
-  for (let place = folder; ; place = dirname(place)) {
-    const code = await stat(place).then(() => undefined, systemCode);
-    if ((code !== "ENOENT" && code !== "ENOTDIR") || place === dirname(place)) return place;
+  for (let path = folder; ; path = dirname(path)) {
+    const code = await stat(path).then(() => undefined, systemCode);
+    if ((code !== "ENOENT" && code !== "ENOTDIR") || path === dirname(path)) return path;
   }
 }
 
@@ -142,25 +144,25 @@ const ANOTHER =
 export async function checkFileSystem(
   findings: Findings,
   settings: Settings,
-  places: Places,
+  folders: CheckedFolders,
   signal: AbortSignal,
 ): Promise<void> {
-  await checkKind(findings, "kind", places.work);
-  const [work, state] = await Promise.all([findMountOf(places.work), findMountOf(places.state)]);
-  if (work.point !== state.point) await checkKind(findings, "kind of state", places.state);
-  await checkRoom(findings, places.work, settings.limits.minFreeBytes);
-  if (await isExposed(places.work)) {
+  await checkKind(findings, "kind", folders.work);
+  const [work, state] = await Promise.all([findMountOf(folders.work), findMountOf(folders.state)]);
+  if (work.point !== state.point) await checkKind(findings, "kind of state", folders.state);
+  await checkRoom(findings, folders.work, settings.limits.minFreeBytes);
+  if (await isExposed(folders.work)) {
     findings.skip(
       FILE_SYSTEM,
       "trial",
-      `others may write ${places.work}: nothing is tried out among their files`,
+      `others may write ${folders.work}: nothing is tried out among their files`,
     );
     return;
   }
   try {
     // As the daemon's user: root passes checks that the daemon fails, and must not follow what others have put there.
-    const facts = await asOwnerOf(places.work, () =>
-      probeFolder(places.work, places.inbox, Date.now(), signal),
+    const facts = await asOwnerOf(folders.work, () =>
+      probeFolder(folders.work, folders.inbox, Date.now(), signal),
     );
     reportBehaviour(findings, facts);
     reportNames(findings, facts);
@@ -171,16 +173,16 @@ export async function checkFileSystem(
   }
 }
 
-async function checkKind(findings: Findings, check: string, place: string): Promise<void> {
-  const mount = await findMountOf(place);
+async function checkKind(findings: Findings, check: string, folder: string): Promise<void> {
+  const mount = await findMountOf(folder);
   const described = mount.point === undefined ? mount.kind : `${mount.kind}, mounted at ${mount.point}`;
   const weakness = describeWeakness(mount);
   if (weakness === undefined) findings.ok(FILE_SYSTEM, check, described);
   else findings.warn(FILE_SYSTEM, check, `${described}: ${weakness}`);
 }
 
-async function checkRoom(findings: Findings, place: string, minFreeBytes: number): Promise<void> {
-  const { bavail, bsize, files, ffree } = await statfs(place);
+async function checkRoom(findings: Findings, folder: string, minFreeBytes: number): Promise<void> {
+  const { bavail, bsize, files, ffree } = await statfs(folder);
   const free = bavail * bsize;
   const stays = `limits.minFreeSpace keeps ${formatBytes(minFreeBytes)} of it free`;
   if (free <= minFreeBytes) {

@@ -18,8 +18,7 @@ import type {
   ServiceSettings,
   Settings,
 } from "../../config/settings.ts";
-import { describeHolder } from "../../inbox/lock.ts";
-import { countMembers } from "../../inbox/members.ts";
+import { countMembers, describeHolder } from "../../inbox/members.ts";
 import { Tokens } from "../../mailbox/tokens.ts";
 import { readRedisSecrets } from "../../queue/open.ts";
 import { POLLING_MINOR_VERSION } from "../../service/http.ts";

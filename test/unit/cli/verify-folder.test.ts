@@ -3,7 +3,9 @@ import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from "node:f
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkFolder, findDelivered } from "../../../src/cli/delivered-folder.ts";
+import { type Contents, formatManifest, formatSums } from "../../../src/model/manifest.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 
 const FILES = { "a.txt": "Hello", "Größe, 2.csv": "1;2\n" };
@@ -129,10 +131,19 @@ describe("a delivered folder", () => {
     });
   });
 
+  test("says which key of its manifest is wrong", async () => {
+    const folder = await deliver();
+    await alter(folder, (manifest) => void delete manifest.files[0].size);
+    expect(await checkFolder(folder, new Set(), failOnBytes, SIGNAL)).toMatchObject({
+      status: "damaged",
+      problem: expect.stringContaining("look at files.0.size"),
+    });
+  });
+
   test.each([
     ["transfer.json", "not json", "transfer.json is not JSON"],
-    ["transfer.json", '{"version":1,"files":[{"name":"x"}]}', "look at files.0.size"],
-    ["SHA256SUMS", "nonsense\n", "line 1 of SHA256SUMS is no sum with a name"],
+    ["transfer.json", '{"version":1}', "look at version"],
+    ["SHA256SUMS", "nonsense\n", "line 1 of SHA256SUMS is not a sum with a name"],
     ["SHA256SUMS", undefined, "SHA256SUMS is missing"],
   ])("says what is wrong with a %s of %j", async (name, text, why) => {
     const folder = await deliver();
@@ -170,7 +181,6 @@ async function deliver(more: Record<string, string> = {}): Promise<string> {
   const folder = join(await makeFolder(), "t1");
   await mkdir(folder);
   for (const [name, text] of Object.entries({ ...FILES, ...more })) await writeFile(join(folder, name), text);
-  const sums = Object.entries({ ...FILES, ...more }).map(([name, text]) => `${sha256(text)}  ${name}\n`);
   const files = Object.entries(FILES).map(([name, text]) => ({
     name,
     originalName: name,
@@ -181,10 +191,13 @@ async function deliver(more: Record<string, string> = {}): Promise<string> {
     verified: true,
   }));
   const text = more["message.eml"];
-  const messageFile = text && { name: "message.eml", size: Buffer.byteLength(text), sha256: sha256(text) };
-  await writeFile(join(folder, "SHA256SUMS"), sums.join(""));
-  const manifest = { version: 2, verified: "all", messageFile, files };
-  await writeFile(join(folder, "transfer.json"), JSON.stringify(manifest));
+  const message =
+    text && ({ name: "message.eml", size: Buffer.byteLength(text), sha256: sha256(text) } as const);
+  const contents: Contents = message
+    ? { message: "present", messageFile: message, files }
+    : { message: "none", files };
+  await writeFile(join(folder, "SHA256SUMS"), formatSums(contents));
+  await writeFile(join(folder, "transfer.json"), formatManifest(makeRecord(), "NAME", contents));
   await chmod(folder, 0o750);
   return folder;
 }

@@ -197,7 +197,7 @@ async function openHouse() {
       const tools = {
         work,
         ledger: own,
-        inbox: await openInbox(folder, work, 0),
+        inbox: await openInbox(folder, join(work, "staging"), 0),
         passwords: await openPasswords({
           state: join(folder, "state"),
           clock: systemClock,

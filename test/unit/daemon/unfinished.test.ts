@@ -51,7 +51,7 @@ async function setUp() {
   const folder = await makeFolder();
   const work = join(folder, ".inlet");
   const ledger = await ledgerIn(folder);
-  const inbox = await openInbox(folder, work, 0);
+  const inbox = await openInbox(folder, join(work, "staging"), 0);
   const told: string[] = [];
   const diskFull = new Outage(systemClock, {
     began: () => told.push("began"),

@@ -7,7 +7,7 @@ import { Secret } from "../../../src/base/secret.ts";
 import { environmentOf } from "../../../src/handoff/command.ts";
 import { deliveryOf } from "../../../src/handoff/delivery.ts";
 import { formatBody, signBody } from "../../../src/handoff/webhook.ts";
-import { formatManifest } from "../../../src/transfer/manifest.ts";
+import { formatManifest } from "../../../src/model/manifest.ts";
 import { findProgram } from "../../support/debian.ts";
 import { makeFolder, runCommand } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -65,8 +65,9 @@ test("every variable of the command and every key of the webhook is explained", 
 test("every key of the manifest is explained", () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
   const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
-  const message = { name: "message.eml", size: 1, sha256: "0" } as const;
-  const manifest = formatManifest(record, "NAME", { files: [], message: "0", subject: "Order" }, message);
+  const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
+  const contents = { subject: "Order", message: "present", messageFile, files: [] } as const;
+  const manifest = formatManifest(record, "NAME", contents);
   const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);
   expect(explained.map(([, key]) => key).toSorted()).toEqual(Object.keys(JSON.parse(manifest)).toSorted());

@@ -10,7 +10,7 @@ import type { HandoffTools } from "../../../src/handoff/tools.ts";
 import { removeDelivered } from "../../../src/inbox/removal.ts";
 import { LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type Emit, type Listeners, listenTo } from "../../../src/model/events.ts";
-import { deliveryId } from "../../../src/model/handoff.ts";
+import { deliveryId } from "../../../src/model/manifest.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { HANDOFF_PATIENCE, type HandoffTask, handoffOf } from "../../support/handoff.ts";
 import { makeFolder } from "../../support/program.ts";

@@ -10,7 +10,7 @@ import {
   newEntry,
   parseEntry,
 } from "../../../src/handoff/entry.ts";
-import { deliveryId } from "../../../src/model/handoff.ts";
+import { deliveryId } from "../../../src/model/manifest.ts";
 import { type HandoffTask, handoffOf } from "../../support/handoff.ts";
 
 const NOW = Date.parse("2026-03-01T08:05:00.000Z");

@@ -1,4 +1,4 @@
-/** What a look decides, from the entry and the place of the folder. */
+/** What a look decides, from the entry and the status of the folder. */
 import { expect, test } from "vitest";
 import { EMPTY_ENTRY, type Entry } from "../../../src/handoff/entry.ts";
 import { nextMove } from "../../../src/handoff/look.ts";
@@ -14,13 +14,13 @@ const PENDING = { command: { state: "pending", attempts: 0 } } as const;
 const FAILED = { command: { state: "failed", attempts: 9, error: "no" } } as const;
 const COMMAND: HandoffTask = { command: ["true"] };
 
-type Place = Parameters<typeof nextMove>[1];
+type FolderStatus = Parameters<typeof nextMove>[1];
 
-test.each<[string, Partial<Entry>, Place, HandoffTask, string]>([
+test.each<[string, Partial<Entry>, FolderStatus, HandoffTask, string]>([
   ["a folder that is there waits", {}, "there", {}, "none"],
   ["a folder that is gone was taken", {}, "gone", {}, "picked-up"],
   ["an acknowledged folder was picked up", {}, "acknowledged", {}, "picked-up"],
-  ["nothing is concluded from an unknown place", { isRemoving: true }, "unknown", KEEP, "none"],
+  ["nothing is concluded from an unknown status", { isRemoving: true }, "unknown", KEEP, "none"],
   ["a late pick-up is reported", {}, "there", { expectWithinMs: DAY_MS }, "overdue"],
   ["a late pick-up is reported once", { reported: true }, "there", { expectWithinMs: DAY_MS }, "none"],
   ["an old folder is noted first", {}, "there", KEEP, "change"],
@@ -42,8 +42,8 @@ test.each<[string, Partial<Entry>, Place, HandoffTask, string]>([
     KEEP,
     "change",
   ],
-])("%s", (_, facts, place, task, expected) => {
-  const move = nextMove({ ...EMPTY_ENTRY, ...facts }, place, DELIVERED, handoffOf(task), NOW);
+])("%s", (_, facts, status, task, expected) => {
+  const move = nextMove({ ...EMPTY_ENTRY, ...facts }, status, DELIVERED, handoffOf(task), NOW);
   expect(move.type === "change" ? (move.event ?? move.type) : move.type).toBe(expected);
 });
 

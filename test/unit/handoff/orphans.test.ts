@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Orphans } from "../../../src/handoff/orphans.ts";
-import { deliveryId } from "../../../src/model/handoff.ts";
+import { deliveryId } from "../../../src/model/manifest.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { openBench } from "./bench.ts";

@@ -37,10 +37,10 @@ describe("mounts", () => {
     ["nfs4", ["rw", "soft"], "mounted soft"],
     ["nfs", ["rw"], "use version 4"],
     ["cifs", ["rw", "nobrl"], "without locks between machines"],
-    ["cifs", ["rw"], "what its server promises"],
+    ["cifs", ["rw"], "how its server treats"],
     ["tmpfs", ["rw"], "kept in memory"],
     ["overlay", ["rw"], "mount a volume"],
-    ["fuse.sshfs", ["rw"], "a program in between"],
+    ["fuse.sshfs", ["rw"], "a program handles"],
     ["vfat", ["rw"], "no journal"],
   ])("%s mounted %j: %s", (kind, options, why) => {
     const weakness = describeWeakness({ kind, options, point: "/srv" });

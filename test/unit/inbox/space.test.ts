@@ -11,7 +11,7 @@ test("what was promised to one is not promised to another, until it is given bac
   const most = Math.floor(bavail * bsize * 0.8);
   const space = new Space(folder, 0);
   const first = await space.reserve("a", most, 1);
-  await expect(space.reserve("b", most, 1)).rejects.toThrow("promised to others");
+  await expect(space.reserve("b", most, 1)).rejects.toThrow("reserved for others");
   expect(await space.hasRoom("b")).toBe(false);
   first.release();
   expect(await space.hasRoom("b")).toBe(true);

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
 import { attemptsKey, LedgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
+import { Quarantine } from "../../../src/ledger/quarantine.ts";
 import { RECORD_VERSION, type TransferRecord } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -125,9 +126,10 @@ describe("a look at the ledger", () => {
   test("finds content in quarantine, unless a later round has begun", async () => {
     const { peek, begin, end, paths } = await setUp();
     await end({ state: "quarantined", reason: "CHECKSUM_MISMATCH", token: TOKEN });
-    const kept = paths.kept(nameOf(KEY), 1);
+    const quarantine = new Quarantine(paths.work);
+    const kept = quarantine.folderOf(nameOf(KEY), 1);
     await mkdir(kept, { recursive: true });
-    await mkdir(join(paths.quarantine, "not ours"));
+    await mkdir(join(quarantine.folder, "not ours"));
     expect(await states(peek.quarantined())).toEqual(["t1 quarantined 1"]);
     expect((await peek.describe(KEY))?.kept).toBe(kept);
     await begin({ round: 2 }, { why: "release", by: "root", at: LATER });

@@ -140,7 +140,7 @@ describe.each([
     const stage = await stageOf(rounds, bench);
     await rounds.endWith(stage, { ...T1, state: "quarantined" });
     expect(await rounds.place({ ...T1, state: "quarantined", token: stage.token })).toBe(`${NAME}~1`);
-    expect(await bench.disk.list(bench.paths.kept(NAME, 1))).toEqual(["file"]);
+    expect(await bench.disk.list(rounds.quarantine.folderOf(NAME, 1))).toEqual(["file"]);
   });
 
   test("a stage is continued by its process, and by no other", async () => {

@@ -62,7 +62,7 @@ async function turn(
       },
       forget() {},
     },
-    diskFull: { isPast() {} },
+    diskFull: { clear() {} },
     large: { giveBack() {} },
     ledger: {
       find: async () => makeRecord({ expires: new Date(FAR_MS).toISOString(), ...record }),

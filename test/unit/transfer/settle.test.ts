@@ -66,7 +66,7 @@ async function setUp({ attempts = 1 } = {}) {
     patience: { retryMs: 1, diskMs: 7, lockedMs: 1, slowMs: 1_000 },
     inbox: { forget() {} },
     passwords: { doubt() {} },
-    diskFull: { meets() {}, isPast() {} },
+    diskFull: { add() {}, clear() {} },
     emit: listenTo({
       "transfer-lost": ({ record }) => told.push(`lost ${record.trackingId}`),
       "transfer-stuck": ({ fault }) => told.push(fault.code),

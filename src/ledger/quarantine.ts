@@ -1,0 +1,107 @@
+/**
+ * The quarantine: content that Inlet does not vouch for, in a folder per round (`quarantine/NAME~R`). `reason.json` in it says
+ * why. Where the content is complete, it also lists the files, so that `release` can deliver them without the service.
+ */
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import * as v from "valibot";
+import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
+import { syncFile, writeFinished } from "../base/durable.ts";
+import { systemCode } from "../base/faults.ts";
+import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
+import { parseJson } from "./format.ts";
+
+const ReasonShape = v.object({
+  at: v.string(),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  /** A fault's code, and what it says to people. */
+  code: v.string(),
+  message: v.string(),
+  advice: v.string(),
+  /** Missing where the content is not complete. */
+  contents: v.optional(ContentsShape),
+});
+
+export type QuarantineReason = Readonly<v.InferOutput<typeof ReasonShape>>;
+
+/** Complete content of a round. */
+export interface Quarantined {
+  readonly folder: string;
+  readonly contents: Contents;
+}
+
+interface QuarantinedRound {
+  readonly name: string;
+  readonly round: number;
+  readonly folder: string;
+}
+
+const ENTRY = /^(.+)~(\d+)$/;
+
+export class Quarantine {
+  readonly folder: string;
+  readonly #disk: Disk;
+  readonly #syncs: FolderSyncs;
+
+  constructor(work: string, disk: Disk = systemDisk, syncs: FolderSyncs = new FolderSyncs(disk)) {
+    this.folder = join(work, "quarantine");
+    this.#disk = disk;
+    this.#syncs = syncs;
+  }
+
+  folderOf(name: string, round: number): string {
+    return join(this.folder, `${name}~${round}`);
+  }
+
+  async list(): Promise<QuarantinedRound[]> {
+    const entries = await this.#disk.list(this.folder).catch((error: unknown) => {
+      if (systemCode(error) === "ENOENT") return [];
+      throw error;
+    });
+    return entries.flatMap((entry) => {
+      const [, name, round] = ENTRY.exec(entry) ?? [];
+      return name === undefined ? [] : [{ name, round: Number(round), folder: join(this.folder, entry) }];
+    });
+  }
+
+  /** Adds the reason to a staged folder, and syncs every file: they may be all that is left of the transfer. */
+  async prepare(staged: string, reason: QuarantineReason): Promise<void> {
+    for (const name of await readdir(staged)) await syncFile(join(staged, name), 0o600);
+    await writeFinished(join(staged, REASON), `${JSON.stringify(reason, null, 2)}\n`, 0o600);
+  }
+
+  /** Moves a staged folder in. Returns its name there; `undefined` where it was moved before. */
+  async moveIn(staged: string, name: string, round: number): Promise<string | undefined> {
+    try {
+      await this.#disk.rename(staged, this.folderOf(name, round));
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      return undefined;
+    }
+    await this.#syncs.sync(this.folder);
+    return `${name}~${round}`;
+  }
+
+  /** `undefined` where the content of the round is not complete, or not here. */
+  async findComplete(name: string, round: number): Promise<Quarantined | undefined> {
+    const folder = this.folderOf(name, round);
+    const text = await tryRead(this.#disk, join(folder, REASON)).catch(() => undefined);
+    const reason = v.safeParse(ReasonShape, parseJson(text ?? ""));
+    const contents = reason.success ? reason.output.contents : undefined;
+    if (contents === undefined) return undefined;
+    for (const file of filesIn(contents)) {
+      const found = await lstat(join(folder, file.name)).catch(() => undefined);
+      if (!found?.isFile() || found.size !== file.size) return undefined;
+    }
+    return { folder, contents };
+  }
+
+  /** Removes the content of a transfer, of all rounds but one. */
+  async clear(name: string, exceptRound?: number): Promise<void> {
+    for (const found of await this.list()) {
+      if (found.name === name && found.round !== exceptRound) await this.#disk.removeTree(found.folder);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * The files that Inlet adds to a delivered folder: the manifest, the sums that `sha256sum -c` checks, and the confidential
+ * message. Consumers may change or replace everything in the folder, so all that is read from it is validated.
+ */
+import { hash } from "node:crypto";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import * as v from "valibot";
+import { READ_PLAIN_FILE } from "../base/descriptor.ts";
+import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
+
+export const MANIFEST = "transfer.json";
+export const SUMS = "SHA256SUMS";
+export const MESSAGE = "message.eml";
+/** Added to a folder in quarantine. */
+export const REASON = "reason.json";
+
+/** No file of a sender, no marker and no acknowledgement may have one of these names. */
+export const RESERVED_NAMES: readonly string[] = [MANIFEST, SUMS, MESSAGE, REASON];
+
+const MANIFEST_VERSION = 2;
+/** More than the largest transfer needs, and small enough for memory. */
+const MAX_BYTES = 512 * 1024 * 1024;
+
+const FileShape = v.object({
+  /** Safe on every file system, and unique in the folder. */
+  name: v.string(),
+  originalName: v.string(),
+  size: v.number(),
+  /** The sender's checksum; missing where the service has none. */
+  checksum: v.optional(v.string()),
+  algorithm: v.optional(v.string()),
+  sha256: v.string(),
+  /** Every checksum of the sender matches, and there is at least one. */
+  verified: v.boolean(),
+});
+
+const MessageShape = v.object({ name: v.literal(MESSAGE), size: v.number(), sha256: v.string() });
+
+const CONTENTS = {
+  subject: v.optional(v.string()),
+  /** `refused`: the service does not provide the message, and there may be one. */
+  message: v.picklist(["present", "none", "refused"]),
+  messageFile: v.optional(MessageShape),
+  files: v.pipe(v.array(FileShape), v.readonly()),
+};
+
+/** Everything that a complete transfer consists of. */
+export const ContentsShape = v.object(CONTENTS);
+
+/** Consumers rely on these keys. */
+const ManifestShape = v.object({
+  version: v.literal(MANIFEST_VERSION),
+  deliveryId: v.string(),
+  mailbox: v.string(),
+  sender: v.string(),
+  trackingId: v.string(),
+  transferId: v.string(),
+  received: v.optional(v.string()),
+  expires: v.optional(v.string()),
+  verified: v.picklist(VERIFIED),
+  released: v.optional(ReleaseShape),
+  ...CONTENTS,
+});
+
+type AnyFile = Readonly<Pick<v.InferOutput<typeof FileShape>, "name" | "size" | "sha256">>;
+export type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
+export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
+export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
+
+/**
+ * Identifies a delivery to consumers: in the manifest, to the command and to the webhook. `name`: of the transfer in the
+ * ledger. Every process derives the same id; a redelivery is another round.
+ */
+export function deliveryId(name: string, round: number): string {
+  return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
+}
+
+/** `none` for a transfer without files: no checksum proved anything. */
+export function verifiedOf({ files }: Contents): Verified {
+  const count = files.filter(({ verified }) => verified).length;
+  if (count === 0) return "none";
+  return count === files.length ? "all" : "some";
+}
+
+/** The sender's files, and the message where there is one. */
+export function filesIn({ files, messageFile }: Contents): readonly AnyFile[] {
+  return messageFile === undefined ? files : [...files, messageFile];
+}
+
+/** `name`: of the transfer in the ledger. */
+export function formatManifest(record: TransferRecord, name: string, contents: Contents): string {
+  const { mailbox, sender, trackingId, transferId, expires, round, released, at } = record;
+  const manifest: Manifest = {
+    version: MANIFEST_VERSION,
+    deliveryId: deliveryId(name, round),
+    mailbox,
+    sender,
+    trackingId,
+    transferId,
+    received: at.discovered,
+    expires,
+    verified: verifiedOf(contents),
+    released,
+    ...contents,
+  };
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
+/** Safe names need none of the escapes that `sha256sum` knows. */
+export function formatSums(contents: Contents): string {
+  return filesIn(contents)
+    .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
+    .join("");
+}
+
+/** A manifest or sums that cannot be used. The message completes a sentence that begins with the folder. */
+export class DamagedFolder extends Error {
+  override name = "DamagedFolder";
+}
+
+/** Throws `DamagedFolder` where the manifest is missing, is not one of ours, or names a file outside the folder. */
+export async function readManifest(folder: string): Promise<Manifest> {
+  const result = v.safeParse(ManifestShape, parseJson(await readText(folder, MANIFEST)));
+  if (!result.success) {
+    const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
+    throw new DamagedFolder(`${MANIFEST} is not one of ours: look at ${key ?? "its beginning"}`);
+  }
+  for (const { name } of result.output.files) demandPlainName(name, MANIFEST);
+  return result.output;
+}
+
+/** The SHA-256 of each file by its name. Throws `DamagedFolder`. */
+export async function readSums(folder: string): Promise<Map<string, string>> {
+  const sums = new Map<string, string>();
+  for (const [index, line] of (await readText(folder, SUMS)).split("\n").entries()) {
+    if (line === "") continue;
+    const [, sum, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+    if (sum === undefined || name === undefined) {
+      throw new DamagedFolder(`line ${index + 1} of ${SUMS} is not a sum with a name`);
+    }
+    demandPlainName(name, SUMS);
+    if (sums.has(name)) throw new DamagedFolder(`${SUMS} names ${JSON.stringify(name)} twice`);
+    sums.set(name, sum);
+  }
+  return sums;
+}
+
+const IdShape = v.pick(ManifestShape, ["deliveryId"]);
+
+/** `undefined` where the manifest cannot be read, or has no id. */
+export async function readDeliveryId(folder: string): Promise<string | undefined> {
+  try {
+    return v.parse(IdShape, parseJson(await readText(folder, MANIFEST))).deliveryId;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readText(folder: string, name: string): Promise<string> {
+  try {
+    await using file = await open(join(folder, name), READ_PLAIN_FILE);
+    const facts = await file.stat();
+    if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
+    if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+    return await file.readFile("utf8");
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
+    if (error.code === "ENOENT") throw new DamagedFolder(`${name} is missing`);
+    throw new DamagedFolder(`${name} cannot be read (${error.code})`);
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new DamagedFolder(`${MANIFEST} is not JSON`);
+  }
+}
+
+/** Every file is in the folder itself: a name with a path is refused. */
+function demandPlainName(name: string, where: string): void {
+  const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name);
+  if (isPlain) return;
+  throw new DamagedFolder(`${where} names ${JSON.stringify(name)}, which is not a name in the folder`);
+}

@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Ledger } from "../../../src/ledger/port.ts";
+import type { Contents } from "../../../src/model/manifest.ts";
+import { nextRound, type TransferRecord } from "../../../src/model/record.ts";
+import { ledgerIn } from "../../support/ledger.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const T1 = makeRecord();
+const CONTENTS: Contents = {
+  message: "present",
+  messageFile: { name: "message.eml", size: 7, sha256: "" },
+  files: [{ name: "a.txt", originalName: "a.txt", size: 5, sha256: "", verified: false }],
+};
+
+describe("a quarantined transfer", () => {
+  test("has its files and the reason in a folder of its own", async () => {
+    const { kept, ledger } = await quarantined(CONTENTS);
+    expect(readdirSync(kept).toSorted()).toEqual(["a.txt", "message.eml", "reason.json"]);
+    const reason = JSON.parse(readFileSync(join(kept, "reason.json"), "utf8"));
+    expect(reason).toMatchObject({ trackingId: "t1", code: "CHECKSUM_MISMATCH", contents: CONTENTS });
+    const listed = await Array.fromAsync(ledger.quarantined(() => {}));
+    expect(listed).toMatchObject([{ trackingId: "t1", state: "quarantined" }]);
+  });
+
+  test("is found for its next round while everything of it is there", async () => {
+    const { kept, ledger } = await quarantined(CONTENTS);
+    const find = () => ledger.findInQuarantine(nextRound(T1));
+    expect(await find()).toEqual({ folder: kept, contents: CONTENTS });
+    await truncate(join(kept, "a.txt"), 4);
+    expect(await find()).toBeUndefined();
+    await writeFile(join(kept, "a.txt"), "Hello");
+    await rm(join(kept, "message.eml"));
+    expect(await find()).toBeUndefined();
+    await mkdir(join(kept, "message.eml"));
+    expect(await find()).toBeUndefined();
+  });
+
+  test.each([undefined, "", "null", "{", '{"contents":{"files":[]}}'])(
+    "is not found where its reason is %j",
+    async (text) => {
+      const { kept, ledger } = await quarantined(CONTENTS);
+      const path = join(kept, "reason.json");
+      await (text === undefined ? rm(path) : writeFile(path, text));
+      expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
+    },
+  );
+
+  test("is not found where only a part of it was received", async () => {
+    const { ledger } = await quarantined(undefined);
+    expect(await ledger.findInQuarantine(nextRound(T1))).toBeUndefined();
+  });
+
+  test("leaves the quarantine when a later round is delivered, also where a crash came before that", async () => {
+    const { folder, ledger } = await quarantined(CONTENTS);
+    const next = nextRound(T1);
+    await ledger.begin(next, "release", "anna");
+    const stage = await ledger.stages.openStage(next);
+    const end: TransferRecord = { ...next, state: "delivered", folder: "m/t1" };
+    await ledger.stages.seal(stage);
+    expect(await ledger.stages.endWith(stage, end)).toBe(true);
+    const quarantine = () => readdirSync(join(folder, ".inlet/quarantine"));
+    expect(quarantine()).toHaveLength(1);
+    const restarted = await ledgerIn(folder);
+    expect(await restarted.recover(failOn)).toMatchObject([{ state: "delivered", folder: "m/t1" }]);
+    expect(quarantine()).toEqual([]);
+    await restarted.close();
+  });
+
+  test("leaves the quarantine when it is discarded", async () => {
+    const { folder, ledger } = await quarantined(CONTENTS);
+    await ledger.clearQuarantine(makeRecord({ trackingId: "t2" }));
+    expect(readdirSync(join(folder, ".inlet/quarantine"))).toHaveLength(1);
+    await ledger.clearQuarantine(T1);
+    expect(readdirSync(join(folder, ".inlet/quarantine"))).toEqual([]);
+  });
+});
+
+function failOn(path: string, error: unknown): never {
+  throw new Error(path, { cause: error });
+}
+
+/** A transfer whose first round has ended in quarantine. */
+async function quarantined(contents: Contents | undefined): Promise<{
+  readonly folder: string;
+  readonly kept: string;
+  readonly ledger: Ledger;
+}> {
+  const folder = await makeFolder();
+  const ledger = await ledgerIn(folder);
+  await ledger.discover(T1);
+  const stage = await ledger.stages.openStage(T1);
+  await writeFile(join(stage.folder, "a.txt"), "Hello");
+  await writeFile(join(stage.folder, "message.eml"), "Subject");
+  await ledger.stages.sealForQuarantine(stage, {
+    at: "2026-03-01T08:00:00.000Z",
+    mailbox: "m",
+    trackingId: "t1",
+    sender: "a@example.org",
+    code: "CHECKSUM_MISMATCH",
+    message: "The file differs.",
+    advice: "Ask the sender.",
+    contents,
+  });
+  const end: TransferRecord = { ...T1, state: "quarantined" };
+  await ledger.stages.endWith(stage, end);
+  await ledger.stages.place(end, stage);
+  await ledger.flush();
+  return { folder, kept: join(folder, ".inlet/quarantine", `${stage.name}~1`), ledger };
+}

@@ -1,0 +1,72 @@
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import {
+  type Contents,
+  deliveryId,
+  formatManifest,
+  formatSums,
+  readDeliveryId,
+  readManifest,
+  readSums,
+  verifiedOf,
+} from "../../../src/model/manifest.ts";
+import { makeFolder } from "../../support/program.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const FILE = { name: "a.txt", originalName: "a.txt", size: 5, sha256: "a".repeat(64), verified: true };
+const CONTENTS: Contents = {
+  subject: "Order",
+  message: "present",
+  messageFile: { name: "message.eml", size: 7, sha256: "b".repeat(64) },
+  files: [{ ...FILE, checksum: "abc", algorithm: "SHA-1" }],
+};
+
+test("a manifest and its sums are read as they were written", async () => {
+  const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
+  const folder = await write(formatManifest(makeRecord({ released, round: 2 }), "NAME", CONTENTS));
+  await writeFile(join(folder, "SHA256SUMS"), formatSums(CONTENTS));
+  expect(await readManifest(folder)).toEqual({
+    version: 2,
+    deliveryId: deliveryId("NAME", 2),
+    mailbox: "m",
+    sender: "a@example.org",
+    trackingId: "t1",
+    transferId: "x",
+    received: "2026-03-01T08:00:00.000Z",
+    verified: "all",
+    released,
+    ...CONTENTS,
+  });
+  expect([...(await readSums(folder))]).toEqual([
+    ["a.txt", "a".repeat(64)],
+    ["message.eml", "b".repeat(64)],
+  ]);
+});
+
+test("a delivery is verified as far as its files are", () => {
+  const of = (...files: boolean[]) =>
+    verifiedOf({ message: "none", files: files.map((verified) => ({ ...FILE, verified })) });
+  expect([of(), of(false), of(true, false), of(true, true)]).toEqual(["none", "none", "some", "all"]);
+});
+
+test("the id of a delivery is read from its manifest, whatever else a consumer changed there", async () => {
+  expect(await readDeliveryId(await write('{"deliveryId":"d1"}'))).toBe("d1");
+  for (const text of ['{"deliveryId":1}', '{"subject":"\\"deliveryId\\": \\"d1\\""}', "null", "{"]) {
+    expect([text, await readDeliveryId(await write(text))]).toEqual([text, undefined]);
+  }
+  const folder = await write('{"deliveryId":"d1"}');
+  await rm(join(folder, "transfer.json"));
+  expect(await readDeliveryId(folder)).toBeUndefined();
+  await symlink(join(await write('{"deliveryId":"d1"}'), "transfer.json"), join(folder, "transfer.json"));
+  expect(await readDeliveryId(folder)).toBeUndefined();
+  await rm(join(folder, "transfer.json"));
+  await mkdir(join(folder, "transfer.json"));
+  expect(await readDeliveryId(folder)).toBeUndefined();
+});
+
+async function write(manifest: string): Promise<string> {
+  const folder = await makeFolder();
+  await writeFile(join(folder, "transfer.json"), manifest);
+  return folder;
+}
