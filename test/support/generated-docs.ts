@@ -61,8 +61,8 @@ The verdict says what helps:
 - **retry**: the failure may pass. The daemon tries again with growing pauses. After five attempts the transfer needs attention.
 - **wait**: something else has to change first: a person, a lock or a limit. The daemon looks again from time to time.
 - **quarantine**: the content is not what the sender announced. It is kept in quarantine until an operator decides.
-- **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer needs attention at once, and the daemon
-  still retries it with growing pauses, because the service may change.
+- **fatal**: the same request will fail again. A command or a start ends with this fault. A transfer is still retried with growing pauses,
+  because the service may change. It needs attention at once if the service itself refused, and after five attempts otherwise.
 
 | code | verdict | what happened | what to do |
 |---|---|---|---|
@@ -84,7 +84,7 @@ Inlet reads one YAML file and never writes it. It looks for the file in this ord
 
 A named file must exist. Without any file, the [environment](#environment) can hold every key.
 
-The smallest file that works:
+A small, complete file:
 
 \`\`\`yaml
 service:
