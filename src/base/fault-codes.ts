@@ -1,4 +1,4 @@
-/** Every way in which work can fail: its code, what is decided about it, and what it says to an operator. */
+/** Every fault: its code, its verdict, and its message and advice to the operator. */
 import { LOCAL_FAULTS } from "./local-faults.ts";
 import { SERVICE_FAULTS } from "./service-faults.ts";
 import { TRANSFER_FAULTS } from "./transfer-faults.ts";

@@ -4,17 +4,17 @@ import type { FaultMeaning } from "./verdict.ts";
 export const LOCAL_FAULTS = {
   TARGET_EXISTS: {
     verdict: "fatal",
-    happened: "There already is something else of that name, and nothing is ever overwritten",
+    happened: "The target exists already, and Inlet never overwrites a file",
     advice: "Choose another name or folder with --output, or move the old one away.",
   },
   NAME_UNUSABLE: {
     verdict: "fatal",
-    happened: "The sender's file name could do harm here",
-    advice: "Download this file alone, by its id, and give it a name with --output.",
+    happened: "The sender's file name is not safe to use here",
+    advice: "Download this file by its id, and name it with --output.",
   },
   DISK_FULL: {
     verdict: "wait",
-    happened: "There is no space left on the disk",
+    happened: "No space is left on the disk",
     advice: "Free some space, or choose another folder.",
   },
   DISK_REFUSED: {
@@ -25,119 +25,120 @@ export const LOCAL_FAULTS = {
   DISK_UNREADABLE: {
     verdict: "wait",
     happened: "The file or folder could not be read",
-    advice: "Check that it is there, that its disk is healthy, and that this user may read it.",
+    advice: "Check that it exists, that its disk is healthy, and that this user may read it.",
   },
   WATCH_REFUSED: {
     verdict: "retry",
-    happened: "The system cannot watch a folder for changes",
+    happened: "The system cannot watch this folder for changes",
     advice:
-      "The folder is checked every few seconds instead. At ENOSPC raise fs.inotify.max_user_watches, at EMFILE fs.inotify.max_user_instances (sysctl), then restart Inlet.",
+      "Inlet checks the folder every few seconds instead. For ENOSPC raise fs.inotify.max_user_watches, for EMFILE fs.inotify.max_user_instances (sysctl), then restart Inlet.",
   },
   CONFIG_INVALID: {
     verdict: "fatal",
-    happened: "Something given is not valid",
+    happened: "The configuration or the command line is not valid",
     advice: "Nothing was changed.",
   },
   SECRET_UNREADABLE: {
     verdict: "wait",
     happened: "A secret cannot be read",
-    advice: "Check that its file, variable, credential or command is there and that Inlet may read it.",
+    advice: "Check that its file, variable, credential or command exists and that Inlet may read it.",
   },
   RECORD_UNREADABLE: {
     verdict: "wait",
-    happened: "A record of the ledger is damaged, or was written by another version of Inlet",
+    happened: "A ledger record is damaged, or was written by another version of Inlet",
     advice:
-      "Do not delete it: it says whether the transfer was delivered. Restore it from a backup, or update Inlet.",
+      "Do not delete it: it records whether the transfer was delivered. Restore it from a backup, or update Inlet.",
   },
   INBOX_HELD: {
     verdict: "fatal",
-    happened: "Another Inlet holds this inbox",
-    advice: "Stop the other one, or give this one an inbox of its own.",
+    happened: "Another Inlet holds the lock on this inbox",
+    advice: "Stop the other process, or configure another inbox for this one.",
   },
   WORK_NOT_OURS: {
     verdict: "fatal",
-    happened: "The work folder is not as Inlet has made it",
+    happened: "The work folder is not safe to use",
     advice:
-      "Nothing was changed. Run Inlet as the user to whom the folder belongs. Where that is right already, somebody else has put it there: look at it, and at who may write the folder above it.",
+      "Nothing was changed. Run Inlet as the user who owns the folder. If it does already, another user put this there: inspect it, and check who may write to the folder above it.",
   },
   WORK_LOST: {
     verdict: "fatal",
-    happened: "The work folder of this inbox is gone",
+    happened: "The work folder of this inbox is missing",
     advice:
-      "Nothing was changed: without its ledger, all that the service still lists would be delivered again. Mount its disk, move it back, or restore it from a backup.",
+      "Nothing was changed: without its ledger, Inlet would deliver every listed transfer again. Mount its disk, move it back, or restore it from a backup.",
   },
   WORK_RESTORED: {
     verdict: "fatal",
-    happened: "The ledger in the work folder is older than this machine remembers",
+    happened: "The ledger in the work folder is an older copy",
     advice:
-      "Nothing was changed: everything since would be delivered again. Restore a newer copy of the work folder, or remove the file that is named here to begin with the older one.",
+      "Nothing was changed: Inlet would deliver later transfers again. Restore a newer copy of the work folder, or remove the file named above to accept this one.",
   },
   WORK_OLDER: {
     verdict: "fatal",
-    happened: "An older Inlet has used this inbox, and this one does not read what it wrote",
-    advice: "Nothing was changed. Let the older one deliver what is open, then move the work folder away.",
+    happened: "An older, incompatible version of Inlet wrote this work folder",
+    advice:
+      "Nothing was changed. Let the older version deliver its open transfers, then move the work folder away.",
   },
   LINKS_MISSING: {
     verdict: "fatal",
-    happened: "The work folder's file system has no hard links, so that only one process may use it",
+    happened: "The work folder's file system has no hard links, so only one process may use it",
     advice: "Set queue: embedded, or put inbox and work on another file system.",
   },
   WORK_NEWER: {
     verdict: "fatal",
-    happened: "A newer Inlet has used this inbox",
-    advice: "Nothing was changed. Update this one: it would not understand what the newer one has written.",
+    happened: "A newer version of Inlet wrote this work folder",
+    advice: "Nothing was changed. Update this installation of Inlet.",
   },
   QUEUE_UNREACHABLE: {
     verdict: "retry",
-    happened: "The queue's Redis could not be reached",
-    advice: "Check queue and the redis settings, and that Redis runs; the daemon waits for it.",
+    happened: "Redis, which holds the queue, could not be reached",
+    advice: "Check queue and the redis settings, and that Redis is running; the daemon keeps trying.",
   },
   QUEUE_UNSUITABLE: {
     verdict: "fatal",
     happened: "This Redis cannot hold the queue",
-    advice: "Use Redis 6.2 or newer, or Valkey, with the policy noeviction.",
+    advice: "Use Redis 6.2 or newer, or Valkey, with maxmemory-policy noeviction.",
   },
   NO_SUCH_TRANSFER: {
     verdict: "fatal",
-    happened: "No such transfer is known here",
-    advice: "inlet status and inlet history show those that are; each is named by its tracking-id.",
+    happened: "No transfer with this tracking-id is known here",
+    advice: "List the known transfers with inlet list.",
   },
   ORDER_IMPOSSIBLE: {
     verdict: "fatal",
-    happened: "That cannot be done with this transfer now",
-    advice: "Look at it with inlet status first. Nothing was changed.",
+    happened: "This cannot be done",
+    advice: "Nothing was changed; inlet show lists the commands that apply to a transfer.",
   },
   COMMAND_FAILED: {
     verdict: "retry",
-    happened: "The command after the delivery failed",
+    happened: "The hand-off command failed",
     advice:
-      "The folder stays delivered. See in the log what it printed; inlet retry runs it again at once, also after it was given up.",
+      "The folder stays delivered. Its output is in the log; inlet retry runs it again at once, even after the last attempt.",
   },
   WEBHOOK_FAILED: {
     verdict: "retry",
-    happened: "The webhook did not accept the news of the delivery",
+    happened: "The webhook did not accept the call",
     advice:
-      "The folder stays delivered. Look at the receiver; inlet retry sends it again at once, also after it was given up.",
+      "The folder stays delivered. Check the receiver; inlet retry calls it again at once, even after the last attempt.",
   },
   ROUND_LOST: {
     verdict: "retry",
-    happened: "Another worker or an operator has ended this transfer",
-    advice: "Nothing is to be done.",
+    happened: "Another worker or an operator has already ended this round",
+    advice: "Nothing needs to be done.",
   },
   TARGET_UNSAFE: {
     verdict: "wait",
-    happened: "A delivery would be led out of its place in the inbox",
+    happened: "The path of a delivery leads out of the inbox",
     advice:
-      "Nothing was delivered. Replace the link or file by a folder: consumers may not put links where Inlet delivers.",
+      "Nothing was delivered. Replace the link or file with a folder: consumers must not put links where Inlet delivers.",
   },
   UNEXPECTED: {
     verdict: "retry",
-    happened: "Something happened that nobody foresaw",
-    advice: "The daemon tries again by itself; please report it, with the log around it.",
+    happened: "Unexpected error",
+    advice: "The daemon retries by itself; please report it, with the log lines around it.",
   },
   STOPPED: {
     verdict: "retry",
-    happened: "It was stopped before it was done",
-    advice: "Start it again.",
+    happened: "Stopped before it was finished",
+    advice: "Run it again.",
   },
 } as const satisfies Record<string, FaultMeaning>;

@@ -277,9 +277,7 @@ describe("downloads", () => {
     await writeFile(join(folder, "a.txt"), "mine");
     const { exitCode, stderr } = await api("get", transferId, "a.txt");
     expect(exitCode).toBe(2);
-    expect(stderr).toContain(
-      "There already is something else of that name, and nothing is ever overwritten: a.txt.",
-    );
+    expect(stderr).toContain("The target exists already, and Inlet never overwrites a file: a.txt.");
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("mine");
   });
 
@@ -349,7 +347,7 @@ describe("downloads", () => {
       const args = ["api", "get", id, "--password-file", "-"];
       const { exitCode, stderr } = await runProgram(args, { ...options, input: transfer.password });
       expect(exitCode).toBe(2);
-      expect(stderr).toContain("The sender's file name could do harm here");
+      expect(stderr).toContain("The sender's file name is not safe to use here");
     }
     expect(await readdir(folder)).toEqual([]);
   });

@@ -176,7 +176,7 @@ describe("inlet show", () => {
     const { exitCode, stderr } = await runProgram(["show", "nothing", "--config", config]);
     expect([exitCode, stderr]).toEqual([
       2,
-      expect.stringContaining('No such transfer is known here: "nothing"'),
+      expect.stringContaining('No transfer with this tracking-id is known here: "nothing"'),
     ]);
     const elsewhere = await runProgram(["show", "t1", "--mailbox", "other", "--config", config]);
     expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([2, expect.stringContaining("mailbox other")]);

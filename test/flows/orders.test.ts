@@ -206,7 +206,7 @@ test("retry of what failed after a delivery tells what became of it", async () =
   run(config);
   await expect.poll(() => deliveries()).toEqual(["t1"]);
   const status = async () => (await inlet("status", "--json")).stdout;
-  await expect.poll(status).toContain("The command after the delivery failed");
+  await expect.poll(status).toContain("The hand-off command failed");
   const failed = await inlet("retry", "t1");
   expect([failed.exitCode, failed.stderr]).toEqual([3, expect.stringMatching(/^The command failed again: /)]);
   await writeFile(join(marks, "mended"), "");
@@ -308,7 +308,7 @@ test("what cannot be done is refused with the reason, and changes nothing", asyn
     ["release", "t1", "it is delivered, and only one in quarantine can be released"],
     ["retry", "t1", "it is delivered, and nothing is left to retry"],
     ["discard", "t1", "it is delivered, and nothing is left to discard"],
-    ["retry", "nothing", 'No such transfer is known here: "nothing"'],
+    ["retry", "nothing", 'No transfer with this tracking-id is known here: "nothing"'],
     ["password", "t1", "it is delivered"],
   ] as const) {
     const { exitCode, stderr } = await inlet(action, trackingId);

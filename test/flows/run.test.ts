@@ -112,7 +112,7 @@ describe("inlet run", () => {
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const second = await runProgram(["run", "--config", config]);
     expect(second.exitCode).toBe(2);
-    expect(second.stderr).toContain(`Another Inlet holds this inbox: process ${first.pid} on `);
+    expect(second.stderr).toContain(`Another Inlet holds the lock on this inbox: process ${first.pid} on `);
   });
 
   test("parks what runs when it is stopped, and a second signal ends it at once; nothing is lost", async () => {

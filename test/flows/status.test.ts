@@ -102,9 +102,7 @@ describe("inlet status", () => {
     const keptIn = /What was received of it is kept in (.+)/.exec(stdout)?.[1] ?? "";
     expect(await readdir(keptIn)).toContain("reason.json");
     expect(stdout).toContain(`supply it with inlet password --config ${config} closed`);
-    expect(stdout).toMatch(
-      /t1 from anna@supplier.example: delivered, but .*\n.*The command after the delivery failed/,
-    );
+    expect(stdout).toMatch(/t1 from anna@supplier.example: delivered, but .*\n.*The hand-off command failed/);
     const health = await runProgram(["status", "--config", config, "--health"]);
     expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
   });
