@@ -127,7 +127,7 @@ export const LOCAL_FAULTS = {
   },
   TARGET_UNSAFE: {
     verdict: "wait",
-    happened: "The path of a delivery leads out of the inbox",
+    happened: "A link or file is in the way of a delivery",
     advice:
       "Nothing was delivered. Replace the link or file with a folder: consumers must not put links where Inlet delivers.",
   },
