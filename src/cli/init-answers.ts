@@ -7,7 +7,7 @@ import { loadService } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
 import { SCHEMA } from "../config/schema.ts";
 import { PATH } from "../config/schema-nodes.ts";
-import { CLIENT_ID_PATTERN } from "../config/service.ts";
+import { describeWrongClientId } from "../config/service.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
@@ -114,11 +114,6 @@ function describeWrongPath(path: string): string | undefined {
   return path.startsWith("~") ? `${showValue(path)}: ~ is not expanded` : "a path must not be empty";
 }
 
-export function describeWrongClientId(clientId: Secret): string | undefined {
-  const isRight = new RegExp(CLIENT_ID_PATTERN, "u").test(clientId.reveal());
-  return isRight ? undefined : "A client id has 50 to 4000 letters and digits.";
-}
-
 async function readClientId(
   context: Context,
   { clientIdFile }: InitOptions,
@@ -126,7 +121,8 @@ async function readClientId(
   const variable = context.env["INLET_SERVICE__CLIENTID"];
   const secret = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
   if (secret === undefined) return undefined;
-  demand(describeWrongClientId(secret));
+  const wrong = describeWrongClientId(secret);
+  if (wrong !== undefined) throw invalid(`${clientIdFile ?? "INLET_SERVICE__CLIENTID"} ${wrong}`);
   const isFile = clientIdFile !== undefined && clientIdFile !== "-";
   return isFile ? { secret, file: resolve(clientIdFile) } : { secret };
 }
@@ -143,7 +139,7 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
 }
 
 function demand(wrong: string | undefined): void {
-  if (wrong !== undefined) throw invalid(wrong.replace(/\.$/, ""));
+  if (wrong !== undefined) throw invalid(wrong);
 }
 
 const IN_FILES = "Keep secrets in separate files, not in the configuration?";
@@ -188,7 +184,7 @@ async function askClientId(context: Context): Promise<Answers["clientId"]> {
     if (secret === undefined) return { secret: makeClientId() };
     const wrong = describeWrongClientId(secret);
     if (wrong === undefined) return { secret };
-    say(context, `  ${wrong}`);
+    say(context, `  This ${wrong}.`);
   }
 }
 

@@ -11,6 +11,7 @@ import { makeFolderDurably } from "../base/folders.ts";
 import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
+import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -19,7 +20,6 @@ import {
   type Answers,
   askForAnswers,
   describeService,
-  describeWrongClientId,
   type Given,
   type GivenSecret,
   type InitOptions,

@@ -490,7 +490,7 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
     expect(stderr).toContain(`${config}:3:3: service.clientId: must be 50 to 4000 letters and digits`);
     expect(stderr).not.toContain("hunter2");
     const missing = await runProgram(["api", "--config", join(folder, "none"), "status"]);
-    expect(missing.stderr).toContain("none does not exist, and --config names it");
+    expect(missing.stderr).toContain("none does not exist, but --config names it");
   });
 });
 
@@ -512,13 +512,13 @@ test("several file ids are sent as configured or as the option says", async () =
 
 describe("bad input", () => {
   test.each([
-    [{}, ["api", "status"], "no service is named: give --base-url or set INLET_SERVICE__BASEURL"],
+    [{}, ["api", "status"], "no service is configured: add --base-url, or set INLET_SERVICE__BASEURL"],
     [{ INLET_SERVICE__BASEURL: "ftp://x" }, ["api", "status"], '"ftp://x" is not the address of a service'],
     [{ INLET_SERVICE__BASEURL: "http://example.com" }, ["api", "status"], "would send secrets unencrypted"],
     [
       { INLET_SERVICE__BASEURL: "https://u:p4ss@example.com" },
       ["api", "status"],
-      "must not hold a user or password",
+      "must not contain a user or password",
     ],
     [
       { INLET_SERVICE__CLIENTID: "short" },
@@ -535,7 +535,11 @@ describe("bad input", () => {
       ["api", "--base-url", "http://[::1]:1", "status"],
       "/no/such cannot be read",
     ],
-    [{}, ["api", "--base-url", "http://localhost:1", "received", "a@b"], "set service.clientId or INLET_SERVICE__CLIENTID"],
+    [
+      {},
+      ["api", "--base-url", "http://localhost:1", "received", "a@b"],
+      "set service.clientId or INLET_SERVICE__CLIENTID",
+    ],
     [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 to 1000000"],
     [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
     [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
