@@ -18,7 +18,7 @@ export function formatStatus(status: Status, instead: string | undefined, stream
   const recent = status.recent.slice(0, 5);
   const parts = [
     formatHead(status, instead, stream),
-    section("Trouble", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
+    section("Problems", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
       `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
       `  ${printable(advice)}`,
     ]),
@@ -54,7 +54,7 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
     ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
     : `${printable(instead ?? "No daemon answers.")} This is the state in the work folder of ${place}.`;
   if (troubles.length > 0) {
-    return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
+    return `${red(stream, formatCount(troubles.length, "problem", "problems"))}\n${who}`;
   }
   if (totals.attention > 0) {
     const words = `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`;

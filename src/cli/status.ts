@@ -128,7 +128,7 @@ function describeOther(isAsked: boolean, answer: unknown, status: Status | undef
     : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;
 }
 
-/** Troubles with an exit code of 3: the service is reachable. */
+/** Problems with an exit code of 3: the service is reachable. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(["DISK_FULL", "ARRIVAL_MISSED", "ENTRIES_UNUSABLE"]);
 
 function outcomeOf({ live, troubles, totals }: Status): Outcome {

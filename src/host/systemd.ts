@@ -1,6 +1,6 @@
 /**
- * The daemon as a service of systemd: it is ready when a first poll was tried, says in one line how things stand, and
- * feeds the watchdog only as long as what runs gets on.
+ * The daemon as a systemd service: it reports that it is ready after the first poll, sends a status line, and feeds the
+ * watchdog while its work makes progress.
  */
 import { stat } from "node:fs/promises";
 import type { Status } from "../model/status.ts";
@@ -9,25 +9,25 @@ import { describeInOneLine } from "./status-line.ts";
 
 export interface Vitals {
   status(): Status;
-  /** A first poll was tried, or this process does none. */
+  /** True after the first poll, and in a process that does not poll. */
   isReady(): boolean;
-  /** What does not get on any more, or `undefined`. */
+  /** The work that makes no progress; `undefined` for none. */
   stuck(): string | undefined;
-  /** Called after every change, very often. Returns what ends it. */
+  /** Calls the listener after every change, very often. Returns the function that unsubscribes it. */
   onChange(listener: () => void): () => void;
 }
 
 export interface HostWatch {
-  /** Systemd cannot be told anything; told once. */
+  /** Systemd cannot be notified. Called once. */
   hostDeaf(reason: string): void;
-  /** Nothing feeds the watchdog any more, because of this. Told once. */
+  /** The watchdog is no longer fed, because this work is stuck. Called once. */
   workStuck(what: string): void;
 }
 
 export interface Host {
-  /** Until it is closed, systemd is told how things stand; from `stop` on that it stops. */
+  /** Reports the status to systemd until it is closed; from `stop` on, that the daemon stops. */
   attend(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
-  /** Says that settings are read again, and when that is over; not before it was ready for the first time. */
+  /** Notifies systemd before and after a reload, once the daemon was ready. */
   reloading(work: () => Promise<void>): Promise<void>;
 }
 
@@ -39,16 +39,15 @@ export interface HostEnvironment {
   readonly PATH?: string | undefined;
 }
 
-/** Often enough for whoever looks, and seldom enough to cost nothing. */
 const STATUS_EVERY_MS = 5_000;
 const UNTIL_READY_MS = 100;
-/** While it starts: a queue or a disk may be waited for, however long that takes. */
+/** During the start, which may wait for a queue or a disk as long as it takes. */
 const EXTEND_EVERY_MS = 20_000;
 const EXTEND_BY_US = 60_000_000;
-/** So many times within what the watchdog allows. */
+/** Notifications per watchdog interval. */
 const FEEDS = 3;
 
-/** `undefined` where nobody wants to be told. */
+/** `undefined` without systemd. */
 export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
@@ -62,11 +61,11 @@ export function openHost(env: HostEnvironment, watch: HostWatch): Host | undefin
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
-      await notifier.tell("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
+      await notifier.send("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
       try {
         await work();
       } finally {
-        await notifier.tell("READY=1");
+        await notifier.send("READY=1");
       }
     },
   };
@@ -81,34 +80,34 @@ function attend(
   becameReady: () => void,
 ) {
   let isReady = false;
-  let said = "";
+  let shown = "";
   let timer: NodeJS.Timeout | undefined;
 
   const show = () => {
     timer = undefined;
     const line = describeInOneLine(vitals.status());
     const becomesReady = !isReady && vitals.isReady();
-    if (line === said && !becomesReady) return;
+    if (line === shown && !becomesReady) return;
     isReady ||= becomesReady;
-    said = line;
-    void notifier.tell(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
+    shown = line;
+    void notifier.send(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
     if (becomesReady) becameReady();
   };
   const showSoon = () => {
     if (stop.aborted) return;
     timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : UNTIL_READY_MS);
   };
-  const unhear = vitals.onChange(showSoon);
+  const unsubscribe = vitals.onChange(showSoon);
   const extending = setInterval(() => {
     if (isReady) clearInterval(extending);
-    else void notifier.tell(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
+    else void notifier.send(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
   }, EXTEND_EVERY_MS);
   const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, watch);
-  // More time, asked for now, would put the stop off.
+  // Asking for more time now would delay the stop.
   const onStop = () => {
     clearTimeout(timer);
     clearInterval(extending);
-    void notifier.tell("STOPPING=1", "STATUS=Stopping: what runs ends or is parked.");
+    void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
   };
   if (stop.aborted) onStop();
   else stop.addEventListener("abort", onStop, { once: true });
@@ -116,7 +115,7 @@ function attend(
   return {
     async close() {
       stop.removeEventListener("abort", onStop);
-      unhear();
+      unsubscribe();
       clearTimeout(timer);
       clearInterval(extending);
       clearInterval(feeding);
@@ -125,25 +124,22 @@ function attend(
   };
 }
 
-/**
- * That this timer runs shows that the event loop does, and a file that is looked at that the threads do that work on
- * files; the rest is said by the work itself.
- */
+/** The timer proves that the event loop runs, and `stat` that the thread pool does; the work reports its own progress. */
 function feed(notifier: Notifier, vitals: Vitals, everyMs: number, watch: HostWatch): NodeJS.Timeout {
-  let isTold = false;
+  let isReported = false;
   const once = async () => {
     const stuck = vitals.stuck();
     if (stuck === undefined) {
       await stat("/");
-      return notifier.tell("WATCHDOG=1");
+      return notifier.send("WATCHDOG=1");
     }
-    if (!isTold) watch.workStuck(stuck);
-    isTold = true;
+    if (!isReported) watch.workStuck(stuck);
+    isReported = true;
   };
   return setInterval(() => void once().catch(() => {}), everyMs);
 }
 
-/** Only where it is this very process that is watched. */
+/** `undefined` if systemd watches another process, or none. */
 function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: HostEnvironment): number | undefined {
   if (pid !== undefined && pid !== String(process.pid)) return undefined;
   const wanted = Number(microseconds);
