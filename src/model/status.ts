@@ -103,7 +103,7 @@ export function describeStanding({ state, reason }: TransferStatus): string {
   if (reason === "slow") return "arrives slowly, and lets others pass";
   if (reason === "retry") return "failed, and is tried again";
   if (reason === "quiet") return "waits for the end of quiet hours";
-  return state === "discovered" ? "its turn comes" : state;
+  return state === "discovered" ? "queued" : state;
 }
 
 export interface Progress {

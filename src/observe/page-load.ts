@@ -15,7 +15,7 @@ export function renderLoad(slots: readonly LoadSlot[]): Html {
 <div class="charts">
 ${chart("Received", bytes, `${formatBytes(sum(bytes))} in all`, formatBytes)}
 ${chart("Delivered", delivered, formatCount(sum(delivered), "transfer", "transfers"), String)}
-${chart("Waiting for a turn", queued, `${Math.max(0, ...queued)} at most`, String)}
+${chart("Queued", queued, `${Math.max(0, ...queued)} at most`, String)}
 </div>`;
 }
 

@@ -14,7 +14,7 @@ export function renderMailboxes({ mailboxes }: Status, nowMs: number): Html {
   const hidden = sorted.length - MOST_LISTED;
   return html`<h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>
 ${renderTable("Mailboxes", columnsAt(nowMs), sorted.slice(0, MOST_LISTED))}
-${hidden > 0 ? html`<p class="facts">and ${hidden} more, none of them in trouble</p>` : undefined}`;
+${hidden > 0 ? html`<p class="facts">and ${hidden} more, all without problems</p>` : undefined}`;
 }
 
 function columnsAt(nowMs: number): PageColumn<MailboxStatus>[] {

@@ -14,8 +14,8 @@ export interface Visitor {
 }
 
 export function renderAttention({ attention, totals }: Status, nowMs: number, { proof }: Visitor): Html {
-  if (totals.attention === 0) return html`<h2>Needs a person</h2><p class="nothing">Nothing.</p>`;
-  return html`<h2>Needs a person <span class="count">${totals.attention}</span></h2>${renderMore(attention, totals.attention)}
+  if (totals.attention === 0) return html`<h2>Needs attention</h2><p class="nothing">Nothing.</p>`;
+  return html`<h2>Needs attention <span class="count">${totals.attention}</span></h2>${renderMore(attention, totals.attention)}
 <ul class="cards">${attention.map(
     (transfer) => html`<li class="card ${transfer.state}">
 <h3>${titleOf(transfer)}</h3>
@@ -50,9 +50,9 @@ export function renderInHand({ inHand, totals }: Status): Html {
 }
 
 export function renderQueued({ queued, totals }: Status, nowMs: number): Html {
-  if (totals.queued === 0) return html`<h2>Waiting for a turn</h2><p class="nothing">Nothing.</p>`;
-  return html`<h2>Waiting for a turn <span class="count">${totals.queued}</span></h2>${renderMore(queued, totals.queued)}
-${renderTable("Waiting for a turn", queuedColumns(nowMs), queued)}`;
+  if (totals.queued === 0) return html`<h2>Queued</h2><p class="nothing">Nothing.</p>`;
+  return html`<h2>Queued <span class="count">${totals.queued}</span></h2>${renderMore(queued, totals.queued)}
+${renderTable("Queued", queuedColumns(nowMs), queued)}`;
 }
 
 function queuedColumns(nowMs: number): PageColumn<TransferStatus>[] {
@@ -76,9 +76,9 @@ function renderWhy(transfer: TransferStatus, nowMs: number): Html {
 }
 
 export function renderRecent({ recent }: Status, nowMs: number): Html {
-  if (recent.length === 0) return html`<h2>Delivered lately</h2><p class="nothing">Nothing yet.</p>`;
-  return html`<h2>Delivered lately</h2>
-${renderTable("Delivered lately", recentColumns(nowMs), recent.slice(0, 20))}`;
+  if (recent.length === 0) return html`<h2>Recently delivered</h2><p class="nothing">Nothing yet.</p>`;
+  return html`<h2>Recently delivered</h2>
+${renderTable("Recently delivered", recentColumns(nowMs), recent.slice(0, 20))}`;
 }
 
 function recentColumns(nowMs: number): PageColumn<Delivery>[] {

@@ -90,9 +90,9 @@ function renderSigning(proof: string | undefined): Html {
 function renderSummary({ troubles, totals, needsRestart }: Status): Html {
   const facts = [
     totals.inHand > 0 ? `${totals.inHand} downloading` : undefined,
-    totals.queued > 0 ? `${formatCount(totals.queued, "waits", "wait")} for a turn` : undefined,
+    totals.queued > 0 ? `${totals.queued} queued` : undefined,
     needsRestart.length > 0
-      ? `changed, but in force only after a restart: ${needsRestart.join(", ")}`
+      ? `changed, but not in force before a restart: ${needsRestart.join(", ")}`
       : undefined,
   ].filter((fact) => fact !== undefined);
   const [mood, words] = moodOf(troubles.length, totals.attention);
@@ -101,13 +101,14 @@ function renderSummary({ troubles, totals, needsRestart }: Status): Html {
   }
 ${troubles.map(
   ({ what, message, advice, since }) =>
-    html`<div class="trouble"><h2>Trouble: ${what}</h2><p>${message}</p><p class="advice">${advice}</p><p class="since">since <time datetime="${since}">${since.slice(0, 16).replace("T", " ")} UTC</time></p></div>`,
+    html`<div class="trouble"><h2>Problem: ${what}</h2><p>${message}</p><p class="advice">${advice}</p><p class="since">since <time datetime="${since}">${since.slice(0, 16).replace("T", " ")} UTC</time></p></div>`,
 )}`;
 }
 
 function moodOf(troubles: number, attention: number): [mood: string, words: string] {
-  if (troubles > 0) return ["bad", formatCount(troubles, "trouble", "troubles")];
-  if (attention > 0) return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} you`];
+  if (troubles > 0) return ["bad", formatCount(troubles, "problem", "problems")];
+  if (attention > 0)
+    return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} attention`];
   return ["good", "All is well"];
 }
 

@@ -34,7 +34,7 @@ describe("the status page", () => {
     });
     await expect.poll(() => daemon.stateOf("closed")).toBe("waiting");
     const { page } = await openBrowser(url);
-    expect(await page.title()).toMatch(/^1 transfer needs you – Inlet on /);
+    expect(await page.title()).toMatch(/^1 transfer needs attention – Inlet on /);
     const [first] = await page.locator("main section").all();
     expect(await first?.innerText()).toContain("inlet password closed");
   });
