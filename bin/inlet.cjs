@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts Inlet: from src in a checkout, where Node itself strips the types, else from the compiled dist.
-// This file alone is written for any Node, so that one that is too old can still say so.
+// Starts Inlet: from src in a checkout, where Node strips the types, else from the compiled dist.
+// This file runs on every version of Node, so that an old one fails with a clear message.
 "use strict";
 
 var path = require("path");
@@ -14,8 +14,7 @@ if (Number(process.versions.node.split(".")[0]) < oldest) {
   );
   process.exitCode = 2;
 } else {
-  // V8 would let some 200 MiB of garbage pile up before it collects it. Collected while young, it costs no more time,
-  // and buffers of large downloads less.
+  // By default V8 lets some 200 MiB of garbage pile up. Collecting earlier costs no time and frees download buffers.
   var v8 = require("v8");
   v8.setFlagsFromString("--semi-space-growth-factor=1");
   v8.setFlagsFromString("--heap-growing-percent=150");

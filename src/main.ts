@@ -79,7 +79,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
 
 const LINGER = { checkMs: 500, mostMs: 5_000 } as const;
 
-// Until proven otherwise: whatever ends the process before its work is done is a failure.
+// A process that ends before its work is done has failed.
 process.exitCode = EXIT.failed;
 
 const stop = new AbortController();
@@ -95,7 +95,7 @@ const onReload: Context["onReload"] = (listener) => {
   reload = listener;
 };
 
-// Whoever reads our output may stop early, as `head` does: that is no failure.
+// A reader that closes the pipe early, as `head` does, is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE")
     process.stderr.write(`inlet: the output could not be written (${error.code}).\n`);
@@ -106,7 +106,7 @@ process.stderr.on("error", () => {});
 const { env, stdin, stdout, stderr, argv } = process;
 process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal, onReload }, argv)];
 
-// Nothing that a library left open may keep the process, and who was told to stop does not wait for a reader for ever.
+// Handles that a library left open must not keep the process alive. After a signal, a slow reader has a few seconds.
 let lingeredMs = 0;
 setInterval(() => {
   lingeredMs += LINGER.checkMs;

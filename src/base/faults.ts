@@ -1,4 +1,4 @@
-/** Errors that carry a verdict, so that whoever catches one knows what to do without guessing. */
+/** Errors that carry a verdict: what to do about them. */
 import { FAULT_CODES, type FaultCode, type Verdict } from "./fault-codes.ts";
 
 /**
@@ -39,7 +39,7 @@ export class Fault extends Error {
   }
 }
 
-/** Any error as a fault; what nobody foresaw is named. */
+/** Any error as a fault; `UNEXPECTED` for one that is none. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

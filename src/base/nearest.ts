@@ -1,6 +1,6 @@
-/** Which known name somebody most likely meant by an unknown one. */
+/** Finds the known name that was probably meant by an unknown one. */
 
-/** The known name that is nearest, whatever the case of its letters; `undefined` where none is near enough to be meant. */
+/** The nearest known name, case-insensitive; `undefined` if none is near enough. */
 export function nearestName(
   name: string,
   known: readonly string[],
@@ -17,11 +17,10 @@ export function nearestName(
     : undefined;
 }
 
-/** What to say about a key that does not exist. */
 export function describeUnknownKey(key: string, known: readonly string[]): string {
   const nearest = nearestName(key, known);
   return nearest === undefined
-    ? `unknown key, known are ${known.join(", ")}`
+    ? `unknown key, known: ${known.join(", ")}`
     : `unknown key, did you mean ${nearest}?`;
 }
 
@@ -29,7 +28,7 @@ function halfOf(known: string): number {
   return Math.max(2, known.length / 2);
 }
 
-/** How many letters have to be added, dropped or changed to make one text of the other. */
+/** The number of letters to add, drop or change (Levenshtein distance). */
 function distanceOf(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [row, letter] of [...a].entries()) {

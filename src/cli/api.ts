@@ -1,4 +1,4 @@
-/** `api`: every operation of the service's interface by hand. This file has those about the service itself. */
+/** `api`: single operations of the service's interface. This file has those on the service itself. */
 import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
@@ -15,24 +15,27 @@ import { invalid, wholeNumber } from "./options.ts";
 import { type Column, printJson, printRows, say } from "./printing.ts";
 
 const ENVIRONMENT = `
-The service is described by the configuration file, if there is one, and by the environment, which wins over it:
-  INLET_CONFIG                        the configuration file; --config wins over it
-  INLET_SERVICE__BASEURL              the part before /api; --base-url wins over it
-  INLET_SERVICE__CLIENTID             the client id that is registered with the service
-  INLET_SERVICE__VERIFICATION__TOKEN  a token, where the address was verified by mail
+Settings come from the configuration file, if there is one, and from these variables, which take precedence:
+  INLET_CONFIG                        the configuration file (or --config)
+  INLET_SERVICE__BASEURL              the part before /api (or --base-url)
+  INLET_SERVICE__CLIENTID             the client id registered with the service
+  INLET_SERVICE__VERIFICATION__TOKEN  a token, if the address was verified by mail
   INLET_SERVICE__ACCEPTLANGUAGE       language of the checksums file (default en)
   INLET_SERVICE__FILEIDLIST           how 'api zip' sends several file ids: repeat (default) or comma
-  INLET_SERVICE__CA, __CERT, __KEY    PEM files: more authorities to trust; mutual TLS
-  INLET_SERVICE__PROXY                a proxy; else HTTPS_PROXY, HTTP_PROXY and NO_PROXY count
-  INLET_SERVICE__TIMEOUT              longest silence, such as 30s
+  INLET_SERVICE__CA, __CERT, __KEY    PEM files: additional authorities; mutual TLS
+  INLET_SERVICE__PROXY                a proxy (default: HTTPS_PROXY, HTTP_PROXY, NO_PROXY)
+  INLET_SERVICE__TIMEOUT              the longest silence, such as 30s
   INLET_SERVICE__ALLOWHTTP            true: allow plain http to other machines
-  INLET_PASSWORD                      the transfer's password, if no file is named`;
+  INLET_PASSWORD                      the transfer's password, without --password-file`;
 
 export function define(api: Command, run: Run): void {
   api
     .option("--base-url <url>", "the service's address: the part before /api")
-    .option("--config <file>", "the configuration file (default: /etc/inlet/inlet.yaml, where it exists)")
-    .option("--mailbox <name>", "use this mailbox's own service, where the configuration gives it one")
+    .option(
+      "--config <file>",
+      "the configuration file (default: INLET_CONFIG, else /etc/inlet/inlet.yaml, if it exists)",
+    )
+    .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")
     .addHelpText("after", ENVIRONMENT);
   addListing(api, run);
@@ -45,12 +48,18 @@ export function define(api: Command, run: Run): void {
 function addPasswords(api: Command, run: Run): void {
   const password = api
     .command("password")
-    .description("make, check and learn the rules of transfer passwords");
-  addOperation(password, run, "generate", "have the service make a password, and print it", async (call) => {
-    printSecret(call, "password", await call.service.generatePassword(call.context.stop));
-    return "fine";
-  });
-  addOperation(password, run, "check", "say which rules a password breaks", checkPassword).option(
+    .description("generate and check transfer passwords, and list their rules");
+  addOperation(
+    password,
+    run,
+    "generate",
+    "let the service generate a password, and print it",
+    async (call) => {
+      printSecret(call, "password", await call.service.generatePassword(call.context.stop));
+      return "fine";
+    },
+  );
+  addOperation(password, run, "check", "list the rules that a password breaks", checkPassword).option(
     "--password-file <file>",
     "read the password from a file, or from standard input for -",
   );
@@ -65,7 +74,7 @@ async function checkPassword({ context, options, service }: Call<PasswordOptions
   const password =
     (await readSecret(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
   if (password === undefined) {
-    throw invalid("no password: give --password-file (- for standard input)");
+    throw invalid("no password: add --password-file (- for standard input)");
   }
   const check = await service.checkPassword(password, context.stop);
   printRows(context, options, RULE_COLUMNS, check.broken, check);
@@ -88,7 +97,7 @@ function addLanguages(api: Command, run: Run): void {
   const languages = api.command("languages").description("list and download language packs");
   addOperation(languages, run, "list", "list the installed language packs", showPacks).option(
     "--major-version <number>",
-    "only those of this major version",
+    "only packs of this major version",
     wholeNumber(1, 1_000_000),
   );
   addOperation(languages, run, "show", "show one language pack", showPack).argument(
@@ -98,7 +107,7 @@ function addLanguages(api: Command, run: Run): void {
   addOperation(languages, run, "get", "download a file of a language pack", getLanguageFile)
     .argument("<id>", "such as en-US_2")
     .argument("<path>", "the file's name without its language, such as messages.properties")
-    .option("-o, --output <file>", "where to save it (default: its own name, in this folder)");
+    .option("-o, --output <file>", "where to save it (default: its own name, in the current folder)");
 }
 
 async function showPacks(call: Call<{ readonly majorVersion?: number }>): Promise<Outcome> {
@@ -136,20 +145,20 @@ const PACK_COLUMNS: readonly Column<LanguagePack>[] = [
 ];
 
 function addIdentity(api: Command, run: Run): void {
-  addOperation(api, run, "status", "show which versions of the interface the service speaks", showStatus);
-  addOperation(api, run, "client-id", "have the service make a client id, and print it", async (call) => {
+  addOperation(api, run, "status", "show the interface versions that the service offers", showStatus);
+  addOperation(api, run, "client-id", "let the service create a client id, and print it", async (call) => {
     printSecret(call, "clientId", await call.service.requestClientId(call.context.stop));
     return "fine";
   });
-  const verification = api.command("verification").description("verify that an address is ours");
-  const show = "say whether an address is verified";
+  const verification = api.command("verification").description("verify an address");
+  const show = "show whether an address is verified";
   addOperation(verification, run, "status", show, showVerification).argument("<email>");
-  const mail = "have a code mailed to an address";
+  const mail = "let the service mail a code to an address";
   addOperation(verification, run, "mail-code", mail, mailCode).argument("<email>");
-  const token = "obtain a token by client id, or by a mailed code, and print it";
+  const token = "obtain a token with the client id or a mailed code, and print it";
   addOperation(verification, run, "token", token, obtainToken)
     .argument("<email>")
-    .addOption(new Option("--code", "ask for the mailed code at the terminal").conflicts("codeFile"))
+    .addOption(new Option("--code", "ask for the mailed code on the terminal").conflicts("codeFile"))
     .option("--code-file <file>", "read the mailed code from a file, or from standard input for -");
 }
 
@@ -159,7 +168,7 @@ async function showStatus({ context, options, service }: Call<unknown>): Promise
   if (versions === undefined) {
     say(
       context,
-      "The service does not show its version: either it is older than 1.13, or the base URL is not quite right.",
+      "The service does not report its version: it is older than 1.13, or the base URL is not quite right.",
     );
     return "attention";
   }
@@ -188,10 +197,8 @@ const STATUS_COLUMNS: readonly Column<VerificationStatus>[] = [
 
 async function mailCode({ context, service }: Call<unknown>, email: string): Promise<Outcome> {
   await service.mailVerificationCode(email, context.stop);
-  say(
-    context,
-    `A code is on its way to ${email}: use it with 'inlet api verification token ${email} --code'.`,
-  );
+  say(context, `The service mails a code to ${email}. Exchange it for a token:`);
+  say(context, `  inlet api verification token ${email} --code`);
   return "fine";
 }
 
@@ -204,14 +211,14 @@ async function obtainToken(
     (await readSecret(context, options.codeFile)) ??
     (options.code ? await askHidden(context, `Code mailed to ${email}: `) : undefined);
   if (options.code && code === undefined) {
-    throw invalid("no code, and no terminal to ask at: give --code-file");
+    throw invalid("no code, and no terminal to ask on: add --code-file");
   }
   const { token, validUntil } = await service.obtainToken(email, code, context.stop);
   printSecret(call, "token", token, { validUntil });
   return "fine";
 }
 
-/** `more`: facts that only JSON shows. */
+/** `more`: facts for JSON only. */
 function printSecret(
   { context, options }: Call<unknown>,
   key: string,

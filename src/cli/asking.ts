@@ -1,4 +1,4 @@
-/** Questions at the terminal, and secrets from files and standard input. */
+/** Prompts on the terminal, and secrets from files and standard input. */
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
@@ -26,24 +26,24 @@ export async function askHidden(context: Context, question: string): Promise<Sec
   }
 }
 
-/** Reads a line; an empty one means `usual`. Throws `STOPPED` at Ctrl-D. */
-export async function ask(context: Context, question: string, usual = ""): Promise<string> {
-  const shown = usual === "" ? question : `${question} [${printable(usual)}]`;
+/** Reads a line; `preset` for an empty one. Throws `STOPPED` on Ctrl-D. */
+export async function ask(context: Context, question: string, preset = ""): Promise<string> {
+  const shown = preset === "" ? question : `${question} [${printable(preset)}]`;
   const typed = await readLine(context, `${shown}: `, context.stderr);
   if (typed === undefined) throw new Fault("STOPPED");
-  return typed.trim() || usual;
+  return typed.trim() || preset;
 }
 
 /** Repeats the question until the answer is yes or no. */
-export async function askYesNo(context: Context, question: string, usual: boolean): Promise<boolean> {
+export async function askYesNo(context: Context, question: string, preset: boolean): Promise<boolean> {
   for (;;) {
-    const answer = (await ask(context, `${question} (${usual ? "Y/n" : "y/N"})`)).toLowerCase();
-    if (answer === "") return usual;
+    const answer = (await ask(context, `${question} (${preset ? "Y/n" : "y/N"})`)).toLowerCase();
+    if (answer === "") return preset;
     if (["y", "yes", "n", "no"].includes(answer)) return answer.startsWith("y");
   }
 }
 
-/** The text of a file, or of standard input for `-`, without the line end that editors add. */
+/** The text of a file, or of standard input for `-`, without the final newline that editors add. */
 export async function readSecret(context: Context, path: string | undefined): Promise<Secret | undefined> {
   if (path === undefined) return undefined;
   try {
@@ -61,15 +61,18 @@ function parseSecret(content: Uint8Array, where: string): Secret {
   try {
     line = new TextDecoder("utf-8", { fatal: true }).decode(content).replace(/\r?\n$/, "");
   } catch (cause) {
-    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} is not UTF-8 text; nothing was sent`, cause });
+    throw new Fault("PASSWORD_UNUSABLE", {
+      detail: `${where} is not UTF-8 text, and nothing was sent`,
+      cause,
+    });
   }
   if (/\p{Cc}/u.test(line)) {
-    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} holds more than one line; nothing was sent` });
+    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} has more than one line, and nothing was sent` });
   }
   return new Secret(line);
 }
 
-/** `undefined` at Ctrl-D. */
+/** `undefined` on Ctrl-D. */
 async function readLine(
   { stdin, stderr, stop }: Context,
   question: string,
@@ -79,7 +82,7 @@ async function readLine(
   // In this mode Ctrl-C reaches readline as a key, not the process as a signal.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   try {
-    // Readline redraws its line while a person types, so it has to know the question where it echoes the input.
+    // Readline redraws the line at each key, so it needs the question if it echoes the input.
     if (output !== stderr) stderr.write(question);
     return await lines.question(output === stderr ? question : "", { signal: stop });
   } catch (cause) {

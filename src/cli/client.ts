@@ -1,4 +1,4 @@
-/** The client of a service, open for the time of one command. */
+/** Opens the client of a service for one command. */
 import { randomBytes } from "node:crypto";
 import { Secret } from "../base/secret.ts";
 import type { ServiceSettings } from "../config/settings.ts";
@@ -6,10 +6,9 @@ import { POLLING_MINOR_VERSION } from "../service/http.ts";
 import { openService } from "../service/open.ts";
 import type { ApiVersion, ServicePort } from "../service/port.ts";
 
-/** Enough for one person at a terminal. */
 const CONNECTIONS = 4;
 
-/** `timeoutMs`: where the command is less patient than the settings. */
+/** `timeoutMs`: a shorter timeout than the configured one. */
 export function openClient(
   { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, ...settings }: ServiceSettings,
   clientId: Secret,
@@ -29,7 +28,7 @@ export function openClient(
   });
 }
 
-/** Anonymous operations, too, demand a client id of the right form. */
+/** Even anonymous operations require a well-formed client id. */
 export function throwawayClientId(): Secret {
   return new Secret(randomBytes(32).toString("hex"));
 }

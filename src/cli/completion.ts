@@ -1,4 +1,4 @@
-/** `completion`: a script that lets bash, zsh or fish complete what is typed after `inlet`. */
+/** `completion`: a completion script for bash, zsh or fish. */
 import { Argument, type Command, type Option } from "commander";
 import type { Run } from "./context.ts";
 
@@ -9,7 +9,7 @@ const FORMATS: Readonly<Record<string, (table: Table) => string>> = {
 };
 
 const HELP = `
-It completes commands, options, their choices, and files and folders. Generate it again after an update.
+The script completes commands, options, their choices, files and folders. Generate it again after an update.
 
   inlet completion bash > /etc/bash_completion.d/inlet
   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
@@ -18,7 +18,7 @@ It completes commands, options, their choices, and files and folders. Generate i
 /** `whole`: the program, with every command's options. */
 export function define(command: Command, run: Run, whole: () => Promise<Command>): void {
   command
-    .addArgument(new Argument("<shell>", "for which shell").choices(Object.keys(FORMATS)))
+    .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(FORMATS)))
     .addHelpText("after", HELP)
     .action((shell: string) =>
       run(async ({ stdout }) => {
@@ -40,11 +40,11 @@ interface Word {
 
 type Rows<Content> = readonly (readonly [key: string, content: Content])[];
 
-/** The words that may follow each command. The key is the command's path, such as `api received`; empty for the program. */
+/** The words that may follow each command. Keys are command paths, such as `api received`; empty for the program. */
 interface Table {
   /** By command: its subcommands. */
   readonly commands: Rows<readonly Word[]>;
-  /** By command: every spelling of its options, and of those of its parents. */
+  /** By command: every spelling of its options and its parents' options. */
   readonly options: Rows<readonly Word[]>;
   /** By command and option: the option's value, where it takes one. */
   readonly values: Rows<Value>;
@@ -114,7 +114,7 @@ function valueOfOption({ argChoices, flags, required, optional }: Option): Value
   return { kind: name === "folder" ? "folder" : "other" };
 }
 
-/** An argument named `file` is a file of a transfer, not of this machine. Folders are local. */
+/** An argument `file` is a file of a transfer, but a `folder` is local. */
 function valueOfArgument(argument: Argument): Value {
   if (argument.argChoices !== undefined) return { kind: "choices", choices: argument.argChoices };
   return { kind: argument.name() === "folder" ? "folder" : "other" };
@@ -124,11 +124,11 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** How a shell writes the result of a function. */
+/** The syntax of a shell for the result of a function. */
 interface Dialect {
   formatWords(words: readonly Word[]): string;
   formatValue(value: Value): string;
-  /** The statement that returns it. */
+  /** The statement that returns the content. */
   answer(content: string): string;
 }
 
@@ -149,7 +149,7 @@ _inlet_options() {
 ${formatCase("$1", table.options, formatWords)}
 }
 
-# The value of an option: choices and which, file, folder, or other. Empty for an option without a value.
+# The kind of an option's value: choices and the list, file, folder, or other. Empty for an option without a value.
 _inlet_value() {
 ${formatCase("$1 $2", table.values, formatValue)}
 }
@@ -170,9 +170,9 @@ const BASH: Dialect = {
 };
 
 function formatBash(table: Table): string {
-  return `# Completion of inlet for bash. To have it in every shell:
+  return `# Completion of inlet for bash. For all users:
 #   inlet completion bash > /etc/bash_completion.d/inlet
-# or, for one user, in ~/.bashrc:
+# For one user, in ~/.bashrc:
 #   source <(inlet completion bash)
 
 ${formatFunctions(table, BASH)}
@@ -230,15 +230,15 @@ const ZSH: Dialect = {
 
 function formatZsh(table: Table): string {
   return `#compdef inlet
-# Completion of inlet for zsh. Write it to a file _inlet in a folder of $fpath:
+# Completion of inlet for zsh. For all users, in a folder of $fpath:
 #   inlet completion zsh > /usr/local/share/zsh/site-functions/_inlet
-# or, for one user, in ~/.zshrc, after compinit:
+# For one user, in ~/.zshrc, after compinit:
 #   source <(inlet completion zsh)
 
 ${formatFunctions(table, ZSH)}
 
 _inlet() {
-  # Each of the above leaves what it found here.
+  # The functions above return their result here.
   local -a found expected
   local below='' word
   local -i at
@@ -303,7 +303,7 @@ function __inlet_options
 ${formatSwitch('"$argv[1]"', options, formatFishWords)}
 end
 
-# The value of an option: choices and which, file, folder, or other. Empty for an option without a value.
+# The kind of an option's value: choices and the list, file, folder, or other. Empty for an option without a value.
 function __inlet_value
 ${formatSwitch('"$argv[1] $argv[2]"', values, formatFishValue)}
 end

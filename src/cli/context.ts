@@ -13,13 +13,13 @@ export interface Context {
   onReload(listener: () => void): void;
 }
 
-/** How a command ended that did not throw. `usage`: the arguments or the configuration have to change. */
+/** The result of a command that did not throw. `usage`: the arguments or the configuration have to change. */
 export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage";
 
 /** Runs the work of a command. Its outcome becomes the program's exit code. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;
 
-/** A signal alone does not keep the process alive: a timer does. */
+/** Keeps the process alive: a pending `AbortSignal` alone does not. */
 export async function untilStopped(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
   const alive = setInterval(() => {}, 2 ** 31 - 1);

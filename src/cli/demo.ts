@@ -1,4 +1,4 @@
-/** `demo`: a simulated service, a daemon and sample transfers in a temporary folder, with a commentary. */
+/** `demo`: a simulated service, a daemon and sample transfers in a temporary folder, with comments. */
 import { mkdtemp, readdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ import { formatProgress, printable } from "./printing.ts";
 
 export function define(demo: Command, run: Run): void {
   demo
-    .option("--exit", "end when all is settled; otherwise it goes on until Ctrl-C")
+    .option("--exit", "exit when all transfers are settled, instead of running until Ctrl-C")
     .action((options: { readonly exit?: boolean }) =>
       run((context) => runDemo(context, options.exit === true)),
     );
@@ -47,7 +47,7 @@ async function runDemo(context: Context, exits: boolean): Promise<Outcome> {
   });
   try {
     print(context, `A simulated transfer service listens on ${simulator.url}.`);
-    print(context, `The daemon mirrors what ${DEMO_MAILBOX} has received into ${settings.inbox}.\n`);
+    print(context, `The daemon delivers the transfers of ${DEMO_MAILBOX} to ${settings.inbox}.\n`);
     const daemon = runDaemon(settings, { mode: "run", stop: stop.signal, graceMs: 5_000, onEvent });
     await Promise.race([allSettled.promise, daemon]);
     if (!context.stop.aborted) await showEnd(context, settings, exits);
@@ -167,20 +167,20 @@ async function playPeople(
     await writeFile(join(settings.state, "passwords", trackingId), `${WAITING_PASSWORD}\n`);
   }
   if (trackingId === REVOKED_ID) {
-    print(context, `  (its sender takes ${trackingId} back)`);
+    print(context, `  (its sender revokes ${trackingId})`);
     simulator.revoke(trackingId);
   }
 }
 
 async function showEnd(context: Context, settings: Settings, exits: boolean): Promise<void> {
-  print(context, `\nAll is settled. This is what a consumer finds in ${settings.inbox}:`);
+  print(context, `\nAll transfers are settled. A consumer finds this in ${settings.inbox}:`);
   await showTree(context, settings.inbox, "  ");
   print(
     context,
     `\nQuarantined transfers are kept, with their reasons, in ${new Quarantine(settings.work).folder}.`,
   );
-  if (!exits) print(context, "The service and the daemon go on: stop them with Ctrl-C.");
-  print(context, `Delete the folder when you have seen it: rm -r ${join(settings.inbox, "..")}`);
+  if (!exits) print(context, "The service and the daemon keep running: stop them with Ctrl-C.");
+  print(context, `Delete the folder when you are done:\n  rm -r ${join(settings.inbox, "..")}`);
 }
 
 async function showTree(context: Context, folder: string, indent: string): Promise<void> {
@@ -197,7 +197,7 @@ function mark({ stdout }: Context, colour: "green" | "red" | "yellow", sign: str
   return styleText(colour, sign, { stream: stdout });
 }
 
-/** Foreign text cannot begin a line of its own. */
+/** Text from outside cannot start a new line. */
 function print({ stdout, stderr }: Context, text: string): void {
   if (stderr.isTTY) stderr.write("\r\u001b[K");
   const safe = text.split("\n").map((line) => (line.includes("\u001b") ? line : printable(line)));

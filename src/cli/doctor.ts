@@ -1,4 +1,4 @@
-/** `doctor`: checks everything that the daemon depends on, and says what is wrong and what to do about it. */
+/** `doctor`: checks everything that the daemon depends on, and reports problems with advice. */
 import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
@@ -23,16 +23,16 @@ interface DoctorOptions {
 }
 
 const HELP = `
-It checks the configuration and its secrets; the folders; what the file system below the work folder really does, in
-a folder of its own there that is gone afterwards; the queue; and the service, with one request for each mailbox's
-list. It may run beside the daemon, and as the daemon's own user it sees what the daemon sees:
+It checks the configuration and its secrets, the folders, the behaviour of the file system (in a temporary folder below
+the work folder), the queue, and the service, with one list request per mailbox. A daemon may be running meanwhile. Run
+it as the daemon's user, so that it has the same permissions:
 
   sudo -u inlet inlet doctor
 
-Warnings do not count. Otherwise the exit code says what to do first: 2 correct the configuration or the set-up, 4 make
-the service or the queue reachable, 3 a person has to act (register a client id, free space).
+Warnings do not change the exit code. After a failure it says what to do first: 2 correct the configuration or set-up,
+4 make the service or the queue reachable, 3 act as advised (register a client id, free space).
 
-No mail is sent, no transfer is opened, nothing is delivered. A verification token that it obtains is kept for the daemon.`;
+It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -62,25 +62,25 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   const settings = await withDaemonsState(configured);
   if (settings.state !== configured.state) warnOfOtherState(findings, settings.state, configured.state);
   const folders = await checkFolders(findings, settings);
-  if (folders === undefined) findings.skip("file system", "all", "a folder cannot be used");
+  if (folders === undefined) findings.skip("file system", "all", "a folder is not usable");
   else await checkFileSystem(findings, settings, folders, context.stop);
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
 }
 
-/** A service manager may set the state folder for the daemon alone. */
+/** A service manager may set the state folder for the daemon only. */
 function warnOfOtherState(findings: Findings, daemons: string, own: string): void {
   findings.warn(
     "folders",
     "state",
-    `the daemon keeps its state in ${daemons}, which is checked here; by this user and environment it would be ${own}`,
-    `Write state: ${daemons} into the configuration: then it is the same for all.`,
+    `the daemon keeps its state in ${daemons}, which is checked here; this user and environment would use ${own}`,
+    `Set state: ${daemons} in the configuration, so that it is the same for all users.`,
   );
 }
 
 const COLOURS = { ok: "green", warning: "yellow", failed: "red", skipped: "gray" } as const;
 
-/** A terminal gets a title per area and the advice on its own line. A pipe gets one line per finding, cells separated by tabs. */
+/** A terminal gets a title per area, and advice on its own line; a pipe gets one tab-separated line per finding. */
 function printerFor({ stdout }: Context): (finding: Finding) => void {
   let last: Area | undefined;
   return ({ area, check, status, detail, advice }) => {
@@ -123,7 +123,7 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    // With several problems, the first line counts them, and each has a line below.
+    // With several problems, the first line is their number, and each has a line below.
     const [first = "", ...rest] = error.message.split("\n");
     const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
     for (const problem of rest.length > 0 ? rest : [alone])
@@ -141,12 +141,12 @@ function describeSettings({ source, mailboxes, queue }: Settings): string {
 
 function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {
   const days = (ms: number) => formatCount(Math.round(ms / DAY_MS), "day", "days");
-  const records = ledgerMs === undefined ? "for ever" : `for ${days(ledgerMs)} after a transfer expired`;
-  const history = historyMs === undefined ? "for ever" : `for ${days(historyMs)}`;
+  const records = ledgerMs === undefined ? "forever" : `for ${days(ledgerMs)} after a transfer expires`;
+  const history = historyMs === undefined ? "forever" : `for ${days(historyMs)}`;
   return `records are kept ${records}, history ${history}`;
 }
 
-/** Runs commands too, which loading does not do: at a terminal a prompt of theirs is seen. */
+/** Runs commands too, unlike the loader: on a terminal, the user sees their prompts. */
 async function checkSecrets(findings: Findings, settings: Settings, signal: AbortSignal): Promise<void> {
   const secrets = new Map(secretsOf(settings).map((source) => [source.described, source]));
   let readable = 0;
@@ -160,11 +160,11 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
     }
   }
   if (readable === secrets.size) {
-    findings.ok(CONFIGURATION, "secrets", readable === 0 ? "none are needed" : `${readable} can be read`);
+    findings.ok(CONFIGURATION, "secrets", readable === 0 ? "none needed" : `${readable} can be read`);
   }
 }
 
-/** Otherwise the first delivery would find a wrong command. */
+/** Otherwise a wrong command would show only at the first delivery. */
 async function checkCommand(findings: Findings, { handoff }: Settings): Promise<void> {
   if (handoff.command === undefined) return;
   const { argv, env } = handoff.command;
@@ -176,9 +176,9 @@ async function checkCommand(findings: Findings, { handoff }: Settings): Promise<
       async () => (await stat(path)).isFile(),
       () => false,
     );
-    if (isProgram) return findings.ok(CONFIGURATION, "handoff.command", `${path} can be run`);
+    if (isProgram) return findings.ok(CONFIGURATION, "handoff.command", `${path} is executable`);
   }
-  const where = program.includes("/") ? "is no program that can be run" : "is in no folder of PATH";
+  const where = program.includes("/") ? "is not an executable program" : "is not in PATH";
   findings.fail(CONFIGURATION, "handoff.command", "usage", `${program} ${where}`);
 }
 

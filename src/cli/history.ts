@@ -1,4 +1,4 @@
-/** `history`: past transfers, out of the journal. */
+/** `history`: past transfers, from the journal. */
 import { type Command, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import { loadFolders } from "../config/load.ts";
@@ -16,29 +16,29 @@ interface HistoryOptions extends HistoryQuery {
   readonly until?: number;
 }
 
-/** All entries are in memory until they are printed. */
+/** Entries are kept in memory until they are printed. */
 const MOST_ENTRIES = 100_000;
 
 const HELP = `
-Without --changes each transfer is one line: its last change of state that fits. So --state delivered
-lists what was delivered, also where a consumer has taken it since.
+Without --changes, each transfer has one line: its last matching change of state. So --state delivered
+lists every delivery, even if a consumer has picked up the folder since.
 
-It reads the journal in the work folder, beside a running daemon or without one, and changes nothing.
+It reads the journal in the work folder, with or without a running daemon, and changes nothing.
 
   inlet history --since 7d --state quarantined
   inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
-  inlet history --search 20260301-080300 --changes      the life of one transfer`;
+  inlet history --search 20260301-080300 --changes      one transfer from start to end`;
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .option("--since <when>", "since then: an age (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
-    .option("--until <when>", "up to then; a date counts to its end", parseUntil)
+    .option("--since <when>", "only since then: an age (12h, 7d, 4w) or a date (2026-03-01)", parseSince)
+    .option("--until <when>", "only until then; a date includes the whole day", parseUntil)
     .option("--sender <pattern>", "only from these senders; * matches any text")
     .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
     .addOption(new Option("--state <state>", "only transfers that entered this state").choices(STATES))
-    .option("--search <text>", "only where the tracking-id, the sender or the folder contains this")
-    .option("--changes", "every change of state, not only the last of each transfer")
-    .option("--limit <number>", "how many at most, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
+    .option("--search <text>", "only if the tracking-id, sender or folder contains this text")
+    .option("--changes", "list every change of state, not only the last of each transfer")
+    .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
     .action((options: HistoryOptions) => run((context) => showHistory(context, options)));
@@ -65,8 +65,8 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
     transferColumns(context, ({ at }: HistoryEntry) => at),
     entries,
   );
-  for (const lines of damaged) say(context, `Passed over, because they are damaged: ${lines}.`);
-  if (entries.length === 0) say(context, "No transfer fits.");
-  if (found.length > limit) say(context, `There are more: --limit says how many are shown (now ${limit}).`);
+  for (const lines of damaged) say(context, `Skipped as damaged: ${lines}.`);
+  if (entries.length === 0) say(context, "No transfer matches.");
+  if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
   return "fine";
 }

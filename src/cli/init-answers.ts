@@ -1,4 +1,4 @@
-/** The answers that `init` needs: from options and environment, or from questions. Each is tried out on the service. */
+/** The answers that `init` needs, from options, environment or questions. Each is tried on the service. */
 import { resolve } from "node:path";
 import { describeFault, Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
@@ -7,7 +7,7 @@ import { loadService } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
 import { SCHEMA } from "../config/schema.ts";
 import { PATH } from "../config/schema-nodes.ts";
-import { CLIENT_ID_PATTERN } from "../config/service.ts";
+import { describeWrongClientId } from "../config/service.ts";
 import type { ServiceSettings } from "../config/settings.ts";
 import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
@@ -18,7 +18,7 @@ import { checkFolder } from "./doctor/folders.ts";
 import { invalid } from "./options.ts";
 import { say } from "./printing.ts";
 
-/** A secret to store, or one that a file holds already. */
+/** A secret to store, unless a `file` holds it already. */
 export interface GivenSecret {
   readonly secret: Secret;
   readonly file?: string;
@@ -40,7 +40,7 @@ export interface Answers {
   readonly inFiles: boolean;
 }
 
-/** Answers from options and environment. Questions fill in the rest. */
+/** Answers from options and environment; questions fill in the rest. */
 export type Given = { readonly [Key in keyof Answers]?: Answers[Key] | undefined };
 
 export interface InitOptions {
@@ -86,7 +86,7 @@ export async function readGiven(context: Context, options: InitOptions): Promise
   };
 }
 
-/** The service as the configuration will describe it, checked by the same code. Throws `CONFIG_INVALID`. */
+/** The settings of the service, as the daemon would load them. Throws `CONFIG_INVALID`. */
 export async function describeService(
   { env }: Context,
   { baseUrl, ca }: { readonly baseUrl: string; readonly ca?: string | undefined },
@@ -99,24 +99,19 @@ export async function describeService(
   });
 }
 
-/** The environment without Inlet's variables: the file must be complete without them. */
+/** The environment without Inlet's variables: the file must be valid without them. */
 export function withoutOurs(env: Context["env"]): Context["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^INLET_/i.test(name)));
 }
 
-/** `undefined` for a right one. */
+/** `undefined` for a valid one. */
 function describeWrongEmail(email: string): string | undefined {
   return EMAIL.test(email) ? undefined : `${showValue(email)} is not an email address`;
 }
 
 function describeWrongPath(path: string): string | undefined {
   if (new RegExp(PATH.pattern, "u").test(path)) return undefined;
-  return path.startsWith("~") ? `${showValue(path)}: ~ is not expanded here` : "a path must not be empty";
-}
-
-export function describeWrongClientId(clientId: Secret): string | undefined {
-  const isRight = new RegExp(CLIENT_ID_PATTERN, "u").test(clientId.reveal());
-  return isRight ? undefined : "This is no client id: that is 50 to 4000 letters and digits.";
+  return path.startsWith("~") ? `${showValue(path)}: ~ is not expanded` : "a path must not be empty";
 }
 
 async function readClientId(
@@ -126,7 +121,8 @@ async function readClientId(
   const variable = context.env["INLET_SERVICE__CLIENTID"];
   const secret = (await readSecret(context, clientIdFile)) ?? (variable ? new Secret(variable) : undefined);
   if (secret === undefined) return undefined;
-  demand(describeWrongClientId(secret));
+  const wrong = describeWrongClientId(secret);
+  if (wrong !== undefined) throw invalid(`${clientIdFile ?? "INLET_SERVICE__CLIENTID"} ${wrong}`);
   const isFile = clientIdFile !== undefined && clientIdFile !== "-";
   return isFile ? { secret, file: resolve(clientIdFile) } : { secret };
 }
@@ -135,7 +131,7 @@ async function readClientId(
 async function readPassword(context: Context, rule: string): Promise<GivenPassword> {
   const [, sender, file] = /^([^=]+)=(.+)$/.exec(rule) ?? [];
   if (sender === undefined || file === undefined) {
-    throw invalid(`--password-file ${showValue(rule)} is not of the form SENDER=FILE`);
+    throw invalid(`--password-file ${showValue(rule)}: write SENDER=FILE`);
   }
   const secret = await readSecret(context, file);
   if (secret === undefined || secret.reveal() === "") throw invalid(`${file} is empty`);
@@ -143,11 +139,13 @@ async function readPassword(context: Context, rule: string): Promise<GivenPasswo
 }
 
 function demand(wrong: string | undefined): void {
-  if (wrong !== undefined) throw invalid(wrong.replace(/\.$/, ""));
+  if (wrong !== undefined) throw invalid(wrong);
 }
 
+const IN_FILES = "Keep secrets in separate files, not in the configuration?";
+
 export async function askForAnswers(context: Context, given: Given, trial: Trial): Promise<Answers> {
-  say(context, "A few questions. Press Enter to accept the answer in brackets.");
+  say(context, "Press Enter to accept the answer in brackets.");
   say(context, "");
   const { baseUrl, service } = await askService(context, given, trial);
   const clientId = given.clientId ?? (await askClientId(context));
@@ -157,7 +155,7 @@ export async function askForAnswers(context: Context, given: Given, trial: Trial
   const isAnyToStore = [clientId, ...passwords.map(({ password }) => password)].some(
     ({ file }) => file === undefined,
   );
-  const inFiles = given.inFiles ?? (!isAnyToStore || (await askPlace(context)));
+  const inFiles = given.inFiles ?? (!isAnyToStore || (await askYesNo(context, IN_FILES, true)));
   return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
 }
 
@@ -173,7 +171,7 @@ async function askService(
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
       say(context, `  ${describeFault(fault)}`);
-      if (await askYesNo(context, "Use it all the same?", false)) return { baseUrl, service };
+      if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {
       sayWrongUrl(context, error);
     }
@@ -182,11 +180,11 @@ async function askService(
 
 async function askClientId(context: Context): Promise<Answers["clientId"]> {
   for (;;) {
-    const secret = await askHidden(context, "Client id, which is not shown (Enter: make a new one): ");
+    const secret = await askHidden(context, "Client id, not shown (Enter: create one): ");
     if (secret === undefined) return { secret: makeClientId() };
     const wrong = describeWrongClientId(secret);
     if (wrong === undefined) return { secret };
-    say(context, `  ${wrong}`);
+    say(context, `  This ${wrong}.`);
   }
 }
 
@@ -209,10 +207,10 @@ async function askMailboxes(
     const isFirst = mailboxes.length === 0;
     const email = await ask(
       context,
-      isFirst ? "Mailbox: the address whose transfers are downloaded" : "Another mailbox (Enter: no more)",
+      isFirst ? "Mailbox (the address whose transfers to download)" : "Another mailbox (Enter: none)",
     );
     if (email === "" && !isFirst) return mailboxes;
-    const wrong = mailboxes.includes(email) ? "You have named it already" : describeWrongEmail(email);
+    const wrong = mailboxes.includes(email) ? "This mailbox is already listed" : describeWrongEmail(email);
     if (wrong === undefined) await add(email);
     else say(context, `  ${wrong}.`);
   }
@@ -220,7 +218,7 @@ async function askMailboxes(
 
 async function askInbox(context: Context): Promise<string> {
   for (;;) {
-    const inbox = await ask(context, "Inbox: the folder in which finished transfers appear", "/srv/inbox");
+    const inbox = await ask(context, "Inbox (the folder in which finished transfers appear)", "/srv/inbox");
     const wrong = describeWrongPath(inbox);
     if (wrong !== undefined) {
       say(context, `  ${wrong}.`);
@@ -230,41 +228,33 @@ async function askInbox(context: Context): Promise<string> {
       say(context, `  ${[detail, advice].filter(Boolean).join(". ")}`),
     );
     const isUsable = (await checkFolder(findings, "inbox", resolve(inbox))) !== undefined;
-    if (isUsable || (await askYesNo(context, "Use it all the same?", false))) return resolve(inbox);
+    if (isUsable || (await askYesNo(context, "Use it anyway?", false))) return resolve(inbox);
   }
 }
 
 async function askPasswords(context: Context): Promise<GivenPassword[]> {
-  say(
-    context,
-    "Passwords of transfers can be stored here by sender, or be supplied later, each by itself ('inlet password').",
-  );
+  say(context, "Transfer passwords: store them by sender now, or supply them later with inlet password.");
   const passwords: GivenPassword[] = [];
   for (;;) {
-    const more = passwords.length === 0 ? "none" : "no more";
-    const sender = await ask(context, `Sender, such as *@supplier.example (Enter: ${more})`);
+    const sender = await ask(context, "Sender, such as *@supplier.example (Enter: none)");
     if (sender === "") return passwords;
-    const secret = await askTwice(context, `Password of transfers from ${sender}, which is not shown: `);
+    const secret = await askTwice(context, `Password of transfers from ${sender}, not shown: `);
     if (secret !== undefined) passwords.push({ sender, password: { secret } });
   }
 }
 
-/** A mistyped password would cost attempts, and too many wrong ones destroy a transfer. */
+/** A mistyped password would cost attempts, and too many wrong ones destroy transfers. */
 async function askTwice(context: Context, question: string): Promise<Secret | undefined> {
   for (;;) {
     const first = await askHidden(context, question);
     if (first === undefined) return undefined;
-    const second = await askHidden(context, "The same once more: ");
+    const second = await askHidden(context, "The same password again: ");
     if (first.reveal() === second?.reveal()) return first;
-    say(context, "  The two differ.");
+    say(context, "  The two passwords differ.");
   }
 }
 
-async function askPlace(context: Context): Promise<boolean> {
-  return askYesNo(context, "Keep secrets in files of their own, rather than in the configuration?", true);
-}
-
-/** A wrong address gets another try. Any other fault comes from an option, and ends the command. */
+/** After a wrong address, the user tries again. Any other fault comes from an option, and ends the command. */
 function sayWrongUrl(context: Context, error: unknown): void {
   const [, wrong] = error instanceof Fault ? (/service\.baseUrl: (.*)$/s.exec(error.message) ?? []) : [];
   if (wrong === undefined) throw error;
@@ -273,11 +263,11 @@ function sayWrongUrl(context: Context, error: unknown): void {
 
 const TRIAL_TIMEOUT_MS = 10_000;
 
-/** Tries answers out on the service before anything is written. */
+/** Tries answers on the service before anything is written. */
 export class Trial {
   readonly #context: Context;
   readonly #isOn: boolean;
-  /** Addresses for which the client id is not registered yet. */
+  /** Addresses whose client id is not registered yet. */
   readonly unregistered: string[] = [];
 
   /** `isOn: false` skips every request. */
@@ -286,20 +276,20 @@ export class Trial {
     this.#isOn = isOn;
   }
 
-  /** The fault that keeps the service from being used, if any. Throws `STOPPED`. */
+  /** The fault that prevents use of the service, if any. Throws `STOPPED`. */
   async service(settings: ServiceSettings): Promise<Fault | undefined> {
     return this.#attempt(settings, throwawayClientId(), async (service) => {
       const versions = await service.apiVersions(this.#context.stop);
-      const spoken = versions && formatVersions(versions);
+      const offered = versions && formatVersions(versions);
       if (versions !== undefined && !canPoll(versions)) {
-        throw new Fault("API_VERSION", { detail: `it speaks ${spoken}` });
+        throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
       }
-      const version = spoken === undefined ? "but does not show its version" : `and speaks ${spoken}`;
+      const version = offered === undefined ? "but does not report its version" : `and offers ${offered}`;
       say(this.#context, `  ${service.origin} answers, ${version}.`);
     });
   }
 
-  /** The fault that keeps the client id from verifying the address, if any. Sends no mail, keeps no token. */
+  /** The fault that prevents the verification of the address, if any. Sends no mail, keeps no token. */
   async mailbox(settings: ServiceSettings, clientId: Secret, email: string): Promise<Fault | undefined> {
     const fault = await this.#attempt(settings, clientId, async (service) => {
       await service.obtainToken(email, undefined, this.#context.stop);
@@ -307,7 +297,7 @@ export class Trial {
     });
     if (fault === undefined || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(fault.code)) return fault;
     this.unregistered.push(email);
-    say(this.#context, `  ${email}: the service does not know this client id for it yet.`);
+    say(this.#context, `  ${email}: this client id is not registered for it yet.`);
     return undefined;
   }
 

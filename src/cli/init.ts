@@ -1,4 +1,4 @@
-/** `init`: asks a few questions, tries the answers out, and writes a configuration. */
+/** `init`: asks a few questions, tries the answers, and writes a configuration. */
 import { randomBytes } from "node:crypto";
 import { access, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -16,6 +16,7 @@ import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
+import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
@@ -24,7 +25,6 @@ import {
   type Answers,
   askForAnswers,
   describeService,
-  describeWrongClientId,
   type Given,
   type GivenSecret,
   type InitOptions,
@@ -36,27 +36,25 @@ import { gather, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 
 const HELP = `
-On a terminal it asks for what the options do not say, tries each answer out on the service, shows the file and asks
-before it writes. It never overwrites a file: --force keeps the old one beside the new one. Secrets are not shown, and
-go into files of their own that only you can read, unless --plain-secrets says otherwise.
+On a terminal, it asks for everything that the options leave open, tries each answer on the service, shows the file and
+asks before it writes. It never overwrites a file: --force keeps the old one beside the new one. Secrets are not shown;
+they go into separate files that only you can read, unless you set --plain-secrets.
 
-Without a terminal, or with --yes, the options have to say everything:
+Without a terminal, or with --yes, the options must be complete:
   inlet init --yes --base-url https://transfer.example.com --mailbox orders@example.com --inbox /srv/inbox \\
       --client-id-file /etc/inlet/client-id --password-file '*@supplier.example=/etc/inlet/supplier'
 
-Without --client-id-file or INLET_SERVICE__CLIENTID a client id is made. INLET_SERVICE__BASEURL and INLET_INBOX
-count where --base-url and --inbox are not given. The exit code is 3 where the client id still has to be registered, and 4 where the service cannot be reached: then nothing is written.`;
+Without --client-id-file and INLET_SERVICE__CLIENTID, it creates a client id. INLET_SERVICE__BASEURL and INLET_INBOX
+replace missing --base-url and --inbox. The exit code is 3 if the client id is not registered yet, and 4 if the service
+cannot be reached; nothing is written then.`;
 
 export function define(command: Command, run: Run): void {
   command
-    .option("--config <file>", "where to write it (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+    .option("--config <file>", "the file to write (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
     .option("--base-url <url>", "the service's address: the part before /api")
-    .option(
-      "--ca <file>",
-      "a PEM file with the authority of the service's certificate, where it is a private one",
-    )
-    .option("--client-id-file <file>", "a file that holds the client id, or standard input for -")
-    .option("--mailbox <address>", "whose transfers are downloaded; repeat it for more", gather)
+    .option("--ca <file>", "a PEM file with the private certificate authority of the service")
+    .option("--client-id-file <file>", "read the client id from a file, or from standard input for -")
+    .option("--mailbox <address>", "an address whose transfers to download; may be repeated", gather)
     .option("--inbox <folder>", "the folder in which finished transfers appear")
     .option(
       "--state <folder>",
@@ -64,14 +62,14 @@ export function define(command: Command, run: Run): void {
     )
     .option(
       "--password-file <sender=file>",
-      "whose transfers the password in this file opens; repeat it for more",
+      "the password of this sender's transfers; may be repeated",
       gather,
     )
-    .option("--plain-secrets", "write secrets into the configuration itself")
-    .option("--no-test", "do not ask the service whether the answers are right")
+    .option("--plain-secrets", "write secrets into the configuration file itself")
+    .option("--no-test", "do not try the answers on the service")
     .option("--force", "replace an existing file, and keep the old one beside it")
-    .option("--yes", "ask nothing")
-    .option("--json", "print what was written as JSON")
+    .option("--yes", "ask no questions")
+    .option("--json", "print the written files as JSON")
     .addHelpText("after", HELP)
     .action((options: InitOptions) => run((context) => initialise(context, options)));
 }
@@ -89,7 +87,7 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   say(context, "");
   for (const line of draft.shown.trimEnd().split("\n")) say(context, `  ${line}`);
   say(context, "");
-  if (isAsking && !(await askYesNo(context, `Write it to ${target}?`, true))) {
+  if (isAsking && !(await askYesNo(context, `Write this to ${target}?`, true))) {
     say(context, "Nothing was written.");
     return "fine";
   }
@@ -101,28 +99,28 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
-/** Checked before the questions, so that no answer is wasted. */
+/** Called before the questions, so that no answer is wasted. */
 async function demandPlace(target: string, isForced: boolean): Promise<void> {
   const facts = await stat(target).catch(() => undefined);
   if (facts !== undefined && !facts.isFile()) throw invalid(`${target} is not a file`);
   if (facts !== undefined && !isForced) {
     throw invalid(
-      `${target} exists. Name another place with --config, or replace it with --force, which keeps the old one`,
+      `${target} exists: choose another file with --config, or replace it with --force, which keeps the old one`,
     );
   }
   const folder = await nearestExisting(dirname(target));
   await access(folder, constants.W_OK | constants.X_OK).catch(() => {
-    throw invalid(`this user may not write into ${folder}: name another place with --config, or use sudo`);
+    throw invalid(`this user may not write to ${folder}: choose another file with --config, or use sudo`);
   });
 }
 
-/** An earlier call may have put a client id beside the file, and it may be registered by now. */
+/** An earlier call may have left a client id beside the file, which may be registered by now. */
 async function withKeptClientId(context: Context, given: Given, target: string): Promise<Given> {
   const file = join(dirname(target), CLIENT_ID);
   if (given.clientId !== undefined || !(await exists(file))) return given;
   const secret = await readSecret(context, file);
   if (secret === undefined || describeWrongClientId(secret) !== undefined) return given;
-  say(context, `The client id in ${file} is used.`);
+  say(context, `Using the client id in ${file}.`);
   return { ...given, clientId: { secret, file } };
 }
 
@@ -134,8 +132,8 @@ function demandAll({ baseUrl, mailboxes, inbox }: Given, { yes }: InitOptions): 
     ...(yes ? [] : ["--yes"]),
   ];
   if (missing.length === 0) return;
-  const why = yes ? "--yes asks nothing" : "there is no terminal to ask at";
-  throw invalid(`${why}, so give ${missing.join(", ")} too`);
+  const why = yes ? "--yes asks no questions" : "no terminal to ask on";
+  throw invalid(`${why}: add ${missing.join(", ")}`);
 }
 
 function completed({ ca, state, ...given }: Given): Answers {
@@ -167,23 +165,22 @@ function sayNext(
 ): void {
   const option = target === DEFAULT_PATH ? "" : ` --config ${target}`;
   say(context, `Written: ${[target, ...secrets].join(", ")}. Only this user can read them.`);
-  if (backup !== undefined) say(context, `The old one is kept as ${backup}.`);
+  if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
   if (process.getuid?.() === 0) {
-    say(
-      context,
-      `Where the daemon runs as another user, give them to it: chown USER ${[target, ...secrets].join(" ")}`,
-    );
+    say(context, "If the daemon runs as another user, give it the files:");
+    say(context, `  chown USER ${[target, ...secrets].join(" ")}`);
   }
-  for (const warning of settings.warnings) say(context, `Mind: ${warning}`);
+  for (const warning of settings.warnings) say(context, `Warning: ${warning}`);
   if (unregistered.length > 0) {
-    const where = clientIdFile === undefined ? "" : `, in ${clientIdFile},`;
-    say(
-      context,
-      `A person has to act: have the service's administrator register the client id${where} for ${unregistered.join(", ")}.`,
-    );
-    say(context, `Or prove the address by a mailed code: inlet verify-address ${unregistered[0]}${option}`);
+    const where = clientIdFile === undefined ? "" : ` in ${clientIdFile}`;
+    const addresses = unregistered.join(", ");
+    say(context, `Ask the service's administrator to register the client id${where} for ${addresses}.`);
+    say(context, "Or verify each address with a mailed code:");
+    for (const email of unregistered) say(context, `  inlet verify-address ${email}${option}`);
   }
-  say(context, `Next: inlet doctor${option}, which checks everything; then inlet run${option}, the daemon.`);
+  say(context, "Next, check everything, then start the daemon:");
+  say(context, `  inlet doctor${option}`);
+  say(context, `  inlet run${option}`);
 }
 
 interface Written {
@@ -194,10 +191,12 @@ interface Written {
   readonly backup: string | undefined;
 }
 
-/** A configuration before it is written: its text, its text without secrets, and the secrets for files of their own. */
+/** A configuration before it is written. */
 interface Draft {
   readonly text: string;
+  /** The text without secrets. */
   readonly shown: string;
+  /** Secrets in separate files, by path. */
   readonly secrets: ReadonlyMap<string, Secret>;
   /** The client id's file; `undefined` where the configuration itself holds the client id. */
   readonly clientIdFile: string | undefined;
@@ -206,9 +205,9 @@ interface Draft {
 /** The name of the client id's file beside the configuration. */
 const CLIENT_ID = "client-id";
 
-const HEADER = "# Written by `inlet init`. Every other key, and what it means: config/inlet.example.yaml.\n";
+const HEADER = "# Written by `inlet init`. All other keys are explained in config/inlet.example.yaml.\n";
 
-/** Finds free names for the secrets' files; writes nothing. */
+/** Chooses free names for the secrets' files; writes nothing. */
 async function draftConfiguration(answers: Answers, target: string): Promise<Draft> {
   const secrets = new Map<string, Secret>();
   const place = async ({ secret, file }: GivenSecret, name: string): Promise<Secret | { file: string }> => {
@@ -262,7 +261,7 @@ async function writeConfiguration(
       await createTextDurably(path, `${secret.reveal()}\n`);
       made.push(path);
     }
-    const settings = await prove(text, target, withoutOurs(env));
+    const settings = await tryLoad(text, target, withoutOurs(env));
     const backup = (await exists(target)) ? await backUp(target) : undefined;
     if (backup === undefined) await createTextDurably(target, text);
     else await replaceDurably(target, text, 0o600);
@@ -273,8 +272,8 @@ async function writeConfiguration(
   }
 }
 
-/** Has the loader read the text from a file in the same folder, so that relative paths mean the same. */
-async function prove(text: string, target: string, env: Context["env"]): Promise<Settings> {
+/** Loads the text from a temporary file in the same folder, so that relative paths mean the same. */
+async function tryLoad(text: string, target: string, env: Context["env"]): Promise<Settings> {
   const draft = join(dirname(target), `.inlet-init-${randomBytes(6).toString("hex")}.yaml`);
   try {
     await writeFile(draft, text, { flag: "wx", mode: 0o600 });
@@ -288,7 +287,7 @@ async function prove(text: string, target: string, env: Context["env"]): Promise
   }
 }
 
-/** A copy, so that the file is there at every moment. */
+/** Copies the file, so that it exists at every moment. */
 async function backUp(target: string): Promise<string> {
   const before = await readFile(target);
   const backup = await freeName(`${target}.bak`, new Map());

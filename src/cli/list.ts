@@ -1,4 +1,4 @@
-/** `list`: every transfer that is known, with its state. */
+/** `list`: all known transfers with their states. */
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { escapeJson, formatCount } from "../base/phrases.ts";
@@ -32,10 +32,10 @@ const MOST_DAMAGED_SHOWN = 10;
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
 
 const HELP = `
-Lists every transfer that is known, the newest first. With --json it prints all of them, one JSON object
-a line, in no particular order; with --json and --limit the newest ones.
+Lists all known transfers, the newest first. With --json it prints all of them in no particular order,
+one JSON object per line; with --json and --limit, only the newest.
 
-It reads the work folder, beside a running daemon or without one, and changes nothing.
+It reads the work folder, with or without a running daemon, and changes nothing.
 
   inlet list --state quarantined
   inlet list --sender '*@supplier.example' --limit 200
@@ -48,10 +48,10 @@ export function define(command: Command, run: Run): void {
     .option("--sender <pattern>", "only from these senders; * matches any text")
     .option(
       "--limit <number>",
-      "the newest so many (default: 50, and all with --json)",
+      "only this many, the newest first (default: 50; all with --json)",
       wholeNumber(1, MOST_SORTED),
     )
-    .option("--json", "print one JSON object a line")
+    .option("--json", "print one JSON object per line")
     .addHelpText("after", HELP)
     .action((options: ListOptions) => run((context) => list(context, options)));
 }
@@ -70,14 +70,14 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
     else printRows(context, {}, transferColumns(context, timeOf), newest);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
-      say(context, `Shown are the newest ${limit} of ${total} transfers. Use --limit to show more.`);
+      say(context, `These are the newest ${limit} of ${total} transfers. Show more with --limit.`);
     }
   }
   sayDamaged(context, damaged);
   return "fine";
 }
 
-/** A transfer as JSON: every key is always there. */
+/** A transfer as JSON: every key is always present. */
 export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
   return {
     mailbox: record.mailbox,
@@ -124,7 +124,7 @@ async function* selectRecords(
   }
 }
 
-/** Keeps little more than the limit in memory, however many records there are. */
+/** Keeps at most some twice the limit in memory, however many records there are. */
 async function takeNewest(records: AsyncIterable<TransferRecord>, limit: number) {
   let [newest, total]: [TransferRecord[], number] = [[], 0];
   const cut = () => newest.toSorted((a, b) => compare(timeOf(b), timeOf(a))).slice(0, limit);
@@ -162,7 +162,7 @@ async function printLines(
 
 function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
   if (paths.size === 0) return;
-  say(context, `Left out, because they cannot be read: ${formatCount(paths.size, "record", "records")}.`);
+  say(context, `Skipped ${formatCount(paths.size, "unreadable record", "unreadable records")}:`);
   for (const path of [...paths].slice(0, MOST_DAMAGED_SHOWN)) say(context, `  ${path}`);
 }
 

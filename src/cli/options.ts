@@ -1,4 +1,4 @@
-/** Options that several commands have, and parsers for the values of options. */
+/** Options that several commands share, and parsers of option values. */
 import { type Command, InvalidArgumentError } from "commander";
 import { Fault } from "../base/faults.ts";
 import { parseMoment } from "../base/phrases.ts";
@@ -6,7 +6,7 @@ import { parseMoment } from "../base/phrases.ts";
 export function addConfig(command: Command): Command {
   return command.option(
     "--config <file>",
-    "the configuration (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)",
+    "the configuration file (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)",
   );
 }
 
@@ -24,7 +24,7 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
   };
 }
 
-/** One byte: smaller numbers are not written as decimals. */
+/** One byte. */
 const LEAST_MEGABYTES = 0.000_001;
 const MOST_MEGABYTES = 1_000_000;
 
@@ -36,12 +36,12 @@ export function megabytes(text: string): number {
   );
 }
 
-/** The fault of wrong arguments or a wrong configuration. */
+/** The fault of an invalid argument or configuration. */
 export function invalid(detail: string, cause?: unknown): Fault {
   return new Fault("CONFIG_INVALID", { detail, cause });
 }
 
-/** `7d` (seven days ago), `2026-03-01` (the beginning of that day here), `2026-03-01T14:30`. */
+/** `7d` (seven days ago), `2026-03-01` (the start of that day, local time), `2026-03-01T14:30`. */
 export function parseSince(text: string): number {
   return demandMoment(text, 0);
 }

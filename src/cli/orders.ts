@@ -16,7 +16,7 @@ import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { findTransfer, until, untilTaken } from "./transfers.ts";
+import { findTransfer, waitFor, waitForDaemon } from "./transfers.ts";
 
 interface OrderOptions {
   readonly config?: string;
@@ -25,21 +25,21 @@ interface OrderOptions {
   readonly yes?: boolean;
 }
 
-/** What each order does, and the question before it where it has consequences. */
+/** The help text of each order, and its confirmation question. */
 const MEANING: Readonly<Record<Action, { readonly help: string; readonly question?: string }>> = {
   retry: {
-    help: "A waiting transfer is tried at once. A quarantined one is downloaded again from the start, and verified like any other. For a delivered one, the command and the webhook run again if they failed.",
+    help: "Tries a waiting transfer at once. Downloads a quarantined transfer again from the start and verifies it. Runs the command and webhook of a delivered transfer again if they failed.",
   },
   release: {
-    help: "A quarantined transfer is delivered on your word: limits and checksums do not stop it, and the manifest says so. Files that are complete in quarantine are used; only missing ones are downloaded, and then the service must still have them.",
-    question: "It was not proven to be what its sender sent. Deliver it all the same?",
+    help: "Delivers a quarantined transfer on your responsibility, whatever its size and checksums; the manifest records that. Complete files come from quarantine. Missing files are downloaded, if the service still has them.",
+    question: "Its content is not verified. Deliver it anyway?",
   },
   discard: {
-    help: "The transfer is given up for good, and its content here is deleted. The service keeps it until it expires. One that is gone no longer counts as needing a person.",
-    question: "Its content here is deleted, and it will not be downloaded again. Discard it?",
+    help: "Gives up a transfer for good and deletes its content here. The service keeps its own copy until it expires. A transfer that is gone no longer needs attention afterwards.",
+    question: "Its content here will be deleted, and it will not be downloaded again. Discard it?",
   },
   redeliver: {
-    help: "A delivered transfer is downloaded and delivered once more, beside the first folder if that is still there. The service must still have it.",
+    help: "Downloads a delivered transfer and delivers it once more, beside the first folder if that still exists. The service must still have it.",
     question: "Consumers of the inbox will see it a second time. Deliver it again?",
   },
 };
@@ -48,12 +48,12 @@ export function define(command: Command, run: Run): void {
   const action = command.name() as Action;
   const { help, question } = MEANING[action];
   addConfig(command)
-    .argument("<tracking-id>", "which transfer")
-    .option("--mailbox <name>", "which mailbox, where several received it")
-    .option("--json", "print the record afterwards as JSON");
-  if (question !== undefined) command.option("--yes", "do it without asking");
+    .argument("<tracking-id>", "the transfer's tracking-id")
+    .option("--mailbox <name>", "the mailbox, if several received it")
+    .option("--json", "print the resulting record as JSON");
+  if (question !== undefined) command.option("--yes", "do not ask for confirmation");
   command
-    .addHelpText("after", `\n${help}\nA running daemon does it at once; without one the next start does it.`)
+    .addHelpText("after", `\n${help}\nA running daemon does this at once; otherwise the next start does.`)
     .action((trackingId: string, options: OrderOptions) =>
       run((context) => order(context, action, trackingId, options)),
     );
@@ -79,7 +79,7 @@ async function order(
   const { mailbox, round } = record;
   const wanted = { action, mailbox, trackingId, round, by: userInfo().username };
   const given = await asOwnerOf(settings.work, () => giveOrder(settings.work, wanted));
-  const taken = await untilTaken(given, settings.work, context.stop);
+  const taken = await waitForDaemon(given, settings.work, context.stop);
   const after = await peekLedger(settings.work).find(record);
   if (options.json) printJson(context, after);
   if (taken === "taken" && action === "retry" && isDelivered(record)) {
@@ -88,7 +88,7 @@ async function order(
   if (taken === "taken" && action === "redeliver" && after?.round === round) {
     say(
       context,
-      `${trackingId} is not delivered again: the service no longer has it. Its first delivery stands.`,
+      `${trackingId} was not delivered again: the service no longer has it. Its first delivery is unchanged.`,
     );
     return "attention";
   }
@@ -97,8 +97,8 @@ async function order(
     context,
     {
       taken: `${trackingId} is ${isKnown ? "gone, and no longer shown" : `now ${after?.state ?? "unknown"}`}.`,
-      late: "The daemon has not taken it up yet, and will carry it out.",
-      "no-daemon": "No daemon runs: the next one carries it out.",
+      late: "The daemon has not carried it out yet, but will.",
+      "no-daemon": "No daemon is running: the next start carries it out.",
     }[taken],
   );
   return "fine";
@@ -111,23 +111,21 @@ async function isConfirmed(
   { yes }: OrderOptions,
 ): Promise<boolean> {
   const { question } = MEANING[action];
-  // A gone transfer has nothing left to lose.
+  // A transfer that is gone has no content to lose.
   if (question === undefined || yes || state === "gone") return true;
   if (!canAsk(context)) {
-    throw new Fault("ORDER_IMPOSSIBLE", {
-      detail: "no terminal to confirm on: add --yes",
-    });
+    throw new Fault("ORDER_IMPOSSIBLE", { detail: "no terminal to confirm on: add --yes" });
   }
   say(context, `${trackingId} from ${sender}${message === undefined ? "" : `: ${message}`}`);
   return askYesNo(context, question, false);
 }
 
-/** The command of a hand-off may run longer: then its outcome is left open. */
+/** A hand-off command may run longer; its outcome is not awaited then. */
 const RETRY_WAIT_MS = 60_000;
 
 const NAMES: Readonly<Record<HandoffStep, string>> = { command: "The command", webhook: "The webhook" };
 
-/** `before`: the steps when the order was given. `name`: of the transfer's records. */
+/** `before`: the steps before the order. `name`: of the transfer's records. */
 async function reportRetried(
   context: Context,
   before: readonly PeekedStep[],
@@ -139,7 +137,7 @@ async function reportRetried(
     const steps = await peekSteps(work, name);
     return steps.some(isUntried) ? undefined : steps;
   };
-  const steps = (await until(RETRY_WAIT_MS, allTried, context.stop)) ?? (await peekSteps(work, name));
+  const steps = (await waitFor(RETRY_WAIT_MS, allTried, context.stop)) ?? (await peekSteps(work, name));
   const failed = wanted.map((step) => {
     const found = steps.find((it) => it.step === step);
     return reportStep(context, step, found);
@@ -155,11 +153,11 @@ function reportStep(context: Context, step: HandoffStep, found: PeekedStep | und
     return false;
   }
   if (isUntried(found)) {
-    say(context, `${name} is still being tried: see inlet status for the outcome.`);
+    say(context, `${name} has not finished yet: see inlet status for the outcome.`);
     return false;
   }
-  const next = found.state === "pending" ? " It is tried again by itself." : "";
-  say(context, `${name} failed again: ${found.error ?? "the reason is unknown"}.${next}`);
+  const next = found.state === "pending" ? " The daemon retries it." : "";
+  say(context, `${name} failed again: ${found.error ?? "unknown reason"}.${next}`);
   return true;
 }
 

@@ -1,4 +1,4 @@
-/** `password`: supplies the password of a transfer that waits for one. */
+/** `password`: supplies the password of a waiting transfer. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
@@ -19,7 +19,7 @@ import { askHidden, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig } from "./options.ts";
 import { say } from "./printing.ts";
-import { DAEMON_WAIT_MS, findTransfers, until, untilTaken, withDaemonsState } from "./transfers.ts";
+import { DAEMON_WAIT_MS, findTransfers, waitFor, waitForDaemon, withDaemonsState } from "./transfers.ts";
 
 interface PasswordOptions {
   readonly config?: string;
@@ -29,19 +29,19 @@ interface PasswordOptions {
   readonly all?: boolean;
 }
 
-/** In place of a password that is not known yet. */
+/** A placeholder for a password that is not entered yet. */
 const ANY = new Secret("\0");
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .argument("[tracking-id]", "which transfer")
-    .option("--mailbox <name>", "for this mailbox and its service alone, where several received it")
-    .option("--password-file <file>", "read it from a file, or from standard input with -")
-    .option("--once-more", "supply none, but allow one more attempt for a transfer that has none left")
-    .option("--all", "with --once-more: for every transfer whose attempts were lost in an outage")
+    .argument("[tracking-id]", "the transfer's tracking-id")
+    .option("--mailbox <name>", "only for this mailbox and its service, if several received it")
+    .option("--password-file <file>", "read the password from a file, or from standard input for -")
+    .option("--once-more", "supply no password, but allow one more attempt for a transfer that has none left")
+    .option("--all", "with --once-more: for every transfer that lost its attempts in an outage")
     .addHelpText(
       "after",
-      "\nOn a terminal it is asked for and not shown; otherwise it is read from standard input.\nA wrong password counts: a service may destroy a transfer after a few.\nIt is tried for every mailbox that received the transfer and waits for it; once refused it is not sent again for any.\nAn accepted password is kept until the transfer expires, for retry, release and redeliver.",
+      "\nOn a terminal, it asks for the password without showing it; otherwise it reads standard input.\nWrong passwords count: a service may destroy a transfer after a few.\nThe password is tried for every mailbox that waits for it. Once refused, it is never sent again for this transfer.\nAn accepted password is kept until the transfer expires, for retry, release and redeliver.",
     )
     .action((trackingId: string | undefined, options: PasswordOptions) =>
       run((context) => {
@@ -60,7 +60,7 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
   );
   const records = await findTransfers(settings, trackingId, mailbox);
   demandOneService(settings, records);
-  // No question for a password that would not be sent.
+  // Fail before the prompt where no password would be sent.
   await demandUse(settings, records, ANY);
   const password =
     passwordFile === undefined && context.stdin.isTTY
@@ -68,34 +68,39 @@ async function supply(context: Context, trackingId: string, options: PasswordOpt
       : await readSecret(context, passwordFile ?? "-");
   const isNew = await demandUse(settings, records, password ?? new Secret(""));
   if (!isNew || password === undefined) {
-    say(context, `It was refused before, and was not sent again: ask the sender for the right one.`);
+    say(
+      context,
+      "This password was refused before, so it was not sent again: ask the sender for the right one.",
+    );
     return "attention";
   }
   const dropped = await asOwnerOf(settings.state, () =>
     dropPassword(settings.state, { trackingId, mailbox }, password),
   );
-  const taken = dropped === undefined ? "late" : await untilTaken(dropped, settings.work, context.stop);
+  const taken = dropped === undefined ? "late" : await waitForDaemon(dropped, settings.work, context.stop);
   if (taken === "no-daemon") {
-    say(context, "No daemon runs: the next one tries it.");
+    say(context, "No daemon is running: the next start tries the password.");
     return "fine";
   }
   if (taken === "late") {
     const tried = await findTried(settings, records);
     if (tried !== undefined) {
-      say(context, `It was sent, and is kept until its outcome is known. ${tried.message ?? ""}`.trimEnd());
+      say(
+        context,
+        `The password was sent, and is kept until its outcome is known. ${tried.message ?? ""}`.trimEnd(),
+      );
       return "attention";
     }
     if (dropped !== undefined) await asOwnerOf(settings.state, () => takeAway(dropped, password));
-    say(
-      context,
-      `The daemon did not take it up in time, and it was withdrawn. See the state of ${trackingId} with inlet status, and supply it again.`,
-    );
+    say(context, "The daemon did not try the password in time, and it was withdrawn.");
+    say(context, "Check the state of the transfer, then supply the password again:");
+    say(context, `  inlet show ${trackingId}`);
     return "failed";
   }
   return reportOutcome(context, settings, records, password);
 }
 
-/** The first of the records that the daemon has tried since, without an outcome for the password. */
+/** The first record that the daemon has tried since, if the password has no outcome yet. */
 async function findTried(
   { work }: Settings,
   records: readonly TransferRecord[],
@@ -123,7 +128,7 @@ async function demandUse(
     objections.push(objection);
   }
   if (objections.some(({ kind }) => kind === "known")) return false;
-  // An ended record says little where another mailbox still waits.
+  // The objection of an open record says more than that of an ended one.
   const detail =
     objections.find((_, at) => !hasEnded(records[at] as TransferRecord))?.detail ?? objections[0]?.detail;
   throw new Fault("ORDER_IMPOSSIBLE", { detail: detail ?? "" });
@@ -138,7 +143,7 @@ async function reportOutcome(
 ): Promise<Outcome> {
   const { work, state } = settings;
   const peek = peekLedger(work);
-  const report = await until(
+  const report = await waitFor(
     DAEMON_WAIT_MS,
     async () => {
       for (const before of records) {
@@ -149,19 +154,25 @@ async function reportOutcome(
           const isOver = await isRefused(after, await spentOn(settings, after), password);
           return {
             outcome: "attention" as const,
-            said: `${isOver ? "It was refused." : "It was not sent."} ${message}`,
+            said: `The password was ${isOver ? "refused" : "not sent"}. ${message}`,
           };
         }
         const { origin } = serviceOf(settings, mailbox);
         if (after.state !== "downloading" || (await isKept(state, { origin, trackingId }))) {
-          return { outcome: "fine" as const, said: `It was accepted: ${trackingId} is ${after.state}.` };
+          return {
+            outcome: "fine" as const,
+            said: `The password was accepted: ${trackingId} is ${after.state}.`,
+          };
         }
       }
       return undefined;
     },
     context.stop,
   );
-  say(context, report?.said ?? "The daemon has taken it up; its outcome is not known yet. See inlet status.");
+  say(
+    context,
+    report?.said ?? "The daemon is trying the password; its outcome is not known yet. See inlet status.",
+  );
   return report?.outcome ?? "fine";
 }
 
@@ -171,9 +182,8 @@ function demandOneService(settings: Settings, records: readonly TransferRecord[]
   const origins = new Set(open.map(({ mailbox }) => serviceOf(settings, mailbox).origin));
   if (origins.size <= 1) return;
   const names = open.map(({ mailbox }) => mailbox).join(", ");
-  throw new Fault("ORDER_IMPOSSIBLE", {
-    detail: `several services list it, for ${names}: name one with --mailbox`,
-  });
+  const detail = `several services list it, for ${names}: choose one with --mailbox`;
+  throw new Fault("ORDER_IMPOSSIBLE", { detail });
 }
 
 async function allowOnceMore(
@@ -192,7 +202,7 @@ async function allowOnceMore(
     trackingId === undefined
       ? await Array.fromAsync(peekLedger(settings.work).open())
       : await findTransfers(settings, trackingId, mailbox);
-  const chosen = await exhausted(settings, records, mailbox, all === true);
+  const chosen = await findExhausted(settings, records, mailbox, all === true);
   if (chosen.length === 0 && !all)
     throw new Fault("ORDER_IMPOSSIBLE", { detail: "it has attempts left, or does not wait for a password" });
   for (const { record, grants } of chosen) {
@@ -205,8 +215,8 @@ async function allowOnceMore(
   return "fine";
 }
 
-/** Transfers without an attempt left, one for each service. `isLost`: only after lost answers. */
-async function exhausted(
+/** Transfers without an attempt left, one record per service. `isLost`: only where an answer was lost. */
+async function findExhausted(
   settings: Settings,
   records: readonly TransferRecord[],
   mailbox: string | undefined,
@@ -214,8 +224,8 @@ async function exhausted(
 ): Promise<{ readonly record: TransferRecord; readonly grants: number }[]> {
   const chosen = new Map<string, { readonly record: TransferRecord; readonly grants: number }>();
   for (const record of records) {
-    const isMeant = mailbox === undefined || record.mailbox === mailbox;
-    if (!isMeant || record.state !== "waiting") continue;
+    const isChosen = mailbox === undefined || record.mailbox === mailbox;
+    if (!isChosen || record.state !== "waiting") continue;
     const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
     const { spent, allowed, unanswered } = await spentOn(settings, record);
     if (spent < allowed || (isLost && unanswered === 0)) continue;

@@ -1,4 +1,4 @@
-/** Output: data as a table, as tab-separated lines or as JSON; sentences for people; a progress line. */
+/** Output: data as a table, tab-separated lines or JSON; messages on standard error; a progress line. */
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { Fault } from "../base/faults.ts";
@@ -63,12 +63,12 @@ export function formatJson(value: unknown): string {
   return escapeJson(JSON.stringify(value, null, 2));
 }
 
-/** A sentence on standard error; never data. */
-export function say({ stderr }: Context, sentence: string): void {
-  stderr.write(`${printable(sentence)}\n`);
+/** A message on standard error; never data. */
+export function say({ stderr }: Context, message: string): void {
+  stderr.write(`${printable(message)}\n`);
 }
 
-/** Foreign text. Every character that could move a cursor, hide or reorder text is spelled out. */
+/** Text from outside: spells out every character that could move a cursor, hide or reorder text. */
 export function printable(text: string): string {
   return text
     .toWellFormed()

@@ -9,33 +9,33 @@ interface Definition {
 }
 
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<Definition>])[] = [
-  ["run", "the daemon: mirror every configured mailbox into its inbox", () => import("./run.ts")],
-  ["once", "poll every mailbox once, download and deliver its transfers, and end", () => import("./run.ts")],
-  ["status", "mailboxes and transfers now", () => import("./status.ts")],
-  ["list", "every transfer that is known, with its state", () => import("./list.ts")],
-  ["show", "all that is known of one transfer", () => import("./show.ts")],
-  ["password", "supply the password of a transfer that waits for one", () => import("./password.ts")],
-  ["retry", "try a waiting or quarantined transfer now", () => import("./orders.ts")],
-  ["release", "deliver a transfer from quarantine, on your word", () => import("./orders.ts")],
+  ["run", "run the daemon, which mirrors every configured mailbox into the inbox", () => import("./run.ts")],
+  ["once", "poll every mailbox once, deliver its transfers, and exit", () => import("./run.ts")],
+  ["status", "show mailboxes and transfers as they are now", () => import("./status.ts")],
+  ["list", "list all known transfers with their states", () => import("./list.ts")],
+  ["show", "show everything known about one transfer", () => import("./show.ts")],
+  ["password", "supply the password of a waiting transfer", () => import("./password.ts")],
+  ["retry", "retry a waiting or quarantined transfer now", () => import("./orders.ts")],
+  ["release", "deliver a quarantined transfer on your responsibility", () => import("./orders.ts")],
   ["discard", "give up a transfer for good", () => import("./orders.ts")],
-  ["redeliver", "deliver once more what was delivered", () => import("./orders.ts")],
-  ["demo", "see it work, with a simulated service and a temporary folder", () => import("./demo.ts")],
-  ["init", "ask a few questions, and write a configuration", () => import("./init.ts")],
-  ["doctor", "check everything the daemon depends on, and say what to correct", () => import("./doctor.ts")],
-  ["verify", "re-hash delivered folders against their manifest", () => import("./verify.ts")],
-  ["verify-address", "prove a mailbox's address by a mailed code", () => import("./verify-address.ts")],
-  ["history", "past transfers: when, from whom, and what became of them", () => import("./history.ts")],
-  ["completion", "print a script that lets a shell complete commands", () => import("./completion.ts")],
-  ["simulate", "run a simulated transfer service, for trying things out", () => import("./simulate.ts")],
-  ["api", "use each operation of the service by hand", () => import("./api.ts")],
+  ["redeliver", "deliver a transfer once more", () => import("./orders.ts")],
+  ["demo", "watch Inlet work, with a simulated service and a temporary folder", () => import("./demo.ts")],
+  ["init", "ask a few questions and write a configuration", () => import("./init.ts")],
+  ["doctor", "check everything the daemon depends on, and give advice", () => import("./doctor.ts")],
+  ["verify", "re-hash delivered folders against their manifests", () => import("./verify.ts")],
+  ["verify-address", "verify a mailbox's address with a mailed code", () => import("./verify-address.ts")],
+  ["history", "list past transfers: when, from whom, and how they ended", () => import("./history.ts")],
+  ["completion", "print a completion script for your shell", () => import("./completion.ts")],
+  ["simulate", "run a simulated transfer service for experiments", () => import("./simulate.ts")],
+  ["api", "call single operations of the service", () => import("./api.ts")],
 ];
 
 export function createProgram(run: Run): Command {
   const program = new Command("inlet")
-    .description("Receives transfers, proves them complete, and hands each over as one finished folder.")
+    .description("Receives transfers, verifies them, and delivers each as one finished folder.")
     .version(readVersion())
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError("(add --help for what is possible)")
+    .showHelpAfterError("(see --help)")
     .exitOverride();
   for (const [name, summary] of COMMANDS) program.command(name).description(summary);
   // Commander's own help command would describe a command that is not loaded yet.

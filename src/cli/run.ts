@@ -1,4 +1,4 @@
-/** `run`: the daemon, until a signal stops it. `once`: one poll of every mailbox and its downloads, for cron and timers. */
+/** `run`: the daemon, until a signal stops it. `once`: one poll of every mailbox and its downloads, for cron. */
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { type LoadOptions, loadSettings } from "../config/load.ts";
@@ -20,41 +20,38 @@ interface RunOptions {
   readonly json?: boolean;
 }
 
-/** The log level where neither the command line nor the configuration sets one. */
-const USUAL_LEVEL = { run: "info", once: "warn" } as const;
+/** The log level if neither the command line nor the configuration sets one. */
+const DEFAULT_LEVEL = { run: "info", once: "warn" } as const;
 
-/** Running work has this long to end after a first signal; a second signal ends it at once. */
+/** After a first signal, running work has this long to finish; a second signal exits at once. */
 const GRACE_MS = 20_000;
 
 export function define(command: Command, run: Run): void {
-  const name = command.name() as keyof typeof USUAL_LEVEL;
+  const name = command.name() as keyof typeof DEFAULT_LEVEL;
   addConfig(command).addOption(
     new Option(
       "--log-level <level>",
-      `what to log (default: log.level of the configuration, else ${USUAL_LEVEL[name]})`,
+      `how much to log (default: log.level of the configuration, else ${DEFAULT_LEVEL[name]})`,
     ).choices(["debug", "info", "warn", "error"]),
   );
   if (name === "once") {
     command
-      .option("--json", "print what became of each transfer as JSON")
+      .option("--json", "print the resulting state of each transfer as JSON")
       .action((options: RunOptions) => run((context) => runOnce(context, options)));
   } else {
     command
-      .addHelpText(
-        "after",
-        "\nSIGTERM stops it; SIGHUP, or a change of the file, has it read the configuration again.",
-      )
+      .addHelpText("after", "\nSIGTERM stops it. SIGHUP, or a change of the file, reloads the configuration.")
       .action((options: RunOptions) => run((context) => serve(context, options)));
   }
 }
 
 async function serve(context: Context, options: RunOptions): Promise<Outcome> {
-  // From the start: a SIGHUP before the settings can be reloaded must not stop the daemon.
+  // A SIGHUP before the settings can be reloaded must not stop the daemon.
   const early = { isWanted: false };
   context.onReload(() => {
     early.isWanted = true;
   });
-  const prepared = await prepare(context, options, context.stdout, USUAL_LEVEL.run);
+  const prepared = await prepare(context, options, context.stdout, DEFAULT_LEVEL.run);
   const { settings, log } = prepared;
   const { source: config, inbox, mailboxes } = settings;
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
@@ -68,7 +65,7 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
 }
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
-  const { settings, log } = await prepare(context, options, context.stderr, USUAL_LEVEL.once);
+  const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);
   const last = new Map<string, TransferRecord>();
   const logEvent = logEvents(log);
   const { failedPolls, unsettled } = await runDaemon(settings, {
@@ -106,7 +103,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   if (context.stop.aborted) throw new Fault("STOPPED");
   const before = unsettled - count("waiting") - count("quarantined");
   if (before > 0 && !options.json) {
-    say(context, `${before} more not settled, of earlier runs or after their delivery: see inlet status.`);
+    say(context, `${before} more from earlier runs, or after delivery, not settled: see inlet status.`);
   }
   if (failedPolls > 0) return "unreachable";
   return unsettled + count("gone") > 0 ? "attention" : "fine";
@@ -115,7 +112,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
 interface Prepared {
   readonly settings: Settings;
   readonly log: Log;
-  /** How the settings were read, to read them again in the same way. */
+  /** How to read the settings again. */
   readonly load: LoadOptions;
   /** The log level under these settings. */
   levelOf(settings: Settings): string;
@@ -126,11 +123,11 @@ async function prepare(
   context: Context,
   { config: path, logLevel }: RunOptions,
   output: NodeJS.WriteStream,
-  usualLevel: string,
+  defaultLevel: string,
 ): Promise<Prepared> {
   const load = { env: context.env, ...(path === undefined ? {} : { path }) };
   const settings = await loadSettings(load);
-  const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? usualLevel;
+  const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? defaultLevel;
   const log = createLog(output, levelOf(settings));
   for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be mended");
   return { settings, log, load, levelOf };

@@ -1,4 +1,4 @@
-/** `show`: all that is known of one transfer. */
+/** `show`: everything known about one transfer. */
 import { join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
@@ -24,12 +24,12 @@ interface ShowOptions {
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .argument("<tracking-id>", "which transfer")
-    .option("--mailbox <name>", "which mailbox, where several received it")
-    .option("--json", "print it as JSON")
+    .argument("<tracking-id>", "the transfer's tracking-id")
+    .option("--mailbox <name>", "the mailbox, if several received it")
+    .option("--json", "print the transfer as JSON")
     .addHelpText(
       "after",
-      "\nIt reads the work folder, beside a running daemon or without one, and changes nothing.",
+      "\nIt reads the work folder, with or without a running daemon, and changes nothing.",
     )
     .action((trackingId: string, options: ShowOptions) =>
       run((context) => show(context, trackingId, options)),
@@ -53,15 +53,15 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
   return "fine";
 }
 
-/** Commands that the transfer allows in its state, with the options that the caller needed to reach it. */
+/** The commands that apply to the transfer in its state, with the caller's `--config` and `--mailbox`. */
 function listCommands({ record, rounds }: TransferDescription, { config, mailbox }: ShowOptions): string[] {
   const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
   const needsPassword = record.state === "waiting" && record.reason === "password";
-  const way = { config, mailbox };
+  const options = { config, mailbox };
   const onceMore = record.password?.isExhausted === true;
-  const supply = commandFor("password", record.trackingId, { ...way, onceMore });
+  const supply = commandFor("password", record.trackingId, { ...options, onceMore });
   const actions = ACTIONS.filter((action) => objectionTo(action, record, isHandedOver) === undefined);
-  const commands = actions.map((action) => commandFor(action, record.trackingId, way));
+  const commands = actions.map((action) => commandFor(action, record.trackingId, options));
   return needsPassword ? [supply, ...commands] : commands;
 }
 
@@ -102,8 +102,8 @@ function formatText(
     ["Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
     commands.length === 0
-      ? ["No command applies to it in this state."]
-      : ["Commands that apply to it now:", ...commands.map((command) => `  ${printable(command)}`)],
+      ? ["No command applies in this state."]
+      : ["Commands that apply now:", ...commands.map((command) => `  ${printable(command)}`)],
   ];
   return sections.map((lines) => lines.join("\n")).join("\n\n");
 }
@@ -131,7 +131,7 @@ function factsOf(
     ["Verified", record.verified],
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
     ["Passwords", passwordsOf(passwordsSpent, mailbox)],
-    ["Downloads", `${record.attempts} begun in this round`],
+    ["Downloads", `${record.attempts} started in this round`],
     ["Kept in", kept],
     ...staged.map((path) => ["Staged in", path] as const),
     ["Acknowledged", acknowledgedOf(record)],
@@ -140,14 +140,14 @@ function factsOf(
 
 function passwordsOf(spent: number | undefined, mailbox: MailboxSettings | undefined): string | undefined {
   if (spent === undefined || mailbox === undefined) return undefined;
-  return `${spent} of ${mailbox.passwordAttempts} attempts spent`;
+  return `${spent} of ${mailbox.passwordAttempts} attempts used`;
 }
 
 function acknowledgedOf({ acknowledged }: TransferRecord): string | undefined {
-  return acknowledged ? "an operator knows that it is gone" : undefined;
+  return acknowledged ? "yes, by an operator" : undefined;
 }
 
-/** Facts that are not known have no line. */
+/** Unknown facts have no line. */
 function formatFacts(facts: Facts): string[] {
   const known = facts.filter(([, value]) => value !== undefined);
   const width = Math.max(0, ...known.map(([label]) => label.length));
@@ -165,9 +165,9 @@ function formatRound({ round, begun, ended }: RoundDescription, time: (at: strin
   if (folder !== undefined && outcome === "delivered") lines.push(`   folder ${folder}`);
   if (verified !== undefined) lines.push(`   verified: ${verified}`);
   if (released !== undefined) lines.push(`   released by ${released.by}`);
-  if (!isPlaced) lines.push("   its content is still to be moved");
-  if (handoff?.progress === "open") lines.push("   a command or webhook is open or has failed");
-  if (handoff?.progress === "waiting") lines.push("   waits to be picked up");
+  if (!isPlaced) lines.push("   its content has not been moved yet");
+  if (handoff?.progress === "open") lines.push("   a command or webhook is pending or has failed");
+  if (handoff?.progress === "waiting") lines.push("   not picked up yet");
   if (handoff?.pickedUpAt !== undefined) lines.push(`   picked up, ${time(handoff.pickedUpAt)}`);
   return lines;
 }

@@ -1,4 +1,4 @@
-/** `simulate`: the simulated service alone, until a signal stops it. */
+/** `simulate`: the simulated service, until a signal stops it. */
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { ScenarioError } from "../../simulator/errors.ts";
@@ -22,11 +22,11 @@ interface SimulateOptions {
 }
 
 const HELP = `
-The first line on standard output is JSON: url, clientId, pid (to stop it with),
-and per transfer and recipient mailbox, trackingId, transferId and password. Each
-request is reported on standard error, without secrets.
+The first line on standard output is JSON: url, clientId, pid (to stop it), and for
+each transfer and recipient: mailbox, trackingId, transferId and password. Each request
+is logged on standard error, without secrets.
 
-It can be asked with curl, a password URL-encoded, or with 'inlet api':
+Call it with curl (URL-encode the password) or with inlet api:
   curl URL/api/status
   curl -H 'X-CS-MajorApiVersion: 1' -H 'X-CS-MinimumMinorApiVersion: 12' \\
        -H 'X-CS-ProductKey: api.rest' -H "X-CS-ClientId: CLIENT-ID" \\
@@ -34,10 +34,10 @@ It can be asked with curl, a password URL-encoded, or with 'inlet api':
   INLET_SERVICE__BASEURL=URL INLET_SERVICE__CLIENTID=CLIENT-ID \\
        inlet api received orders@example.com
 
-While it runs, 'curl URL/control' explains, with examples, how transfers and faults
-are added, how its time is moved, and how to see what was asked of it.
+While it runs, curl URL/control explains, with examples, how to add transfers and
+faults, advance its clock, and list the requests it received.
 
-A small scenario, whose second file breaks off once:
+A small scenario, in which the download of the second file breaks off once:
   { "transfers": [{ "from": "a@example.org", "to": ["b@example.com"],
                     "password": "Sunny+Harbour%42",
                     "files": [{ "name": "a.txt", "text": "Hello" },
@@ -49,12 +49,12 @@ ${SCENARIO_REFERENCE}`;
 
 export function define(simulate: Command, run: Run): void {
   simulate
-    .option("--port <number>", "where to listen (0: any free port)", wholeNumber(0, 65_535), 0)
-    .option("--host <address>", "on which address", "127.0.0.1")
-    .option("--scenario <file>", "what it holds and how it misbehaves (default: a handful of samples)")
+    .option("--port <number>", "the port to listen on (0: any free port)", wholeNumber(0, 65_535), 0)
+    .option("--host <address>", "the address to listen on", "127.0.0.1")
+    .option("--scenario <file>", "its transfers and faults (default: a few samples)")
     .option("--tls-cert <file>", "serve https with this certificate (PEM)")
-    .option("--tls-key <file>", "and this key (PEM)")
-    .option("--quiet", "do not report each request")
+    .option("--tls-key <file>", "the certificate's private key (PEM)")
+    .option("--quiet", "do not log each request")
     .addHelpText("after", HELP);
   simulate.action(() => run((context) => runSimulator(context, simulate.opts())));
 }
@@ -65,7 +65,7 @@ async function runSimulator(context: Context, options: SimulateOptions): Promise
     context.stdout.write(`${JSON.stringify(describe(simulator))}\n`);
     say(
       context,
-      `Listening on ${simulator.url}; GET ${simulator.url}/control explains more. Stop with Ctrl-C.`,
+      `Listening on ${simulator.url}; GET ${simulator.url}/control shows the help. Stop with Ctrl-C.`,
     );
     await untilStopped(context.stop);
   } finally {
@@ -76,7 +76,7 @@ async function runSimulator(context: Context, options: SimulateOptions): Promise
 
 async function open(context: Context, options: SimulateOptions): Promise<Simulator> {
   if ((options.tlsCert === undefined) !== (options.tlsKey === undefined)) {
-    throw invalid("--tls-cert and --tls-key go together");
+    throw invalid("--tls-cert and --tls-key need each other");
   }
   const scenario = options.scenario === undefined ? sampleScenario : await readScenario(options.scenario);
   const cert = await readText(options.tlsCert);

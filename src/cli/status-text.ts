@@ -1,4 +1,4 @@
-/** The state of a daemon as lines for a terminal, or for a pipe. */
+/** Formats the status for a terminal or a pipe. */
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
 import { describeState, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
@@ -8,27 +8,27 @@ type Stream = NodeJS.WriteStream;
 
 const MOST_LISTED = 20;
 
-/** `instead`: why the status is not a daemon's. Every text in the status may come from a stranger. */
+/** `instead`: why the status is not the daemon's. Every text in the status may be hostile. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
   const nowMs = Date.parse(status.at);
   const { totals } = status;
-  // With a single mailbox its name is left out.
+  // A single mailbox is not named.
   const whose = ({ mailbox }: TransferStatus) =>
     status.mailboxes.length > 1 ? ` for ${printable(mailbox)}` : "";
   const recent = status.recent.slice(0, 5);
   const parts = [
     formatHead(status, instead, stream),
-    section("Trouble", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
+    section("Problems", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
       `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
       `  ${printable(advice)}`,
     ]),
-    section("Needs a person", status.attention, totals.attention, (transfer) =>
+    section("Needs attention", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
     section("Downloading", status.inHand, totals.inHand, (transfer) => [
       `${formatInHand(transfer)}${whose(transfer)}`,
     ]),
-    section("Waiting for a turn", status.queued, totals.queued, (transfer) =>
+    section("Queued", status.queued, totals.queued, (transfer) =>
       formatQueued(transfer, whose(transfer), nowMs),
     ),
     status.live
@@ -36,7 +36,7 @@ export function formatStatus(status: Status, instead: string | undefined, stream
           formatMailbox(mailbox, nowMs, stream),
         ])
       : "",
-    section("Delivered lately", recent, recent.length, ({ at, folder }) => [
+    section("Recently delivered", recent, recent.length, ({ at, folder }) => [
       `${formatWhen(at, nowMs)}: ${printable(folder)}`,
     ]),
   ];
@@ -49,15 +49,15 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
   const restart =
     needsRestart.length === 0
       ? ""
-      : `\nChanged, but in force only after a restart: ${printable(needsRestart.join(", "))}`;
+      : `\nChanged, but not in force before a restart: ${printable(needsRestart.join(", "))}`;
   const who = live
     ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
-    : `${printable(instead ?? "No daemon answers.")} This is the work folder of ${place}.`;
+    : `${printable(instead ?? "No daemon answers.")} This is the state in the work folder of ${place}.`;
   if (troubles.length > 0) {
-    return `${red(stream, formatCount(troubles.length, "trouble", "troubles"))}\n${who}`;
+    return `${red(stream, formatCount(troubles.length, "problem", "problems"))}\n${who}`;
   }
   if (totals.attention > 0) {
-    const words = `${formatCount(totals.attention, "transfer needs", "transfers need")} you`;
+    const words = `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`;
     return `${styleText("yellow", words, { stream })}\n${who}`;
   }
   return live ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
@@ -84,7 +84,7 @@ function formatAttention(transfer: TransferStatus, whose: string, nowMs: number,
   return [
     `${name} from ${printable(sender)}${whose}: ${describeState(transfer)}${until}`,
     ...(message === undefined ? [] : [`  ${printable(message)}`]),
-    ...(keptIn === undefined ? [] : [`  What was received of it is kept in ${printable(keptIn)}`]),
+    ...(keptIn === undefined ? [] : [`  Its content is kept in ${printable(keptIn)}`]),
     // Commands that the message contains are not repeated.
     ...commands.filter((command) => !message?.includes(command)).map((command) => `  ${printable(command)}`),
   ];
@@ -112,7 +112,7 @@ function formatMailbox(mailbox: MailboxStatus, nowMs: number, stream: Stream): s
   if (paused) return `– ${shown}: paused`;
   const next = nextPoll === undefined ? "" : `, next ${formatWhen(nextPoll, nowMs)}`;
   if (trouble !== undefined) {
-    return `${red(stream, "✗")} ${shown}: cannot be polled since ${formatWhen(trouble.since, nowMs)}${next}`;
+    return `${red(stream, "✗")} ${shown}: failing since ${formatWhen(trouble.since, nowMs)}${next}`;
   }
   if (lastSuccess === undefined) return `… ${shown}: not polled yet`;
   const what = formatCount(listed ?? 0, "active transfer", "active transfers");

@@ -1,4 +1,4 @@
-/** `status`: mailboxes and transfers now, from the running daemon, or else from the work folder. */
+/** `status`: mailboxes and transfers now, from the running daemon, else from the work folder. */
 import { type IncomingMessage, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
@@ -30,19 +30,19 @@ const NO_DAEMON = "No daemon answers at http.listen.";
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .option("--json", "print it as JSON")
-    .option("--watch", "stay, and draw it again every second")
+    .option("--json", "print the status as JSON")
+    .option("--watch", "keep running, and redraw every second")
     .addOption(
       new Option(
         "--health [what]",
-        "only say, by exit code 0 or 1, whether the daemon can work (ready), or at least is not stuck (alive)",
+        "only exit with 0 or 1: whether the daemon can work (ready), or at least is not stuck (alive)",
       )
         .choices(["ready", "alive"])
         .preset("ready"),
     )
     .addHelpText(
       "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs a person; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon it shows the state in the work folder; then live is false in JSON.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs attention; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon, it shows the state in the work folder, and live is false in JSON.",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -59,7 +59,7 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   return outcomeOf(status);
 }
 
-/** For the health checks of containers, which show the printed line. The exit code is 0 or 1 in every case. */
+/** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
   const http = await loadHttp(load).catch((error: unknown) => {
     say(context, asFault(error).message);
@@ -67,7 +67,7 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   });
   if (http === "wrong") return "failed";
   if (http === undefined) {
-    say(context, "http.listen is false: without an address the daemon's health cannot be checked.");
+    say(context, "The health of the daemon cannot be checked: http.listen is false.");
     return "failed";
   }
   const answer = await requestDaemon(http, what === "ready" ? "/readyz" : "/healthz", context.stop);
@@ -75,7 +75,7 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   if (health === undefined) {
     say(
       context,
-      answer === undefined ? NO_DAEMON : "The program that answers at http.listen is no Inlet daemon.",
+      answer === undefined ? NO_DAEMON : "Another program answers at http.listen, not an Inlet daemon.",
     );
     return "failed";
   }
@@ -83,7 +83,7 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   return answer?.status === 200 ? "fine" : "failed";
 }
 
-/** Runs until Ctrl-C, its normal end. */
+/** Runs until Ctrl-C, which is its normal end. */
 async function watch(context: Context, settings: Settings): Promise<Outcome> {
   const { stdout, stop } = context;
   while (!stop.aborted) {
@@ -108,7 +108,7 @@ function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]
 
 interface Reading {
   readonly status: Status;
-  /** A sentence: why the status is not the daemon's. */
+  /** A sentence that says why the status is not the daemon's. */
   readonly instead: string | undefined;
 }
 
@@ -121,14 +121,14 @@ async function readStatus(settings: Settings, signal: AbortSignal): Promise<Read
 }
 
 function describeOther(isAsked: boolean, answer: unknown, status: Status | undefined): string {
-  if (!isAsked) return "No daemon can be asked, because http.listen is false.";
+  if (!isAsked) return "The daemon cannot be reached: http.listen is false.";
   if (answer === undefined) return NO_DAEMON;
   return status === undefined
-    ? "No daemon answers: something else listens at http.listen."
-    : `No daemon of this inbox answers: at http.listen there is one of ${status.daemon.inbox}.`;
+    ? "No daemon answers: another program listens at http.listen."
+    : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;
 }
 
-/** Troubles that do not keep the service from being reached. */
+/** Problems with an exit code of 3: the service is reachable. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(["DISK_FULL", "ARRIVAL_MISSED", "ENTRIES_UNUSABLE"]);
 
 function outcomeOf({ live, troubles, totals }: Status): Outcome {
@@ -149,7 +149,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const summary = await peekHandoffs(work, settings.handoff, ledger.readEnd);
   board.listener({ type: "handoffs-checked", summary });
   const status = board.read();
-  // The board describes this process, which is no daemon.
+  // The board describes this process, which is not a daemon.
   return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };
 }
 
@@ -162,7 +162,7 @@ interface DaemonAnswer {
   readonly body: string;
 }
 
-/** `undefined` without a complete answer in time. Any program may listen there, so the answer is not trusted. */
+/** `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. */
 async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
@@ -174,7 +174,7 @@ async function requestDaemon(
     "path" in listen ? { socketPath: listen.path } : { host: reachable(listen.host), port: listen.port };
   const { promise, resolve, reject } = Promise.withResolvers<DaemonAnswer>();
   const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  // Every daemon accepts this name.
+  // A host name that every daemon accepts.
   const headers = { host: "localhost" };
   request({ ...place, path, headers, agent: false, signal: within }, (response) => {
     readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
@@ -189,8 +189,8 @@ async function readText(response: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of response) {
     bytes += (chunk as Buffer).length;
-    // Leaving the loop ends the connection.
-    if (bytes > MOST_BYTES) throw new Error("the answer is too long");
+    // Leaving the loop closes the connection.
+    if (bytes > MOST_BYTES) throw new Error("the answer is too large");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString();
@@ -250,7 +250,7 @@ const MailboxShape = v.looseObject({
   trouble: v.optional(TroubleShape),
 });
 
-/** Checks the keys that are printed; keys of a later version pass. */
+/** Checks the keys that are printed; keys of a later version are allowed. */
 const StatusShape = v.looseObject({
   version: v.literal(STATUS_VERSION),
   at: Time,

@@ -1,4 +1,4 @@
-/** Finds the transfer that a command names, and waits until the daemon has acted on it. */
+/** Finds the transfer that a command names, and waits for the daemon to act on it. */
 import { setTimeout as pause } from "node:timers/promises";
 import { exists } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
@@ -18,9 +18,7 @@ export async function findTransfer(
   const [first, ...others] = await findTransfers(settings, trackingId, mailbox);
   if (others.length === 0) return first;
   const several = [first, ...others].map((record) => record.mailbox).join(", ");
-  throw new Fault("ORDER_IMPOSSIBLE", {
-    detail: `${several} received it: name one with --mailbox`,
-  });
+  throw new Fault("ORDER_IMPOSSIBLE", { detail: `${several} received it: choose one with --mailbox` });
 }
 
 /** The transfer's records, of the named mailbox or of all that received it. Throws `NO_SUCH_TRANSFER`. */
@@ -42,23 +40,27 @@ export async function findTransfers(
   throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
 }
 
-/** The daemon takes up an order or a password within this time. */
+/** A healthy daemon acts on an order or a password within this time. */
 export const DAEMON_WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
-/** Whether the daemon removed the file in time. `no-daemon`: none runs, so there is no wait. */
-export async function untilTaken(
+/** Waits until the daemon has removed the file. Returns `no-daemon` at once if none is running. */
+export async function waitForDaemon(
   path: string,
   work: string,
   signal: AbortSignal,
 ): Promise<"taken" | "late" | "no-daemon"> {
   if ((await countMembers(work)) === 0) return "no-daemon";
-  const isTaken = await until(DAEMON_WAIT_MS, async () => ((await exists(path)) ? undefined : true), signal);
+  const isTaken = await waitFor(
+    DAEMON_WAIT_MS,
+    async () => ((await exists(path)) ? undefined : true),
+    signal,
+  );
   return isTaken === true ? "taken" : "late";
 }
 
-/** The first thing that `look` finds; `undefined` where it finds nothing in time. */
-export async function until<Found>(
+/** Repeats `look` until it finds something; `undefined` after the time is up. */
+export async function waitFor<Found>(
   waitMs: number,
   look: () => Promise<Found | undefined>,
   signal: AbortSignal,
@@ -71,7 +73,7 @@ export async function until<Found>(
   return undefined;
 }
 
-interface ListedTransfer {
+interface TransferRow {
   readonly state: string;
   readonly mailbox: string;
   readonly sender: string;
@@ -80,8 +82,8 @@ interface ListedTransfer {
   readonly folder?: string | undefined;
 }
 
-/** Columns of a list of transfers. `timeOf`: the time in the first one. */
-export function transferColumns<Row extends ListedTransfer>(
+/** Columns of a table of transfers. `timeOf`: the time in the first column. */
+export function transferColumns<Row extends TransferRow>(
   context: Context,
   timeOf: (row: Row) => string,
 ): Column<Row>[] {

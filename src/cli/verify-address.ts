@@ -1,4 +1,4 @@
-/** `verify-address`: proves that a mailbox's address is ours by a code that the service mails to it. */
+/** `verify-address`: verifies a mailbox's address with a code that the service mails to it. */
 import { join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
@@ -24,25 +24,25 @@ interface VerifyAddressOptions {
   readonly json?: boolean;
 }
 
-/** A service forgets a code after some wrong ones. */
+/** A service drops a code after some wrong tries. */
 const TRIES = 3;
 
 const HELP = `
-For mailboxes whose client id is not registered with the service. The service mails a code to the address; type it
-here, or write it to standard input. The token that it is exchanged for is kept in the state folder, where the daemon
-finds it by itself, also while it runs. It is valid for as long as the service says: then do it again.
+For mailboxes whose client id is not registered with the service. The service mails a code to the address; enter it
+on the terminal, or pass it on standard input. Inlet exchanges it for a token, which it keeps in the state folder for the
+daemon, even a running one. When the token expires, repeat the command.
 
   inlet verify-address orders@example.com
-  inlet verify-address orders@example.com --code-file code.txt      with a code that has come already`;
+  inlet verify-address orders@example.com --code-file code.txt      with a code that has arrived`;
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
-    .argument("<mailbox>", "its name or address, as the configuration has it")
+    .argument("<mailbox>", "the mailbox's name or address, as configured")
     .option(
       "--code-file <file>",
-      "have no code mailed: read one that has come from a file, or from standard input for -",
+      "request no mail: read a code that has arrived from a file, or from standard input for -",
     )
-    .option("--json", "print until when it is verified as JSON")
+    .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)
     .action((mailbox: string, options: VerifyAddressOptions) =>
       run((context) => verifyAddress(context, mailbox, options)),
@@ -60,7 +60,7 @@ async function verifyAddress(
   const { name, email, service: described } = mailbox;
   if (described.token !== undefined) {
     throw invalid(
-      `${name} is verified by a token that is configured (${described.token.described}): the daemon would not look at another. Leave service.verification out`,
+      `${name} has a configured token (${described.token.described}), and the daemon uses no other: remove service.verification`,
     );
   }
   const tokensFolder = join(settings.state, "tokens");
@@ -71,7 +71,7 @@ async function verifyAddress(
     const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
     if (options.codeFile === undefined) {
       await service.mailVerificationCode(email, context.stop);
-      say(context, `A code is on its way to ${email}.`);
+      say(context, `The service mails a code to ${email}.`);
     }
     await redeem(context, mailbox, options, (code) =>
       asOwnerOf(settings.state, () => tokens.redeem(code, context.stop)),
@@ -82,7 +82,7 @@ async function verifyAddress(
     else
       say(
         context,
-        `${email} is verified${validUntil === undefined ? "" : ` until ${validUntil}`}. The daemon uses it from its next poll on.`,
+        `${email} is verified${validUntil === undefined ? "" : ` until ${validUntil}`}. The daemon uses the token from its next poll on.`,
       );
     return "fine";
   } finally {
@@ -99,29 +99,29 @@ async function clientIdOf(
   return (await asOwnerOf(state, () => keepClientId(state))).clientId;
 }
 
-/** A person may mistype and gets another try; a program does not. */
+/** A person may try again after a typing error; a program may not. */
 async function redeem(
   context: Context,
   { name, email }: MailboxSettings,
   { codeFile }: VerifyAddressOptions,
-  hand: (code: Secret) => Promise<void>,
+  exchange: (code: Secret) => Promise<void>,
 ): Promise<void> {
   const isTyped = codeFile === undefined && canAsk(context);
   for (let tries = 1; ; tries++) {
     const given = isTyped
       ? await askHidden(context, `Code mailed to ${email}: `)
       : await readSecret(context, codeFile ?? "-");
-    // A code copied out of a mail may carry a space.
+    // A code copied from a mail may carry a space.
     const code = new Secret(given?.reveal().trim() ?? "");
     if (code.reveal() === "") {
-      throw invalid(`no code was given. When it has come: inlet verify-address ${name} --code-file FILE`);
+      throw invalid(`no code: when it has arrived, run inlet verify-address ${name} --code-file FILE`);
     }
     try {
-      return await hand(code);
+      return await exchange(code);
     } catch (error) {
       const isRefused = error instanceof Fault && error.code === "TOKEN_REFUSED";
       if (!isRefused || !isTyped || tries === TRIES) throw error;
-      say(context, "The service does not accept this code. Look at the newest mail, and type it again.");
+      say(context, "The service does not accept this code. Check the newest mail, and try again.");
     }
   }
 }

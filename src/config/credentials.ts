@@ -1,4 +1,4 @@
-/** Secrets, certificates and private keys as the configuration gives them. All are read once now, to report early. */
+/** Secrets, certificates and private keys in the configuration. Each is read once at load, to report problems early. */
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { Fault } from "../base/faults.ts";
@@ -7,7 +7,7 @@ import { codeOf, type Draft, formatPath, type Given, type KeyPath } from "./draf
 import { PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 import { describeSecret, openSecret, readSecret, type SecretForm } from "./secrets.ts";
 
-/** A secret in plain text, or where it is read from. */
+/** A secret in plain text, or its source. */
 export const SECRET = {
   type: ["string", "object"],
   title: "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }",
@@ -15,10 +15,10 @@ export const SECRET = {
   properties: {
     file: {
       ...PATH,
-      description: "A file that holds it; one line end at its end is dropped.",
+      description: "A file that holds the secret. A final newline is dropped.",
       writeOnly: true,
     },
-    env: { ...TEXT, description: "The environment variable that holds it.", writeOnly: true },
+    env: { ...TEXT, description: "The environment variable that holds the secret.", writeOnly: true },
     credential: {
       type: "string",
       title: "a plain file name",
@@ -31,7 +31,7 @@ export const SECRET = {
       title: "a list of a program and its arguments",
       items: { type: "string", title: "text", writeOnly: true },
       minItems: 1,
-      description: "A program that prints it, with its arguments. No shell is involved.",
+      description: "A program that prints the secret, and its arguments. It runs without a shell.",
       writeOnly: true,
     },
   },
@@ -43,10 +43,10 @@ export const SECRET = {
 
 type RawSecret = Written<typeof SECRET>;
 
-/** Describes the fault of a secret without repeating it; `undefined` for a good one. */
+/** Describes what is wrong with a secret without quoting it; `undefined` for a valid one. */
 type SecretRule = (secret: Secret) => string | undefined;
 
-/** Problems and warnings go to the draft. Commands are not run: they may ask a person, cost something, or be slow. */
+/** Problems and warnings go to the draft. Commands are not run: they may prompt, cost money, or be slow. */
 export async function readSecretKey(
   raw: RawSecret,
   path: KeyPath,
@@ -110,10 +110,10 @@ export async function readPemFiles(
 ): Promise<Record<PemKey, string | undefined>> {
   const { ca, cert, key } = given;
   if (cert !== undefined && key === undefined) {
-    draft.problems.add(cert.path, "needs its private key too: give key");
+    draft.problems.add(cert.path, "needs its private key too: set key");
   }
   if (key !== undefined && cert === undefined) {
-    draft.problems.add(key.path, "needs its certificate too: give cert");
+    draft.problems.add(key.path, "needs its certificate too: set cert");
   }
   if (key !== undefined) await warnOfReaders(draft.resolvePath(key.path, key.value), key.path, draft);
   return { ca: await readPem(ca, draft), cert: await readPem(cert, draft), key: await readPem(key, draft) };
@@ -126,7 +126,7 @@ export async function readPem(given: Given<string> | undefined, draft: Draft): P
   try {
     const text = await readFile(file, "utf8");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
-    draft.problems.add(given.path, `${file} is no PEM file: it must hold a line -----BEGIN …-----`);
+    draft.problems.add(given.path, `${file} is not a PEM file: it has no line -----BEGIN …-----`);
   } catch (error) {
     draft.problems.add(given.path, `${file} cannot be read (${codeOf(error)})`);
   }
@@ -142,8 +142,8 @@ const GROUP_BITS = 0o060;
 const OTHERS_BITS = 0o006;
 
 /**
- * Describes who besides the owner can read or change a file with secrets; `undefined` for none. A group counts only for
- * our own files: the group of another user's file is how we may read it.
+ * Describes which other users can read or change a file with secrets; `undefined` for none. A group counts only for our
+ * own files: of another user's file, it may be our way to read it.
  */
 export async function describeReaders(
   path: string,
@@ -151,7 +151,7 @@ export async function describeReaders(
 ): Promise<string | undefined> {
   const file = await stat(path).catch(() => undefined);
   if (file === undefined) return undefined;
-  const remedy = `make it its owner's alone (chmod go= ${path})`;
+  const remedy = `restrict it to its owner (chmod go= ${path})`;
   if ((file.mode & OTHERS_BITS) !== 0) {
     return `${path} can be read or changed by every user of this machine: ${remedy}.`;
   }

@@ -1,4 +1,4 @@
-/** Parses a YAML file into plain values, and finds the line of each for messages. */
+/** Parses a YAML file into plain values, and finds the line of each value for messages. */
 import {
   type Document,
   type ErrorCode,
@@ -25,7 +25,7 @@ interface YamlError extends Position {
 
 export interface ConfigDocument {
   readonly values: Readonly<Record<string, unknown>>;
-  /** Where there are errors, the values are empty. Never quotes the file, which may hold secrets. */
+  /** With errors, the values are empty. Messages never quote the file, which may hold secrets. */
   readonly errors: readonly YamlError[];
   /** The position of a key or of a list entry; `undefined` for a missing one. */
   locate(path: KeyPath): Position | undefined;
@@ -34,7 +34,7 @@ export interface ConfigDocument {
 /** Real files have a few; thousands of aliases exhaust memory. */
 const MAX_ALIASES = 100;
 
-/** One mistake causes many errors; the first ones name it. */
+/** One mistake causes many errors; only the first are reported. */
 const MAX_ERRORS = 3;
 
 /** Numbers with a leading zero stay text: `0640` is a mode, and `007` may be a password. */
@@ -64,8 +64,8 @@ export function parseConfigDocument(text: string): ConfigDocument {
     const errors = findErrors(document).map(({ offset, message }) => ({ ...position(offset), message }));
     if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
     const values: unknown = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
-    if (!isGroup(values)) return broken("the file must hold keys such as inbox: /srv/inbox");
-    // Throws for a value that holds itself.
+    if (!isGroup(values)) return broken("the file must have keys such as inbox: /srv/inbox");
+    // Throws for a circular value.
     JSON.stringify(values);
     const resolve = (node: unknown) => (isAlias(node) ? node.resolve(document) : node);
     return {
@@ -78,7 +78,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
     };
   } catch {
     // The parser's own message may quote the file.
-    return broken("this YAML is nested or repeats itself more than is sensible");
+    return broken("this YAML is nested too deeply, or has too many aliases");
   }
 }
 
@@ -90,7 +90,7 @@ interface Finding {
 function findErrors(document: Document.Parsed): Finding[] {
   const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
     offset: pos[0],
-    message: MEANING[code] ?? "this is not valid YAML: look at the quotes, colons and indentation here",
+    message: MEANING[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
   }));
   visit(document, {
     Alias: (_key, alias) => {
@@ -105,7 +105,7 @@ function findErrors(document: Document.Parsed): Finding[] {
   return [...perPlace.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
 }
 
-/** Our own sentences: those of the parser may quote a secret. */
+/** Our own messages: the parser's may quote a secret. */
 const MEANING: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAB_AS_INDENT: "tabs cannot be used for indentation: use spaces",
   DUPLICATE_KEY: "this key is already given above in the same group",
@@ -115,12 +115,12 @@ const MEANING: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DQ_ESCAPE: "unknown escape: double a backslash, or use single quotes",
   BAD_DIRECTIVE: "a line must not begin with %",
   TAG_RESOLVE_FAILED: "a value that begins with ! must be in quotes",
-  MULTIPLE_DOCS: "the file must hold one document: remove the line that is only ---",
+  MULTIPLE_DOCS: "the file must have one document: remove the line ---",
   NON_STRING_KEY: "a key must be a plain word",
-  BLOCK_AS_IMPLICIT_KEY: "a value that holds ': ' must be in quotes, or a line is indented wrongly",
+  BLOCK_AS_IMPLICIT_KEY: "a value that contains ': ' must be in quotes, or a line is indented wrongly",
   MISSING_CHAR: "something is missing here: a closing quote, bracket, comma or colon",
   MULTILINE_IMPLICIT_KEY: "a key must be followed by a colon on its line",
-  RESOURCE_EXHAUSTION: "this YAML is nested more than is sensible",
+  RESOURCE_EXHAUSTION: "this YAML is nested too deeply",
 };
 
 function broken(message: string): ConfigDocument {

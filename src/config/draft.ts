@@ -1,4 +1,4 @@
-/** A configuration while it is read: where its values come from, and what is wrong with them so far. */
+/** A configuration while it is read: the sources of its values, and the problems found so far. */
 import { Fault, systemCode } from "../base/faults.ts";
 
 export type KeyPath = readonly (string | number)[];
@@ -11,11 +11,11 @@ export interface Draft {
   /** `undefined` where the environment sets everything. */
   readonly file: string | undefined;
   readonly problems: Problems;
-  /** Allowed settings that should be changed; one sentence each. */
+  /** Valid settings that should be changed; one sentence each. */
   readonly warnings: string[];
   /** Secrets are not read, and may be unreadable. */
   readonly ignoreSecrets: boolean;
-  /** The keys of the file that hold a secret in plain text. */
+  /** Keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
   /** The variable that set the value at this path, if one did. */
   variableOf(path: KeyPath): string | undefined;
@@ -23,13 +23,13 @@ export interface Draft {
   resolvePath(path: KeyPath, text: string): string;
 }
 
-/** A value, and the key it was given for. */
+/** A value and its key. */
 export interface Given<Value> {
   readonly value: Value;
   readonly path: KeyPath;
 }
 
-/** Where a value was written. */
+/** The source of a value. */
 export interface Place {
   /** A file, an environment variable, or `the environment`. */
   readonly name: string;

@@ -30,7 +30,7 @@ const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
   new Map(settableKeys(SCHEMA, []).map((key) => [variableFor(key.path), key]));
 
-/** The keys that the environment sets, outer ones before inner ones. An empty variable counts as none. */
+/** The keys that the environment sets, outer ones before inner ones. An empty variable is ignored. */
 export function readOverrides(env: Environment): {
   readonly overrides: Override[];
   readonly problems: EnvironmentProblem[];
@@ -94,16 +94,16 @@ function describeUnknown(name: string): string | undefined {
   const known = [...SETTABLE.keys()];
   const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));
   if (list !== undefined) return `no such variable: the whole list is set by ${list}, as JSON`;
-  // The likeliest mistake is one underscore instead of two.
+  // The most likely mistake is one underscore instead of two.
   const plain = (variable: string) => variable.slice(PREFIX.length).replaceAll("_", "");
   const isOurs = name.includes(SEPARATOR);
   const nearest = nearestName(plain(name), known.map(plain), isOurs ? undefined : maxDistance);
   const meant = known.find((variable) => plain(variable) === nearest);
   if (meant !== undefined) return `no such variable, did you mean ${meant}?`;
-  return isOurs ? "no such variable: config/inlet.example.yaml names every key" : undefined;
+  return isOurs ? "no such variable: config/inlet.example.yaml lists every key" : undefined;
 }
 
-/** Other programs may use our prefix: only a name very close to one of ours counts as a mistake. */
+/** Other programs may use our prefix: only a name very close to one of ours is a mistake. */
 function maxDistance(known: string): number {
   return known.length < 6 ? 1 : 2;
 }
@@ -129,7 +129,7 @@ function parseValue(
     // Only the position is repeated: the rest of the message quotes the text, which may hold secrets.
     const [position = ""] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
     return {
-      problem: `must be ${node.title ?? "a value"}, written as JSON${position && `: look at ${position}`}`,
+      problem: `must be ${node.title ?? "a value"}, written as JSON${position && `: check ${position}`}`,
     };
   }
 }
@@ -143,7 +143,7 @@ function findClashes(overrides: readonly Override[]): EnvironmentProblem[] {
       return [
         {
           path: inner.path,
-          message: `${outer.name} says something else: set one of the two`,
+          message: `${outer.name} sets the same key: set only one of the two`,
           place: { name: inner.name },
         },
       ];

@@ -1,4 +1,4 @@
-/** Checks a configuration against its schema, and explains each problem and its remedy. */
+/** Checks a configuration against its schema, and explains each problem with a remedy. */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
 import { type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
@@ -6,8 +6,8 @@ import { type RawSettings, SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
 
 /**
- * Ajv adds no defaults and prints nothing. A test validates the schema itself, and the compiled code runs once or twice:
- * checking the one and optimizing the other would double the time of a start.
+ * Ajv adds no defaults and prints nothing. To start faster, it neither validates the schema, which a test does, nor
+ * optimizes the compiled code, which runs once.
  */
 const VALIDATION_OPTIONS = {
   allErrors: true,
@@ -46,7 +46,7 @@ export function checkSchema(
   return usable;
 }
 
-/** Compiling takes longer than everything else here. */
+/** Kept, because compiling is slow. */
 const validators = new Map<string, ValidateFunction>();
 
 function validatorFor(required: readonly string[]): ValidateFunction {
@@ -85,7 +85,7 @@ function describeMissing(path: KeyPath, node: SchemaNode): string {
 
 function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {
   const nearest = nearestName(key, known, () => 2);
-  return `holds an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
+  return `has an unknown key, ${nearest === undefined ? `must be ${node.title}` : `did you mean ${nearest}?`}`;
 }
 
 function describeUnfit(value: unknown, node: SchemaNode): string {
@@ -101,7 +101,7 @@ function describeUnfit(value: unknown, node: SchemaNode): string {
 
 function hintAtTilde(value: unknown, node: SchemaNode): string {
   const isHome = node.pattern === PATH.pattern && typeof value === "string" && value.startsWith("~");
-  return isHome ? ": ~ is not expanded here" : "";
+  return isHome ? ": ~ is not expanded" : "";
 }
 
 /** For a value that YAML reads as another type. */

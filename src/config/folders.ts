@@ -1,4 +1,4 @@
-/** `inbox`, `work` and `state`: the folders for finished transfers, unfinished ones and our own secrets. */
+/** `inbox`, `work` and `state`: the folders for finished transfers, unfinished transfers, and our own secrets. */
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { type Draft, type Environment, showValue } from "./draft.ts";
@@ -12,12 +12,12 @@ export const FOLDERS = {
   work: {
     ...PATH,
     description:
-      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox, and Inlet's alone. Where absent: `.inlet` inside the inbox. Users who may write the inbox itself could replace the work folder: then name one inside a folder that only Inlet, or root, may write.",
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder: then choose one inside a folder that only Inlet or root may write to.",
   },
   state: {
     ...PATH,
     description:
-      "The folder for tokens and dropped passwords, readable by Inlet alone. Where absent: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+      "The folder for tokens and dropped passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
   },
 } as const satisfies SchemaKeys;
 
@@ -46,7 +46,7 @@ export function readFolders(
   return { inbox, work, state, isStateNamed: rawState !== undefined };
 }
 
-/** Our folders must not be in the way of a delivery. Names of delivered folders never begin with a dot. */
+/** Our folders must not collide with a delivery. Names of delivered folders never begin with a dot. */
 function checkApart(key: "work" | "state", folder: string, inbox: string, { problems }: Draft): void {
   const inside = relative(inbox, folder);
   if (inside === "") problems.add([key], `${showValue(folder)} is the inbox itself: choose another folder`);
@@ -54,7 +54,7 @@ function checkApart(key: "work" | "state", folder: string, inbox: string, { prob
   if (inside === "" || isOutside || inside.startsWith(".")) return;
   problems.add(
     [key],
-    `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside, or one whose name begins with a dot`,
+    `${showValue(folder)} is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot`,
   );
 }
 

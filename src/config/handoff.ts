@@ -1,4 +1,4 @@
-/** The `handoff` group: how delivered folders are left for their consumers, and how deliveries are announced. */
+/** The `handoff` group: permissions, acknowledgement and retention of delivered folders, and how deliveries are announced. */
 import type { Handoff, HandoffCommand, HandoffKeep, HandoffWebhook } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
@@ -33,19 +33,19 @@ const WEBHOOK = {
       ...TEXT,
       title: "an address such as https://hooks.example.com/inlet",
       description:
-        "Where to send it. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user or password. It is never shown, because its query may hold a secret.",
+        "The address to call. It must use https, unless it is on this machine or `allowHttp` is true, and must not contain a user or password. It is never shown, because its query may hold a secret.",
       writeOnly: true,
     },
-    secret: { ...SECRET, description: "What calls are signed with, by HMAC-SHA256." },
+    secret: { ...SECRET, description: "The key that signs calls, with HMAC-SHA256." },
     timeout: {
       ...DURATION,
       default: "30s",
-      description: "How long an answer may take, at most 24h.",
+      description: "The longest time to wait for an answer, at most 24h.",
     },
     allowHttp: {
       ...SWITCH,
       default: false,
-      description: "Whether plain http may be used to other machines. The call then travels unencrypted.",
+      description: "Whether to allow plain http to other machines. The call is then unencrypted.",
     },
   },
   required: ["url", "secret"],
@@ -59,15 +59,15 @@ const KEEP = group(
     collected: {
       ...KEEP_FOR,
       description:
-        "How long a folder stays after its acknowledgement, such as `7d`, or `forever`. Counts for those that are acknowledged from then on.",
+        "How long a folder stays in the inbox after its acknowledgement, such as `7d`, or `forever`. A change applies to later acknowledgements.",
     },
     uncollected: {
       ...KEEP_FOR,
       description:
-        "How long a folder stays that no consumer picks up, such as `90d`, or `forever`. **It is deleted then.**",
+        "How long a folder stays in the inbox if no consumer picks it up, such as `90d`, or `forever`. **After that, it is deleted.**",
     },
   },
-  "When Inlet removes folders from the inbox.",
+  "When Inlet deletes folders from the inbox.",
 );
 
 export const HANDOFF = group(
@@ -77,12 +77,12 @@ export const HANDOFF = group(
       ...MODE,
       default: "0750",
       description:
-        "Permissions of delivered folders and of those above them, up to the inbox, that Inlet makes, whatever the umask.",
+        "Permissions of delivered folders, and of parent folders below the inbox that Inlet creates. The umask does not apply.",
     },
     marker: {
       ...FILE_NAME,
       description:
-        "The name of an empty file that is written last inside each delivered folder, for consumers that wait for one, or `none`. Not needed to see whole folders: a folder appears in one piece.",
+        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. Without it, too, a folder appears only when it is complete.",
     },
     command: {
       type: "array",
@@ -95,24 +95,24 @@ export const HANDOFF = group(
     commandTimeout: {
       ...DURATION,
       default: "5m",
-      description: "How long the command may take before it is ended, at most 24h.",
+      description: "The longest time that the command may run before it is killed, at most 24h.",
     },
     webhook: WEBHOOK,
     acknowledgement: {
       ...FILE_NAME,
       description:
-        "The name of a file that a consumer creates inside the folder to acknowledge it, or `none`. Moving or removing the folder means the same. Counts for transfers that are begun from then on.",
+        "The name of a file that a consumer creates in the folder to acknowledge it, or `none`. Moving or removing the folder also acknowledges it. A change applies to transfers that start later.",
     },
     expectWithin: {
       ...LONG_DURATION,
       title: "a duration such as 30m, 12h or 7d",
       pattern: LONG_DURATION_PATTERN,
       description:
-        "A folder that no consumer has picked up after this time is reported. Where absent, none is.",
+        "Inlet reports a folder that no consumer has picked up after this time. Default: no report.",
     },
     keep: KEEP,
   },
-  "How delivered folders are left for their consumers.",
+  "How delivered folders are handed over to consumers.",
 );
 
 type RawHandoff = Written<typeof HANDOFF>;
@@ -120,10 +120,10 @@ type RawHandoff = Written<typeof HANDOFF>;
 const KEYS = HANDOFF.properties;
 const OWNER_ALL = 0o700;
 
-/** The variables that a command receives: others may hold secrets. */
+/** The only variables that a command receives: others may hold secrets. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
 
-/** All but the webhook, whose secret some users may not read. Problems and warnings go to the draft. */
+/** All but the webhook, whose secret not every user can read. Problems and warnings go to the draft. */
 export function readHandoff(raw: RawHandoff = {}, draft: Draft): Omit<Handoff, "webhook"> {
   const { expectWithin } = raw;
   return {
@@ -157,12 +157,12 @@ export async function readWebhook(
   return url === null || wrong !== undefined ? undefined : { url, secret, timeoutMs };
 }
 
-/** Without the address, which may hold a secret; `undefined` for a good one. */
+/** Does not quote the address, which may hold a secret; `undefined` for a valid one. */
 function describeWrongUrl(url: URL | null, allowHttp: boolean): string | undefined {
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     return `must be ${WEBHOOK.properties.url.title}`;
   }
-  if (url.username + url.password !== "") return "must not hold a user or password";
+  if (url.username + url.password !== "") return "must not contain a user or password";
   if (url.protocol === "http:" && !LOOPBACK.test(url.hostname) && !allowHttp) {
     return "would be called unencrypted: use https, or set handoff.webhook.allowHttp to true";
   }
@@ -176,12 +176,12 @@ function readMode(key: "fileMode" | "folderMode", raw: RawHandoff, draft: Draft)
   if (mode !== undefined) return mode;
   draft.problems.add(
     ["handoff", key],
-    `${showValue(given)} could be meant as octal or not: write it as "0640" or 0o640`,
+    `${showValue(given)} may be octal or decimal: write it as "0640" or 0o640`,
   );
   return undefined;
 }
 
-/** Inlet cannot move a folder that its owner may not write. */
+/** Inlet cannot rename a folder that its owner may not write. */
 function readFolderMode(raw: RawHandoff, draft: Draft): number {
   const mode = readMode("folderMode", raw, draft);
   if (mode !== undefined && (mode & OWNER_ALL) !== OWNER_ALL) {
@@ -206,7 +206,7 @@ function readName(key: "marker" | "acknowledgement", raw: RawHandoff, draft: Dra
 function readAcknowledgement(raw: RawHandoff, draft: Draft): string | undefined {
   const name = readName("acknowledgement", raw, draft);
   if (name !== undefined && name.toLowerCase() === raw.marker?.toLowerCase()) {
-    const why = "is the marker, which is there from the beginning: choose another name";
+    const why = "is the marker, which exists from the start: choose another name";
     draft.problems.add(["handoff", "acknowledgement"], `${showValue(name)} ${why}`);
   }
   return name;
@@ -219,7 +219,7 @@ function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined 
   const path = ["handoff", "command"];
   if (!command[0]) draft.problems.add([...path, 0], "names no program");
   const bad = command.findIndex((word) => word?.includes("\0"));
-  if (bad >= 0) draft.problems.add([...path, bad], "holds a NUL, which no program can be given");
+  if (bad >= 0) draft.problems.add([...path, bad], "contains a NUL, which no argument can hold");
   const env = PASSED_ON.flatMap((name): [string, string][] => {
     const value = draft.env[name];
     return value === undefined ? [] : [[name, value]];
@@ -233,7 +233,7 @@ function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Dr
   );
   if (pickedUpMs !== undefined && acknowledgement === "none") {
     draft.warnings.push(
-      "handoff.keep.collected: not used, because handoff.acknowledgement is not given: a folder that was picked up is no longer in the inbox.",
+      "handoff.keep.collected: not used without handoff.acknowledgement, because a folder that was picked up is no longer in the inbox.",
     );
   }
   return { pickedUpMs, notPickedUpMs };

@@ -1,4 +1,4 @@
-/** The `http` group: where the status page is served, under which names, and whether visitors may act. */
+/** The `http` group: the address and names of the status page, and whether visitors may act. */
 import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, SWITCH, type Written } from "./schema-nodes.ts";
@@ -12,24 +12,24 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "Where the status page, its API, health and metrics are served. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a socket in the file system, `false` is nowhere.",
+        "The address of the status page, its API, health and metrics. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a Unix socket; `false` disables it.",
     },
     actions: {
       ...SWITCH,
       default: false,
       description:
-        "Whether passwords can be supplied and transfers retried, released and discarded through the page and its API. Needs `token`, except on a Unix socket, whose permissions decide who may act.",
+        "Whether visitors may supply passwords, and retry, release and discard transfers, through the page and its API. Requires `token`, except on a Unix socket, whose permissions decide who may act.",
     },
     token: {
       ...SECRET,
-      description: "What visitors sign in with, and programs send as `Authorization: Bearer`.",
+      description: "The token that visitors sign in with, and programs send as `Authorization: Bearer`.",
     },
     hosts: {
       type: "array",
       title: "a list of host names",
       items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
       description:
-        "Names by which browsers may call the page, beside addresses, `localhost` and the machine's own name: those of a proxy in front of it, for example. Health and metrics answer to every name.",
+        "Host names under which browsers may open the page, such as that of a proxy, in addition to IP addresses, `localhost` and the machine's own name. Health and metrics answer under every name.",
     },
   },
   "The status page.",
@@ -38,7 +38,7 @@ export const HTTP = group(
 const KEYS = HTTP.properties;
 const MAX_PORT = 65_535;
 
-/** Problems go to the draft. `undefined` where no page is served. */
+/** Problems go to the draft. `undefined` without a page. */
 export async function readHttp(
   raw: Written<typeof HTTP> = {},
   draft: Draft,

@@ -1,4 +1,4 @@
-/** The groups `limits` and `keep`: how much at once, how much at all, and how long records are kept. */
+/** The groups `limits` and `keep`: concurrency, sizes, bandwidth, and how long records are kept. */
 import { isEndless, makeTimetable } from "../base/timetable.ts";
 import type { BandwidthRule, Limits } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
@@ -9,14 +9,14 @@ import { LONG_DURATION, parseRate, parseSize, RATE, readLongDuration, SIZE } fro
 
 const BANDWIDTH = {
   type: ["string", "array"],
-  title: "none, a rate such as 10MiB/s, or a list of rates and when they count",
+  title: "none, a rate such as 10MiB/s, or a list of rates and when they apply",
   pattern: RATE.pattern,
   items: {
     type: "object",
-    title: "a rate and when it counts",
+    title: "a rate and when it applies",
     properties: {
-      at: { ...WINDOW, description: "When it counts. Where absent: always." },
-      rate: { ...RATE, description: "What all downloads together may reach, at least 1KiB/s, or `none`." },
+      at: { ...WINDOW, description: "When the rate applies. Default: always." },
+      rate: { ...RATE, description: "The limit for all downloads together, at least 1KiB/s, or `none`." },
     },
     required: ["rate"],
     additionalProperties: false,
@@ -24,7 +24,7 @@ const BANDWIDTH = {
   minItems: 1,
   default: "none",
   description:
-    "How fast all downloads of the process may be together, at least 1KiB/s: one rate, or a list of which the first entry that fits the time counts.",
+    "The bandwidth limit for all downloads of the process together, at least 1KiB/s: one rate, or a list, of which the first entry for the current time applies.",
 } as const satisfies SchemaNode;
 
 export const LIMITS = group(
@@ -34,7 +34,7 @@ export const LIMITS = group(
       minimum: 1,
       maximum: 1000,
       default: 4,
-      description: "How many transfers to download at once, and one more for each further service.",
+      description: "How many transfers to download at once; one more for each additional service.",
     },
     filesPerTransfer: {
       type: "integer",
@@ -46,14 +46,14 @@ export const LIMITS = group(
     minFreeSpace: {
       ...SIZE,
       default: "1GiB",
-      description: "What must stay free on the inbox's disk. A transfer that would not leave it waits.",
+      description:
+        "The space that must stay free on the inbox's disk. A transfer that would exceed it waits.",
     },
     maxTransferSize: {
       ...SIZE,
       minimum: 1,
       default: "1TiB",
-      description:
-        "The largest transfer to accept. A larger one goes to quarantine without being downloaded.",
+      description: "The largest transfer to download. A larger one goes to quarantine without its content.",
     },
     maxFiles: {
       type: "integer",
@@ -61,11 +61,11 @@ export const LIMITS = group(
       maximum: 10_000_000,
       default: 100_000,
       description:
-        "The most files in one transfer. One with more goes to quarantine without being downloaded.",
+        "The most files in one transfer. A transfer with more goes to quarantine without its content.",
     },
     bandwidth: BANDWIDTH,
   },
-  "How much at once, and how much at all.",
+  "Limits of concurrency, size, disk space and bandwidth.",
 );
 
 export const KEEP = group(
@@ -74,15 +74,15 @@ export const KEEP = group(
       ...LONG_DURATION,
       default: "90d",
       description:
-        "How long the records of a transfer stay after it expired at the service. While the service lists it they stay in any case.",
+        "How long the records of a transfer are kept after it expires at the service. While the service lists it, they are always kept.",
     },
     history: {
       ...LONG_DURATION,
       default: "730d",
-      description: "How long `inlet history` goes back, in whole months.",
+      description: "How far `inlet history` goes back, in whole months.",
     },
   },
-  "How long Inlet remembers what it did.",
+  "How long Inlet keeps its records.",
 );
 
 const MIN_BYTES_PER_SECOND = 1024;
@@ -109,7 +109,7 @@ export function readLimits(raw: Written<typeof LIMITS> = {}, zone: string, draft
 function readBytes(given: string | number, least: number, path: KeyPath, { problems }: Draft): number {
   const bytes = parseSize(String(given));
   if (bytes !== undefined && bytes >= least) return bytes;
-  const fault = bytes === undefined ? "more than can be counted" : "too little for any transfer";
+  const fault = bytes === undefined ? "too large" : "too small for any transfer";
   problems.add(path, `${showValue(given)} is ${fault}`);
   return 0;
 }
@@ -121,7 +121,7 @@ function readBandwidth(given: Written<typeof BANDWIDTH>, zone: string, draft: Dr
   for (const [index, entry] of given.entries()) {
     const last = rules.at(-1);
     if (last !== undefined && (last.at === undefined || isEndless(last.at))) {
-      draft.problems.add([...path, index], "never counts, because the entry before it always does");
+      draft.problems.add([...path, index], "never applies, because the entry before it always does");
     }
     if (entry?.rate === undefined) continue;
     const spans = entry.at === undefined ? undefined : readWindow(entry.at, [...path, index, "at"], draft);
@@ -136,7 +136,7 @@ function readRate(text: string, path: KeyPath, { problems }: Draft): number | un
   if (text === "none") return undefined;
   const bytesPerSecond = parseRate(text);
   if (bytesPerSecond !== undefined && bytesPerSecond >= MIN_BYTES_PER_SECOND) return bytesPerSecond;
-  const fault = bytesPerSecond === undefined ? "more than can be counted" : "less than 1KiB/s";
+  const fault = bytesPerSecond === undefined ? "too large" : "less than 1KiB/s";
   problems.add(path, `${showValue(text)} is ${fault}`);
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Loads the configuration: from the file and the environment to settings that are complete and checked. */
+/** Loads the configuration from file and environment into complete, checked settings. */
 import type { Handoff } from "../model/mailbox.ts";
 import { describeReaders } from "./credentials.ts";
 import { type Draft, formatPath } from "./draft.ts";
@@ -15,12 +15,12 @@ import { readSource, type Source, type SourceOptions } from "./source.ts";
 import { readTimezone } from "./times.ts";
 
 export interface LoadOptions extends SourceOptions {
-  /** Of the user whose settings these are: decides where the state folder is, where none is named. */
+  /** The user, who determines the default state folder. */
   readonly uid?: number | undefined;
 }
 
 export interface ServiceOptions extends SourceOptions {
-  /** The value of `--mailbox`: a name or address whose own service counts. */
+  /** The value of `--mailbox`: the name or address of a mailbox whose service to use. */
   readonly mailbox?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
   return { ...settings, warnings: [...draft.warnings, ...(await warnOfPlainSecrets(draft))] };
 }
 
-/** The folders alone, for commands that only look into them: no secret needs to be readable. Throws `CONFIG_INVALID`. */
+/** The folders only, for commands that read them. Needs no secret. Throws `CONFIG_INVALID`. */
 export async function loadFolders(options: LoadOptions): Promise<Folders> {
   const { uid = process.getuid?.() } = options;
   const { raw, draft } = await readSource(options, ["inbox"]);
@@ -65,7 +65,7 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
   return http;
 }
 
-/** The handoff alone, for commands that check delivered folders. Throws `CONFIG_INVALID`. */
+/** The handoff only, for commands that check delivered folders. Throws `CONFIG_INVALID`. */
 export async function loadHandoff(options: SourceOptions): Promise<Handoff> {
   const { raw, draft } = await readSource(options, []);
   const handoff = readHandoff(raw.handoff, draft);
@@ -73,7 +73,7 @@ export async function loadHandoff(options: SourceOptions): Promise<Handoff> {
   return handoff;
 }
 
-/** The service alone, for work by hand: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
+/** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */
 export async function loadService(options: ServiceOptions): Promise<ServiceSettings> {
   const source = await readSource(options, []);
   const { draft, wanted } = source;
@@ -81,7 +81,7 @@ export async function loadService(options: ServiceOptions): Promise<ServiceSetti
   if (service === undefined && draft.problems.isEmpty) {
     draft.problems.add(
       [],
-      `no service is named: give --base-url or set INLET_SERVICE__BASEURL, or write service.baseUrl into ${wanted}`,
+      `no service is configured: add --base-url, or set INLET_SERVICE__BASEURL, or service.baseUrl in ${wanted}`,
     );
   }
   draft.problems.throwIfAny();

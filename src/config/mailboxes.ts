@@ -19,7 +19,7 @@ export const MAILBOX = {
       title: "an email address",
       pattern: "^[^\\s@.][^\\s@]*@[^\\s@]+$",
       maxLength: 254,
-      description: "The address whose received transfers are downloaded.",
+      description: "The address whose received transfers to download.",
     },
     name: {
       type: "string",
@@ -27,26 +27,26 @@ export const MAILBOX = {
       pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
       maxLength: 100,
       description:
-        "What it is called in folders, records and messages. The address, where absent. Keep it: a renamed mailbox receives its transfers again.",
+        "Its name in folders, records and messages. Default: the address. Do not change it later: a renamed mailbox downloads its transfers again.",
     },
     poll: {
       ...DURATION,
       default: "60s",
-      description: "How long to wait between two polls, at most 24h.",
+      description: "The time between two polls, at most 24h.",
     },
     fetch: {
       type: "string",
       enum: ["auto", "files", "zip"],
       default: "auto",
       description:
-        "How to download: `files` one by one, all as one `zip`, or `auto`, a ZIP for many small files and else one by one. The delivered folder is the same.",
+        "How to download: `files` one by one, all in one `zip`, or `auto`: a ZIP for many small files, else one by one. The delivered folder is the same.",
     },
     verify: {
       type: "string",
       enum: ["require", "prefer"],
       default: "require",
       description:
-        "What to do with files that the service has no checksums for: `require` puts the transfer into quarantine, `prefer` delivers it marked as not verified. A wrong checksum is never delivered.",
+        "How to treat a transfer with files without checksums: `require` quarantines it, `prefer` delivers it marked as not verified. Files with a wrong checksum are never delivered.",
     },
     layout: {
       ...TEXT,
@@ -54,7 +54,7 @@ export const MAILBOX = {
       maxLength: 1000,
       default: "{mailbox}/{sender}/{trackingId}",
       description:
-        "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). One of `{trackingId}` and `{transferId}` must be among them.",
+        "The folder of a transfer inside the inbox. Placeholders: `{mailbox} {sender} {senderDomain} {trackingId} {transferId} {subject} {year} {month} {day}` (UTC, when it was discovered). It must contain `{trackingId}` or `{transferId}`.",
     },
     passwords: PASSWORDS,
     passwordAttempts: {
@@ -63,14 +63,14 @@ export const MAILBOX = {
       maximum: 10,
       default: 2,
       description:
-        "How many wrong passwords a transfer may cost, at most. A service may lock or destroy a transfer after a few. An attempt whose verdict is unknown counts too. Rules leave the last attempt to a person, unless there is only one.",
+        "The most wrong passwords to send for a transfer: a service may lock or destroy it after a few. An attempt with an unknown verdict counts too. Rules leave the last attempt to a person, unless there is only one.",
     },
-    paused: { ...SWITCH, default: false, description: "Whether to leave this mailbox alone for now." },
+    paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
     quiet: QUIET,
     expect: EXPECT,
     service: group(
       SERVICE_KEYS,
-      "Where this mailbox's service differs from the common `service`: the keys given here win, one by one.",
+      "The service of this mailbox, where it differs from the common `service`: each key set here replaces the common one.",
     ),
   },
   required: ["email"],
@@ -162,8 +162,7 @@ function checkDifferent(mailboxes: readonly (RawMailbox | undefined)[], { proble
       if (value === undefined) continue;
       const first = seen.get(canonicalAddress(value));
       if (first === undefined) seen.set(canonicalAddress(value), at);
-      else
-        problems.add(["mailboxes", at, key], `${showValue(value)} is taken by mailboxes[${first}] already`);
+      else problems.add(["mailboxes", at, key], `${showValue(value)} is already used by mailboxes[${first}]`);
     }
   }
 }
@@ -173,7 +172,7 @@ interface Named {
   readonly email?: string;
 }
 
-/** The index of the mailbox with this name or address, in any case; below zero for none. */
+/** The index of the mailbox with this name or address, case-insensitive; negative for none. */
 export function findMailbox(mailboxes: readonly (Named | undefined)[], wanted: string): number {
   const key = canonicalAddress(wanted);
   return mailboxes.findIndex((mailbox) =>
@@ -184,28 +183,28 @@ export function findMailbox(mailboxes: readonly (Named | undefined)[], wanted: s
 export function describeUnknownMailbox(mailboxes: readonly (Named | undefined)[], wanted: string): string {
   const names = mailboxes.map((mailbox) => mailbox?.name ?? mailbox?.email ?? "");
   const nearest = nearestName(wanted, names);
-  const known =
-    nearest === undefined ? `known are ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
+  const known = nearest === undefined ? `known: ${names.join(", ") || "none"}` : `did you mean ${nearest}?`;
   return `there is no mailbox ${showValue(wanted)}, ${known}`;
 }
 
 const NAMES: readonly string[] = PLACEHOLDERS;
 
-/** Layouts are relative, use known placeholders, and give each transfer a folder of its own. */
+/** Layouts are relative, use known placeholders, and give each transfer its own folder. */
 function describeWrongLayout(layout: string): string | undefined {
   if (layout.startsWith("/")) return "must be relative: it begins inside the inbox";
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (/[\\\u0000-\u001f]/.test(layout)) return "must not hold backslashes or control characters";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
+  if (/[\\\u0000-\u001f]/.test(layout)) return "must not contain backslashes or control characters";
   const segments = layout.split("/");
-  if (segments.some((segment) => segment.trim() === "")) return "must not hold an empty part between slashes";
+  if (segments.some((segment) => segment.trim() === ""))
+    return "must not contain an empty part between slashes";
   if (segments.some((segment) => segment.trim().startsWith("."))) {
-    return "must not hold a part that begins with a dot";
+    return "must not contain a part that begins with a dot";
   }
   const unknown = layout.match(/\{[^{}]*\}/g)?.find((found) => !NAMES.includes(found.slice(1, -1)));
   if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
-  if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "holds a { or } without its other half";
+  if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
   if (!/\{(trackingId|transferId)\}/.test(layout)) {
-    return "must hold {trackingId} or {transferId}: otherwise two transfers could have the same folder";
+    return "must contain {trackingId} or {transferId}: otherwise two transfers could have the same folder";
   }
   return undefined;
 }
@@ -213,5 +212,5 @@ function describeWrongLayout(layout: string): string | undefined {
 function describeUnknownPlaceholder(found: string): string {
   const nearest = nearestName(found.slice(1, -1), NAMES);
   const known = NAMES.map((name) => `{${name}}`).join(" ");
-  return `holds the unknown placeholder ${found}, ${nearest === undefined ? `known are ${known}` : `did you mean {${nearest}}?`}`;
+  return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The daemon's own memory in the state folder: its client id, and a verification token for each mailbox. Several
- * processes share the folder, so each fact has a file of its own (docs/decisions/016-one-file-per-fact.md).
+ * What the daemon remembers in the state folder: its client id, and a verification token for each mailbox. Several
+ * processes share the folder, so each fact has its own file (docs/decisions/016-one-file-per-fact.md).
  */
 import { randomBytes } from "node:crypto";
 import { lstat, readFile, unlink } from "node:fs/promises";
@@ -16,14 +16,14 @@ import { CLIENT_ID_PATTERN } from "./service.ts";
 export interface OwnClientId {
   readonly clientId: Secret;
   readonly path: string;
-  /** It is new: an administrator of the service has to register it. */
+  /** New: the service's administrator has to register it. */
   readonly made: boolean;
 }
 
 const CLIENT_ID_FILE = "client-id";
 const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
-/** Finds the client id, or makes one. Processes that start at the same time agree on one. */
+/** Finds or creates the client id. Processes that start at the same time agree on one. */
 export async function keepClientId(state: string): Promise<OwnClientId> {
   const path = join(state, CLIENT_ID_FILE);
   const kept = await findClientId(state);
@@ -61,7 +61,7 @@ const KeptToken = v.object({
 
 type KeptToken = v.InferOutput<typeof KeptToken>;
 
-/** A token that conf was writing when the process was killed. */
+/** A file that conf was writing when the process was killed. */
 export const TEMPORARY_TOKEN = /\.json\.tmp-\d{10}[0-9a-f]{6}$/;
 
 /** Tokens by name. A write replaces the whole token, so the last of several processes wins. */
@@ -72,10 +72,10 @@ export interface TokenStore {
   write(name: string, token: KeptToken): Promise<void>;
 }
 
-/** Opens token stores in folders that exist. Load it as the user who can read the installation. */
+/** Opens token stores in existing folders. Call it as a user who can read the installation. */
 export async function loadTokenStores(): Promise<(folder: string) => TokenStore> {
   const Conf = await loadConf();
-  // conf would compile a JSON schema anew for each mailbox; valibot checks the same without.
+  // conf would compile a JSON schema for each mailbox; valibot checks the same without compiling.
   const deserialize = (text: string): Partial<KeptToken> => {
     try {
       return v.parse(KeptToken, JSON.parse(text));
@@ -116,15 +116,15 @@ export async function loadTokenStores(): Promise<(folder: string) => TokenStore>
   };
 }
 
-/** conf would write to the target of a link. */
+/** conf would follow a link. */
 async function removeLink(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isSymbolicLink()) await unlink(path);
 }
 
 /**
- * A package below conf catches every signal and sends it to the process a second time, so that each stop would look like
- * an impatient one. It does so to remove temporary files; the next start removes them (`TEMPORARY_TOKEN`).
+ * Loads conf without the signal handlers of a package below it. They would send each signal a second time, and a second
+ * signal exits at once. Their temporary files are removed by the next start (`TEMPORARY_TOKEN`).
  */
 export async function loadConf(): Promise<typeof import("conf").default> {
   const signals = Object.keys(constants.signals) as (keyof typeof constants.signals)[];

@@ -1,4 +1,4 @@
-/** The `passwords` of a mailbox: rules that supply a password by sender or tracking id. */
+/** The `passwords` of a mailbox: rules that supply a password by sender or tracking-id. */
 import type { PasswordRule } from "../model/mailbox.ts";
 import { readSecretKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
@@ -12,9 +12,9 @@ const PASSWORD_RULE = {
       ...TEXT,
       maxLength: 254,
       description:
-        "Whose transfers it opens: an address in which `*` matches any characters and `?` matches one.",
+        "The sender whose transfers it opens: an address, in which `*` matches any characters and `?` matches one.",
     },
-    trackingId: { ...TEXT, description: "Which transfer it opens, by its tracking id." },
+    trackingId: { ...TEXT, description: "The tracking-id of the transfer that it opens." },
     password: { ...SECRET, description: "The password." },
   },
   required: ["password"],
@@ -26,7 +26,7 @@ export const PASSWORDS = {
   title: "a list of rules",
   items: PASSWORD_RULE,
   description:
-    "Passwords by sender or tracking id. Each needs at least one of the two; the first that fits is tried first. Where a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
+    "Passwords by sender or tracking-id. Each rule needs at least one of the two; the first that matches is tried first. If a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
 } as const satisfies SchemaNode;
 
 /** Problems and warnings go to the draft. */
@@ -39,7 +39,7 @@ export async function readPasswords(
     if (rule === undefined) return [];
     const { sender, trackingId, password } = rule;
     if (sender === undefined && trackingId === undefined) {
-      draft.problems.add([...path, at], "must say whose transfers it opens: give sender, trackingId or both");
+      draft.problems.add([...path, at], "must say which transfers it opens: set sender, trackingId or both");
     }
     if (password === undefined) return [];
     const source = await readSecretKey(password, [...path, at, "password"], draft);

@@ -11,10 +11,10 @@ export const ROLE = {
   enum: ["all", "worker", "scheduler"],
   default: "all",
   description:
-    "What this process does: `worker` downloads transfers, `scheduler` polls for them, `all` does both. Anything but `all` needs a queue on Redis.",
+    "The role of this process: `worker` downloads transfers, `scheduler` polls for them, `all` does both. `worker` and `scheduler` need a queue on Redis.",
 } as const satisfies SchemaNode;
 
-/** Never shown: a password may precede the host. */
+/** Never shown: by mistake, a password may precede the host. */
 const NODE = {
   type: "string",
   title: "a host and a port such as redis1.example.com:6379",
@@ -31,29 +31,29 @@ const NODES = {
 
 export const REDIS = group(
   {
-    username: { ...TEXT, description: "The user to log in as. It wins over the one in `queue`." },
+    username: { ...TEXT, description: "The user to log in as, instead of the one in `queue`." },
     password: {
       ...SECRET,
-      description: "The password to log in with. It wins over the one in `queue`, and need not be escaped.",
+      description: "The password to log in with, instead of the one in `queue`. It is not escaped.",
     },
     ca: {
       ...PATH,
-      description:
-        "A PEM file with the certificate authorities to trust beside the usual ones. Needs `rediss://`.",
+      description: "A PEM file with additional certificate authorities to trust. Requires `rediss://`.",
     },
     sentinels: {
       ...NODES,
-      description: "Sentinels that know which server is the master. Excludes `cluster`.",
+      description: "The sentinels that know the master. Not together with `cluster`.",
     },
     sentinelName: {
       ...TEXT,
       default: "mymaster",
-      description: "The name by which the sentinels know the master.",
+      description: "The name of the master at the sentinels.",
     },
-    sentinelPassword: { ...SECRET, description: "The password of the sentinels, where they have one." },
+    sentinelPassword: { ...SECRET, description: "The password of the sentinels, if they have one." },
     cluster: {
       ...NODES,
-      description: "Some nodes of a Redis cluster, which name the others. Excludes `sentinels`.",
+      description:
+        "Some nodes of a Redis cluster; Inlet finds the others through them. Not together with `sentinels`.",
     },
     prefix: {
       type: "string",
@@ -61,16 +61,16 @@ export const REDIS = group(
       pattern: "^[A-Za-z0-9._-]{1,100}$",
       default: "inlet",
       description:
-        "What the names of all keys in Redis begin with. Processes with the same one share their work; in a cluster it is put in braces, which keeps the keys on one node.",
+        "The prefix of all keys in Redis. Processes with the same prefix share their work. In a cluster it is put in braces, which keeps all keys on one node.",
     },
     lock: {
       ...DURATION,
       default: "30s",
       description:
-        "After this time without a heartbeat another process may take over a transfer. From 2s to 10m.",
+        "After this time without a heartbeat, another process may take over a transfer. From 2s to 10m.",
     },
   },
-  "How to reach the Redis that `queue` names, and how it is shared.",
+  "How to reach the Redis in `queue`, and how to share it.",
 );
 
 type RawRedis = Written<typeof REDIS>;
@@ -88,7 +88,7 @@ const MAX_LOCK_MS = 600_000;
 /** Problems and warnings go to the draft; the result is usable only without a problem. */
 export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["queue"]> {
   const { queue = QUEUE.default, redis = {}, role = ROLE.default } = raw;
-  // Without a usable `queue`, nothing can be said about the other keys.
+  // Without a usable `queue`, the other keys cannot be checked.
   if (draft.problems.has(["queue"])) return "embedded";
   if (queue === "embedded") {
     checkEmbedded(redis, role, draft);
@@ -134,10 +134,10 @@ function checkEmbedded(redis: RawRedis, role: Written<typeof ROLE>, draft: Draft
 /** Sentinels and a cluster exclude each other. */
 function checkOneWay(redis: RawRedis, draft: Draft): void {
   if (redis.sentinels !== undefined && redis.cluster !== undefined) {
-    draft.problems.add(["redis", "cluster"], "excludes redis.sentinels: give one of the two");
+    draft.problems.add(["redis", "cluster"], "cannot be used with redis.sentinels: set only one of the two");
   }
   if (redis.sentinels === undefined) {
-    warnOfUnused(["sentinelName", "sentinelPassword"], "redis.sentinels is not given", redis, draft);
+    warnOfUnused(["sentinelName", "sentinelPassword"], "redis.sentinels is not set", redis, draft);
   }
 }
 
@@ -147,7 +147,7 @@ function checkAddress({ url, shown }: RedisAddress, redis: RawRedis, draft: Draf
   if (url.hostname === "" && !isServerNamed) {
     draft.problems.add(
       ["queue"],
-      `${shown} names no host: write one behind the //, or give redis.sentinels or redis.cluster`,
+      `${shown} has no host: write one after the //, or set redis.sentinels or redis.cluster`,
     );
   }
   const database = Number(url.pathname.slice(1));
@@ -155,7 +155,7 @@ function checkAddress({ url, shown }: RedisAddress, redis: RawRedis, draft: Draf
     draft.problems.add(["queue"], `${shown} names database ${database}, but a cluster has only database 0`);
   }
   if (url.protocol === "redis:") {
-    const why = "queue begins with redis://, which is without TLS: rediss:// is with it";
+    const why = "queue uses redis:// without TLS, not rediss://";
     warnOfUnused(["ca"], why, redis, draft);
   }
 }
@@ -180,7 +180,7 @@ function readNodes(key: "sentinels" | "cluster", redis: RawRedis, { problems }: 
   return nodes.filter((node) => node !== undefined);
 }
 
-/** A cluster keeps keys with the same text in braces on one node, which the queue's scripts need. */
+/** In a cluster, the braces keep all keys on one node, which the queue's scripts need. */
 function prefixOf({ prefix = KEYS.prefix.default, cluster }: RawRedis): string {
   return cluster === undefined ? prefix : `{${prefix}}`;
 }

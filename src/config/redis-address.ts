@@ -1,4 +1,4 @@
-/** The address of a Redis: checked, without its password, and safe to show. */
+/** The address of a Redis: checked, split from its password, and safe to show. */
 import { type Draft, showValue } from "./draft.ts";
 import { HOST_PATTERN, type SchemaNode, TEXT } from "./schema-nodes.ts";
 
@@ -7,7 +7,7 @@ export const QUEUE = {
   title: "embedded, or the address of a Redis such as redis://redis.example.com:6379/0",
   default: "embedded",
   description:
-    "The job queue. `embedded` is one process on one machine. The address of a Redis, `redis://USER:PASSWORD@HOST:PORT/DATABASE`, lets several processes share the work; only the host is required. `rediss://` uses TLS. The group `redis` has the details.",
+    "The job queue. `embedded`: one process on one machine. The address of a Redis, `redis://USER:PASSWORD@HOST:PORT/DATABASE`: several processes share the work; only the host is required, and `rediss://` uses TLS. The group `redis` has the details.",
   writeOnly: true,
 } as const satisfies SchemaNode;
 
@@ -23,9 +23,9 @@ export interface RedisAddress {
 const HOST = new RegExp(`^(${HOST_PATTERN})?$`);
 const DATABASE = /^\/?(0|[1-9]\d{0,5})?$/;
 
-/** An unescaped character of a password makes the rest of it look like something else. */
+/** After an unescaped character, the rest of a password looks like another part of the address. */
 const ESCAPING =
-  "a password that holds more than letters and digits is best given as redis.password, or each other character is written as % and two digits, such as %2F";
+  "put a password with special characters into redis.password, or escape each of them with % and two digits, such as %2F";
 
 /** Problems go to the draft. */
 export function readAddress(text: string, { problems }: Draft): RedisAddress | undefined {
@@ -39,15 +39,15 @@ export function readAddress(text: string, { problems }: Draft): RedisAddress | u
   if (!isRedis || !HOST.test(url.hostname) || url.port === "0") {
     return refuse(shown === undefined ? `must be ${QUEUE.title}` : `${shown} is not ${QUEUE.title}`);
   }
-  if (/[?#]/.test(text)) return refuse("must hold no ? or #", "a database is named by a path such as /3");
+  if (/[?#]/.test(text)) return refuse("must not contain ? or #", "select a database with a path such as /3");
   if (!DATABASE.test(url.pathname)) {
     return refuse(
-      `${shown === undefined ? "" : `${shown} `}must end in the number of a database such as /3, or in no path`,
+      `${shown === undefined ? "" : `${shown} `}must end with a database such as /3, or have no path`,
     );
   }
   const [username, password] = [decode(url.username), decode(url.password)];
   if (username === undefined || password === undefined) {
-    return refuse("holds a % that is not followed by the code of a character", ESCAPING);
+    return refuse("contains a % that is not followed by the code of a character", ESCAPING);
   }
   url.username = "";
   url.password = "";
@@ -59,7 +59,7 @@ export function readAddress(text: string, { problems }: Draft): RedisAddress | u
   };
 }
 
-/** Without user and password; `undefined` where their extent is uncertain. */
+/** Without user and password; `undefined` if it is uncertain where they end. */
 function showAddress(text: string): string | undefined {
   const [, scheme, user, rest] = /^\s*([a-z][a-z0-9+.-]*:\/\/)([^@/?#]*@)?([^@?#]*)$/i.exec(text) ?? [];
   if (scheme === undefined || rest === undefined || !URL.canParse(text)) return undefined;

@@ -1,4 +1,4 @@
-/** The building blocks of the schema, and the TypeScript types that follow from it. */
+/** The building blocks of the schema, and the TypeScript types derived from it. */
 
 type SchemaType = "string" | "integer" | "boolean" | "object" | "array";
 
@@ -24,12 +24,12 @@ export interface SchemaNode {
   readonly maxProperties?: 1;
   readonly items?: SchemaNode;
   readonly minItems?: number;
-  /** The value is a secret or may hold one: no message shows it. */
+  /** The value may be a secret: no message shows it. */
   readonly writeOnly?: true;
 }
 
 /**
- * The values of a key that the schema has accepted. Every key is optional and lists have holes: a refused value is left
+ * The type of the values that the schema accepts. Every key is optional and lists have holes: refused values are left
  * out, so that the rest can still be checked.
  */
 export type Written<Node extends SchemaNode> = WrittenAs<
@@ -82,5 +82,5 @@ export const TEXT = { type: "string", title: "text", minLength: 1 } as const sat
 
 export const SWITCH = { type: "boolean", title: "true or false" } as const satisfies SchemaNode;
 
-/** The name or address of a machine; an IPv6 address is in brackets. */
+/** A host name or an IP address; IPv6 in brackets. */
 export const HOST_PATTERN = "(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)";

@@ -1,4 +1,4 @@
-/** The configuration as it may be written: every key, its values, its meaning and its default. */
+/** The schema of the configuration: every key, its values, meaning and default. */
 import { FOLDERS } from "./folders.ts";
 import { HANDOFF } from "./handoff.ts";
 import { HTTP } from "./http.ts";
@@ -16,7 +16,7 @@ const LOG = group(
       type: "string",
       enum: ["debug", "info", "warn", "error"],
       description:
-        "How much `run` and `once` log. Where absent: `info` for `run`, `warn` for `once`. `--log-level` wins over it.",
+        "How much `run` and `once` log. Default: `info` for `run`, `warn` for `once`. `--log-level` takes precedence.",
     },
   },
   "The log.",
@@ -29,14 +29,14 @@ export const SCHEMA = {
   properties: {
     version: {
       type: "integer",
-      title: "1, all that this Inlet knows: a newer file needs a newer Inlet",
+      title: "1, the only version that this Inlet knows: a newer file needs a newer Inlet",
       minimum: 1,
       maximum: 1,
       default: 1,
       description:
-        "The version of the keys in this file. It changes only where an older Inlet could not follow them.",
+        "The version of the configuration format. It changes only when an older Inlet could not read the file.",
     },
-    service: group(SERVICE_KEYS, "The transfer service, for every mailbox that does not say otherwise."),
+    service: group(SERVICE_KEYS, "The transfer service, for every mailbox without its own."),
     ...FOLDERS,
     timezone: TIMEZONE,
     queue: QUEUE,
@@ -59,5 +59,5 @@ export const SCHEMA = {
   additionalProperties: false,
 } as const satisfies SchemaNode & { readonly $schema: string };
 
-/** The values that the schema has accepted; refused ones are left out. */
+/** The values that the schema accepted; refused ones are left out. */
 export type RawSettings = Written<typeof SCHEMA>;

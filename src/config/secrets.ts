@@ -1,4 +1,4 @@
-/** Where secrets come from: a file, an environment variable, a systemd credential, a command, or plain text. */
+/** Reads secrets from a file, an environment variable, a systemd credential, a command, or plain text. */
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { describeStartFailure, signalGroup } from "../base/process.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import { codeOf, type Environment } from "./draft.ts";
 
-/** The ways to give a secret. */
+/** The source of a secret. */
 export type SecretForm =
   /** `at`: the key or variable that holds the text, for messages. */
   | { readonly kind: "text"; readonly text: Secret; readonly at: string }
@@ -17,7 +17,7 @@ export type SecretForm =
   | { readonly kind: "credential"; readonly name: string }
   | { readonly kind: "command"; readonly argv: readonly [string, ...string[]] };
 
-/** The secret, or why it cannot be read; `why` never holds a part of it. */
+/** The secret, or why it cannot be read; `why` never quotes it. */
 export type SecretReading = { readonly secret: Secret } | { readonly why: string };
 
 const MAX_SECRET_BYTES = 64 * 1024;
@@ -88,14 +88,14 @@ async function readCredential(name: string, env: Environment): Promise<SecretRea
   const folder = env["CREDENTIALS_DIRECTORY"];
   if (!folder) {
     return {
-      why: "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for a unit with LoadCredential=; elsewhere use { file: … }",
+      why: "cannot be found, because CREDENTIALS_DIRECTORY is not set: systemd sets it for units with LoadCredential=; elsewhere use { file: … }",
     };
   }
   const outcome = await readBytes(join(folder, name));
   return "why" in outcome ? { why: `(${join(folder, name)}) ${outcome.why}` } : decode(outcome, FILE_WORDS);
 }
 
-/** Only of a regular file: a pipe without a writer would block for ever. */
+/** Reads regular files only: a pipe without a writer would block forever. */
 async function readBytes(path: string): Promise<Outcome> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -123,7 +123,7 @@ function describeSystemError(error: unknown): string {
 const FILE_WORDS = { empty: "is empty", garbled: "is not UTF-8 text" };
 const COMMAND_WORDS = { empty: "printed nothing", garbled: "did not print UTF-8 text" };
 
-/** One line end at the end was added by an editor, or by `echo`. */
+/** Drops the final newline that an editor or `echo` adds. */
 function decode(outcome: Outcome, words: typeof FILE_WORDS): SecretReading {
   if ("why" in outcome) return outcome;
   try {
@@ -175,7 +175,7 @@ async function runCommand(
   child.once("error", (error) => resolve({ why: describeStartFailure(error) }));
   child.once("close", (code, killedBy) => {
     if (code === 0) resolve({ bytes: Buffer.concat(chunks) });
-    else resolve({ why: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` });
+    else resolve({ why: killedBy === null ? `ended with exit code ${code}` : `was killed by ${killedBy}` });
   });
   return promise.finally(() => {
     clearTimeout(timer);
@@ -187,7 +187,7 @@ function start([program, ...args]: readonly [string, ...string[]], env: Environm
   try {
     return spawn(program, args, { env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   } catch {
-    // An argument holds a NUL, for example. The message would quote it.
+    // For example, an argument contains a NUL. The message would quote it.
     return undefined;
   }
 }

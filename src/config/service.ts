@@ -1,4 +1,4 @@
-/** The `service` group, common or of one mailbox: how to reach a transfer service, and as which client. */
+/** The `service` group, common or of one mailbox: address, client id and connection of a transfer service. */
 import { inspect } from "node:util";
 import type { Secret, SecretSource } from "../base/secret.ts";
 import { readPemFiles, readSecretKey, SECRET } from "./credentials.ts";
@@ -15,14 +15,14 @@ export const SERVICE_KEYS = {
     ...TEXT,
     title: "the address of a service",
     description:
-      "The service's address: the part before `/api`. It must be https, unless it is on this machine or `allowHttp` is true, and hold no user, password, query or fragment.",
+      "The service's address: the part before `/api`. It must use https, unless it is on this machine or `allowHttp` is true, and must not contain a user, password, query or fragment.",
   },
   clientId: {
     ...SECRET,
     title: `50 to 4000 letters and digits, or one of ${SECRET.title.replace(/^.*?one of /, "")}`,
     pattern: CLIENT_ID_PATTERN,
     description:
-      "The client id that the service's administrator has registered for the mailboxes. Where absent, one is made, kept in the state folder, and shown so that it can be registered.",
+      "The client id that the service's administrator has registered for the mailboxes. Default: Inlet creates one, keeps it in the state folder, and logs its file so that it can be registered.",
   },
   verification: {
     type: ["string", "object"],
@@ -31,14 +31,14 @@ export const SERVICE_KEYS = {
     properties: {
       token: {
         ...SECRET,
-        description: "A token obtained before, for an address that was verified by a mailed code.",
+        description: "A token of an address that was verified with a mailed code.",
       },
     },
     required: ["token"],
     additionalProperties: false,
     default: "clientId",
     description:
-      "How the mailboxes prove that they own their address: by the registered client id, or by a token obtained before.",
+      "How mailboxes prove that they own their address: with the registered client id, or with an existing token.",
     writeOnly: true,
   },
   acceptLanguage: {
@@ -46,38 +46,37 @@ export const SERVICE_KEYS = {
     title: "one or more languages such as en or de-CH,de;q=0.8",
     pattern: "^[A-Za-z0-9*][A-Za-z0-9*,;=. -]{0,199}$",
     default: "en",
-    description: "The language of the service's own texts, such as the titles in its checksums file.",
+    description: "The language of the service's own texts, such as the column titles of its checksums file.",
   },
   fileIdList: {
     type: "string",
     enum: ["repeat", "comma"],
     default: "repeat",
     description:
-      "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends the parameter once for each, `comma` sends it once with commas between them. Try the other where the ZIP does not hold the files that were asked for.",
+      "How `inlet api zip --only` and `--except` send several file ids: `repeat` sends one parameter per id, `comma` sends one parameter with commas. Try the other if the ZIP does not contain the requested files.",
   },
   ca: {
     ...PATH,
-    description: "A PEM file with certificate authorities to trust beside the usual ones.",
+    description: "A PEM file with additional certificate authorities to trust.",
   },
-  cert: { ...PATH, description: "A PEM file with the certificate we show, for mutual TLS. Needs `key`." },
-  key: { ...PATH, description: "A PEM file with the private key that belongs to `cert`." },
+  cert: { ...PATH, description: "A PEM file with the client certificate, for mutual TLS. Requires `key`." },
+  key: { ...PATH, description: "A PEM file with the private key of `cert`." },
   proxy: {
     ...TEXT,
     title: "the address of a proxy such as http://proxy.example.com:3128",
-    description:
-      "The proxy to go through. Where absent, the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count.",
+    description: "The proxy to use. Default: the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.",
     writeOnly: true,
   },
   timeout: {
     ...DURATION,
     default: "30s",
-    description: "How long the service may be silent, at most 24h.",
+    description: "The longest silence of the service before a request fails, at most 24h.",
   },
   allowHttp: {
     ...SWITCH,
     default: false,
     description:
-      "Whether plain http may be used to other machines. Secrets then travel unencrypted: for tests only.",
+      "Whether to allow plain http to other machines. Secrets then travel unencrypted: for tests only.",
   },
 } as const satisfies SchemaKeys;
 
@@ -89,10 +88,10 @@ export interface ServiceLayer {
   readonly path: KeyPath;
 }
 
-/** Names of this machine, to which plain http is harmless. */
+/** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** For each key the first layer that has it counts. Problems go to the draft; `undefined` without an address. */
+/** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
 export async function readService(
   layers: readonly ServiceLayer[],
   draft: Draft,
@@ -137,8 +136,8 @@ function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     return refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
   }
-  if (url.username + url.password !== "") return refuse("must not hold a user or password");
-  if (/[?#]/.test(text)) return refuse("must end before any ? or #");
+  if (url.username + url.password !== "") return refuse("must not contain a user or password");
+  if (/[?#]/.test(text)) return refuse("must not contain ? or #");
   if (/\/api\/*$/.test(url.pathname)) return refuse(`${shown} ends with /api: give only the part before it`);
   const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
@@ -149,9 +148,10 @@ function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   return url;
 }
 
-function describeWrongClientId(secret: Secret): string | undefined {
+/** Does not quote the client id; `undefined` for a valid one. */
+export function describeWrongClientId(secret: Secret): string | undefined {
   const isRight = new RegExp(CLIENT_ID_PATTERN, "u").test(secret.reveal());
-  return isRight ? undefined : "is no client id: that is 50 to 4000 letters and digits";
+  return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
 async function readClientId(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
@@ -181,13 +181,13 @@ function readProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
   return { http: proxy, https: proxy, except: "" };
 }
 
-/** The lower-case names win, as in other programs. */
+/** Lower-case names take precedence, as in other programs. */
 function proxyOfEnvironment(env: Environment): ServiceSettings["proxy"] {
   const either = (name: string) => env[name.toLowerCase()] ?? env[name] ?? "";
   return { http: either("HTTP_PROXY"), https: either("HTTPS_PROXY"), except: either("NO_PROXY") };
 }
 
-/** Hides the private key, and a password in a proxy's address, when the settings are printed. */
+/** Hides the private key and a proxy's password when the settings are printed. */
 function hideSecrets(settings: ServiceSettings): ServiceSettings {
   const shown = () => ({
     ...settings,

@@ -1,14 +1,14 @@
-/** The whole configuration as the program uses it: checked, complete, in plain units. */
+/** The configuration as the program uses it: complete, checked, in plain units. */
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 
-/** The file that is read where none is named. */
+/** The file that is read if none is named. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
 
 export interface Settings {
-  /** Where the settings come from, for messages: a path, or `the environment`. */
+  /** The source of the settings, for messages: a path, or `the environment`. */
   readonly source: string;
-  /** Of the file's text, to notice changes; `undefined` without a file. */
+  /** Identifies the file's text; `undefined` without a file. */
   readonly digest?: string | undefined;
   /** Absolute paths. */
   readonly inbox: string;
@@ -25,13 +25,13 @@ export interface Settings {
   readonly http: HttpSettings | undefined;
   /** `undefined`: each command has its own default. */
   readonly logLevel?: string | undefined;
-  /** Allowed settings that should be changed, such as a secret file that others can read; one sentence each. */
+  /** Valid settings that should be changed, such as a secret file that others can read; one sentence each. */
   readonly warnings: readonly string[];
 }
 
-/** How long records are kept; missing: for ever. */
+/** How long records are kept; `undefined`: forever. */
 export interface KeepSettings {
-  /** The records of a transfer, after its expiry. */
+  /** For the records of a transfer, after it expires. */
   readonly ledgerMs: number | undefined;
   readonly historyMs: number | undefined;
 }
@@ -49,20 +49,20 @@ export interface HttpSettings {
 /** A queue that several processes share. */
 export interface RedisQueueSettings {
   /**
-   * Never holds a user or password. The scheme says whether TLS is used, the path names the database. Host and port
-   * count only where neither sentinels nor nodes of a cluster are named.
+   * Has no user or password. The scheme decides on TLS, the path is the database. Host and port are used only without
+   * sentinels and without a cluster.
    */
   readonly url: URL;
   readonly username: string | undefined;
   readonly password: SecretSource | undefined;
   /** PEM text. */
   readonly ca: string | undefined;
-  /** `host:port` of each; at most one of the two lists has entries. */
+  /** `host:port` of each. Sentinels and a cluster exclude each other. */
   readonly sentinels: readonly string[];
   readonly sentinelName: string;
   readonly sentinelPassword: SecretSource | undefined;
   readonly cluster: readonly string[];
-  /** Begins every key; in braces for a cluster. */
+  /** The prefix of every key; in braces for a cluster. */
   readonly prefix: string;
   /** After this time without a heartbeat another process may take over a transfer. */
   readonly lockMs: number;
@@ -76,9 +76,9 @@ export interface MailboxSettings extends Mailbox {
 
 export interface ServiceSettings {
   readonly baseUrl: URL;
-  /** Missing: one is made and kept in the state folder. */
+  /** `undefined`: the daemon creates one in the state folder. */
   readonly clientId: SecretSource | undefined;
-  /** A token obtained before; missing: obtained on the strength of the client id. */
+  /** `undefined`: the client id obtains one. */
   readonly token: SecretSource | undefined;
   readonly acceptLanguage: string;
   /** How a list of file-ids is written in a query. */
@@ -87,7 +87,7 @@ export interface ServiceSettings {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** Empty texts where there is none. */
+  /** Empty strings for none. */
   readonly proxy: { readonly http: string; readonly https: string; readonly except: string };
   readonly timeoutMs: number;
 }

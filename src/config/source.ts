@@ -1,4 +1,4 @@
-/** Finds and reads the file and the environment, and checks their values against the schema. Never writes. */
+/** Finds and reads the file and the environment, and checks their values against the schema. */
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -15,23 +15,23 @@ export interface SourceOptions {
   /** The value of `--config`. */
   readonly path?: string | undefined;
   readonly env: Environment;
-  /** The value of `--base-url`, which wins over everything. */
+  /** The value of `--base-url`, which takes precedence over everything. */
   readonly baseUrl?: string | undefined;
   /** Relative paths in the environment and on the command line start here. */
   readonly cwd?: string;
-  /** The file to read where none is named. */
+  /** The file to read if none is named. */
   readonly defaultPath?: string;
-  /** For commands that need no secret: systemd credentials, for example, are readable for the daemon alone. */
+  /** For commands that need no secret: systemd credentials, for example, are readable only by the daemon. */
   readonly ignoreSecrets?: boolean;
 }
 
-/** A configuration whose values have the right form; the readers of the groups check their meaning. */
+/** A configuration that fits the schema; the readers of its groups check the rest. */
 export interface Source {
   readonly raw: RawSettings;
   readonly draft: Draft;
   /** Of the file's text, as `digestOf` gives it. */
   readonly digest: string | undefined;
-  /** The path of the file, whether it exists or not. */
+  /** The path of the file, which may not exist. */
   readonly wanted: string;
 }
 
@@ -39,7 +39,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 
 const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
 
-/** Throws `CONFIG_INVALID` where nothing can be read; other problems go to the draft. `required`: top-level keys. */
+/** Throws `CONFIG_INVALID` if nothing can be read; other problems go to the draft. `required`: top-level keys. */
 export async function readSource(options: SourceOptions, required: readonly string[]): Promise<Source> {
   const { env, cwd = process.cwd() } = options;
   const { overrides, problems: environmentProblems } = readOverrides(env);
@@ -94,7 +94,7 @@ async function findFile(
     if (isMissing && named === undefined) return { file: undefined, wanted };
     const by = path === undefined ? "INLET_CONFIG" : "--config";
     throw isMissing
-      ? unreadable(wanted, `does not exist, and ${by} names it`)
+      ? unreadable(wanted, `does not exist, but ${by} names it`)
       : unreadable(wanted, `cannot be read (${codeOf(error)})`);
   }
 }
@@ -104,7 +104,7 @@ async function readDocument(file: string): Promise<{ document: ConfigDocument; d
     throw unreadable(file, `cannot be read (${codeOf(error)})`);
   });
   if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
-  // The YAML parser is loaded only where there is a file.
+  // The YAML parser is loaded only for a file.
   const { parseConfigDocument } = await import("./document.ts");
   const document = parseConfigDocument(text);
   const problems = new Problems(() => undefined);
@@ -128,7 +128,7 @@ function findPlace(
 ): Place {
   const override = findOverride(overrides, path);
   if (override !== undefined) return { name: override.name };
-  // A missing key is reported at the group that it belongs to.
+  // A missing key is reported at its group.
   for (let length = path.length; length > 0; length -= 1) {
     const position = document?.locate(path.slice(0, length));
     if (position !== undefined) return { name: file ?? "", ...position };
@@ -141,6 +141,6 @@ function unreadable(file: string, why: string): Fault {
 }
 
 function nothingFound(wanted: string): Fault {
-  const detail = `there is no ${wanted}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Have one made by inlet init, begin with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
+  const detail = `${wanted} does not exist, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Create one with inlet init, start with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
   return new Fault("CONFIG_INVALID", { detail });
 }

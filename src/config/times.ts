@@ -1,4 +1,4 @@
-/** Keys that depend on the time of day: the time zone, quiet hours and expected transfers. Problems go to the draft. */
+/** Keys that depend on the time of day: time zone, quiet hours and expected transfers. Problems go to the draft. */
 import { nearestName } from "../base/nearest.ts";
 import { isEndless, isTimeZone, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
@@ -12,7 +12,7 @@ export const TIMEZONE = {
   title: "the name of a time zone such as Europe/Berlin",
   maxLength: 100,
   description:
-    "Whose clocks count for `limits.bandwidth`, `quiet` and `expect`, by its IANA name. Where absent: the system's.",
+    "The time zone for `limits.bandwidth`, `quiet` and `expect`, as an IANA name. Default: the system's.",
 } as const satisfies SchemaNode;
 
 export const WINDOW = {
@@ -27,7 +27,7 @@ export const QUIET = {
   items: WINDOW,
   minItems: 1,
   description:
-    "When no download begins. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded all the same, and so is one for which a person gives an order or a password.",
+    "When no download starts. Running downloads continue, and the mailbox is still polled. A transfer that expires before the quiet hours end, or within six hours after, is downloaded anyway, and so is one for which an operator gives an order or a password.",
 } as const satisfies SchemaNode;
 
 export const EXPECT = {
@@ -41,31 +41,31 @@ export const EXPECT = {
         ...TEXT,
         maxLength: 254,
         description:
-          "Whose transfer is expected: an address in which `*` matches any characters and `?` matches one.",
+          "The expected sender: an address, in which `*` matches any characters and `?` matches one.",
       },
       by: {
         type: "string",
         title: "a time of day such as 06:00",
         pattern: "^[0-9]{1,2}:[0-9]{2}$",
-        description: "The time of day by which it must have been seen.",
+        description: "The time of day by which the transfer must have been listed.",
       },
       days: {
         ...TEXT,
         title: "days such as mon-fri",
         maxLength: 100,
         default: "daily",
-        description: "The days on which it must.",
+        description: "The days on which it is expected.",
       },
       within: {
         ...DURATION,
         description:
-          "How long before that time it may come, at most 24h. Where absent: since the time before, so that one that is late counts for the next time too.",
+          "How long before that time it may arrive, at most 24h. Default: since the previous expected time, so that a late transfer counts for the next time too.",
       },
     },
     required: ["sender", "by"],
     additionalProperties: false,
   },
-  description: "Transfers that are to come regularly. It is reported when one of them does not come in time.",
+  description: "Transfers that arrive regularly. Inlet reports one that does not arrive in time.",
 } as const satisfies SchemaNode;
 
 const EXPECTATION = EXPECT.items.properties;
@@ -81,7 +81,7 @@ interface RawTimes {
   readonly mailboxes?: readonly ({ readonly quiet?: unknown; readonly expect?: unknown } | undefined)[];
 }
 
-/** The system is slow to name its zone: it is asked only where a key uses it. */
+/** The system's zone is looked up only if a key needs it, because that is slow. */
 export function readTimezone(
   raw: RawTimes,
   draft: Draft,
@@ -92,7 +92,7 @@ export function readTimezone(
     if (!usesClock(raw)) return FALLBACK_ZONE;
     const system = askSystem();
     if (system !== undefined && isTimeZone(system)) return system;
-    draft.warnings.push("timezone: not given, and the system does not say its own: UTC counts.");
+    draft.warnings.push("timezone: not set, and the system has none: Inlet uses UTC.");
     return FALLBACK_ZONE;
   }
   if (isTimeZone(given)) return given;
@@ -109,7 +109,7 @@ function usesClock({ limits, mailboxes = [] }: RawTimes): boolean {
   );
 }
 
-/** Some systems set the offset of their clocks without the name of a zone. */
+/** Some systems have an offset without a named zone. */
 function systemZone(): string | undefined {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
@@ -126,7 +126,7 @@ export function readQuiet(
   );
   const quiet = makeTimetable(zone, spans);
   if (isEndless(quiet)) {
-    draft.problems.add(path, "leaves no time for downloads: to leave the mailbox alone, set paused");
+    draft.problems.add(path, "leaves no time for downloads: to stop the mailbox, set paused");
   }
   return quiet;
 }
@@ -150,7 +150,7 @@ export function readExpect(
     const { sender, by, days, within } = rule;
     const parsed = readExpectation({ sender, by, days, within }, [...path, at], zone, draft);
     const known = seen.get(parsed.described);
-    if (known !== undefined) draft.problems.add([...path, at], `expects the same as entry ${known}`);
+    if (known !== undefined) draft.problems.add([...path, at], `repeats entry ${known}`);
     seen.set(parsed.described, at);
     return [parsed];
   });

@@ -1,8 +1,8 @@
-/** Durations, sizes, rates and permissions: how they are written, and their value in milliseconds, bytes and bits. */
+/** Durations, sizes, rates and permissions: their syntax, and their value in milliseconds, bytes and bits. */
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import type { SchemaNode } from "./schema-nodes.ts";
 
-/** A duration of zero is refused, and so are negative sizes and modes. */
+/** A duration of zero is refused. */
 const DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h)$";
 export const LONG_DURATION_PATTERN = "^(?=.*[1-9])[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|m|h|d)$";
 const SIZE_PATTERN = "^[0-9]{1,15}$|^[0-9]{1,9}(\\.[0-9]{1,3})? ?([kKMGT]i?)?B$";
@@ -74,7 +74,7 @@ export function readLongDuration(text: string, path: KeyPath, { problems }: Draf
   return durationMs;
 }
 
-/** `1.5s` → 1500. `undefined` for a text that is no duration, or is longer than a day. */
+/** `1.5s` → 1500. `undefined` for other texts, and for more than a day. */
 export function parseDuration(text: string): number | undefined {
   return countTime(text, DURATION_PATTERN, MAX_DURATION_MS);
 }

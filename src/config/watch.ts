@@ -1,4 +1,4 @@
-/** Watches the configuration file, and reports new settings, or why a changed file is refused. */
+/** Watches the configuration file, and reports new settings, or the fault of a changed file. */
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Coalesced } from "../base/concurrency.ts";
@@ -16,7 +16,7 @@ export interface SettingsWatch {
   changed(settings: Settings): Promise<void>;
   /** The changed file is invalid; the old settings stay in force. */
   refused(fault: Fault): void;
-  /** The system cannot watch the folder: changes are noticed some seconds later. */
+  /** The system cannot watch the folder, so changes are noticed some seconds later. */
   unwatchable(fault: Fault): void;
 }
 
@@ -27,8 +27,8 @@ export interface FollowedSettings {
 }
 
 /**
- * Watches the folder, because editors replace the file and Kubernetes replaces a link beside it; only changed content
- * counts. `file` and `digest` are those of the current settings, so a change since they were loaded counts too.
+ * Watches the folder, because editors replace the file and Kubernetes replaces a link beside it, and compares the content.
+ * `file` and `digest` are those of the current settings, so a change since they were loaded is noticed too.
  */
 export async function followSettings(
   file: string | undefined,

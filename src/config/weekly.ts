@@ -1,7 +1,7 @@
 /** Parses weekly windows and days: `mon-fri 08:00-18:00`, `sat,sun`, `22:00-06:00`, `daily`. */
 import { DAY_MS, type Span, WEEK_MS } from "../base/timetable.ts";
 
-/** `problem`: what is wrong, as the end of a sentence. */
+/** `problem`: the end of a sentence. */
 export type Parsed<Value> = { readonly value: Value } | { readonly problem: string };
 
 const DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -35,11 +35,11 @@ export function parseDays(text: string): Parsed<readonly number[]> {
     const unknown = range.split("-").find((name) => dayOf(name) === undefined);
     if (unknown !== undefined) {
       return {
-        problem: `${JSON.stringify(unknown)} is no day: write mon, tue, wed, thu, fri, sat, sun or daily`,
+        problem: `${JSON.stringify(unknown)} is not a day: write mon, tue, wed, thu, fri, sat, sun or daily`,
       };
     }
     const [from = 0, to = from] = ends;
-    if (ends.length > 2) return { problem: `${JSON.stringify(range)} is no range of days such as mon-fri` };
+    if (ends.length > 2) return { problem: `${JSON.stringify(range)} is not a range such as mon-fri` };
     for (let day = from; ; day = (day + 1) % 7) {
       days.add(day);
       if (day === to) break;
@@ -61,8 +61,8 @@ function parseTimes(text: string): Parsed<readonly Span[]> {
   for (const range of text.split(",")) {
     const times = range.split("-");
     const wrong = times.find((time) => parseTimeOfDay(time) === undefined);
-    if (wrong !== undefined) return { problem: `${JSON.stringify(wrong)} is no time of day such as 08:30` };
-    if (times.length !== 2) return { problem: `${range} is no range of times such as 08:00-18:00` };
+    if (wrong !== undefined) return { problem: `${JSON.stringify(wrong)} is not a time such as 08:30` };
+    if (times.length !== 2) return { problem: `${range} is not a range such as 08:00-18:00` };
     const [fromMs = 0, untilMs = 0] = times.map(parseTimeOfDay);
     if (fromMs === DAY_MS) return { problem: `${range} cannot begin at 24:00: write 00:00` };
     if (fromMs === untilMs)
@@ -88,7 +88,7 @@ function dayOf(name: string): number | undefined {
   return day < 0 ? undefined : day;
 }
 
-/** Small letters, one space between words, none around commas and dashes. */
+/** In lower case, with one space between words and none around commas and dashes. */
 function plain(text: string): string {
   return text
     .trim()

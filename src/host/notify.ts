@@ -1,8 +1,7 @@
 /**
- * Tells systemd how the service is. Its socket takes datagrams, which Node cannot send: systemd's own `systemd-notify`
- * speaks for us, and waits until systemd has heard it. The unit allows that by `NotifyAccess=all`.
+ * Sends notifications to systemd. Its socket takes datagrams, which Node cannot send, so `systemd-notify` does, and waits
+ * until systemd has processed them. The unit allows that with `NotifyAccess=all`.
  */
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,47 +11,47 @@ import { describeStartFailure } from "../base/process.ts";
 
 const PROGRAM = "systemd-notify";
 /** It takes some milliseconds, unless systemd itself hangs. */
-const MOST_MS = 3_000;
+const TIMEOUT_MS = 3_000;
 
 export interface Notifier {
-  /** Assignments such as `READY=1`, told in the order in which they are given. Resolves when they were heard. */
-  tell(...assignments: readonly string[]): Promise<void>;
-  /** Resolves when what was told is heard, or soon: nobody waits for a systemd that hangs. */
+  /** Sends assignments such as `READY=1`, in the order of the calls. Resolves when systemd has processed them. */
+  send(...assignments: readonly string[]): Promise<void>;
+  /** Waits for pending notifications, but only for a moment: systemd may hang. */
   close(): Promise<void>;
 }
 
-/** `failed` hears once why systemd cannot be told. */
+/** `onFailure` is called once, for the first failure. */
 export function createNotifier(
   socket: string,
   path: string | undefined,
-  failed: (reason: string) => void,
+  onFailure: (reason: string) => void,
 ): Notifier {
   const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
   const order = new Mutex();
-  let isTold = false;
+  let hasFailed = false;
   let isClosed = false;
-  const speak = async (assignments: readonly string[]) => {
+  const notify = async (assignments: readonly string[]) => {
     if (isClosed) return;
     try {
       await run(assignments, env);
     } catch (error) {
-      if (!isTold) failed(messageOf(error));
-      isTold = true;
+      if (!hasFailed) onFailure(messageOf(error));
+      hasFailed = true;
     }
   };
   return {
-    tell: (...assignments) => order.run(() => speak(assignments)),
+    send: (...assignments) => order.run(() => notify(assignments)),
     async close() {
-      const patience = new AbortController();
-      await Promise.race([order.idle(), pause(MOST_MS, undefined, patience).catch(() => {})]);
+      const timeout = new AbortController();
+      await Promise.race([order.idle(), pause(TIMEOUT_MS, undefined, timeout).catch(() => {})]);
       isClosed = true;
-      patience.abort();
+      timeout.abort();
     },
   };
 }
 
 async function run(assignments: readonly string[], env: Readonly<Record<string, string>>): Promise<void> {
-  const child = spawn(PROGRAM, [...assignments], { env, stdio: "ignore", timeout: MOST_MS });
+  const child = spawn(PROGRAM, [...assignments], { env, stdio: "ignore", timeout: TIMEOUT_MS });
   const [code, signal] = await once(child, "exit").catch((error: NodeJS.ErrnoException) => {
     throw new Error(`${PROGRAM} ${describeStartFailure(error)}`);
   });

@@ -1,8 +1,8 @@
-/** How things stand, in the one line that `systemctl status` shows. */
+/** The status in one line, for `systemctl status`. */
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import type { Status } from "../model/status.ts";
 
-const LONGEST = 300;
+const MAX_LENGTH = 300;
 
 export function describeInOneLine(status: Status): string {
   const { troubles, totals, mailboxes, recent } = status;
@@ -10,9 +10,9 @@ export function describeInOneLine(status: Status): string {
   const active = mailboxes.filter(({ paused }) => !paused).length;
   const parts = [
     trouble === undefined ? undefined : `${trouble.what}: ${trouble.message}`,
-    troubles.length > 1 ? `${formatCount(troubles.length - 1, "more trouble", "more troubles")}` : undefined,
+    troubles.length > 1 ? formatCount(troubles.length - 1, "more problem", "more problems") : undefined,
     totals.attention > 0
-      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} a person`
+      ? `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`
       : undefined,
     describeWork(status),
     `${formatCount(active, "mailbox is", "mailboxes are")} polled`,
@@ -22,17 +22,15 @@ export function describeInOneLine(status: Status): string {
     .filter((part) => part !== undefined)
     .join("; ")
     .replaceAll(/\p{Cc}+/gu, " ");
-  return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line;
+  return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH - 1)}…` : line;
 }
 
 function describeWork({ inHand, totals }: Status): string | undefined {
   if (totals.inHand === 0) {
-    return totals.queued > 0
-      ? `${formatCount(totals.queued, "transfer waits", "transfers wait")} for a turn`
-      : undefined;
+    return totals.queued > 0 ? `${formatCount(totals.queued, "transfer", "transfers")} queued` : undefined;
   }
   const done = inHand.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
   const total = inHand.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
   const share = total === 0 ? "" : `, ${formatBytes(done)} of ${formatBytes(total)}`;
-  return `${formatCount(totals.inHand, "transfer", "transfers")} in hand${share}`;
+  return `${formatCount(totals.inHand, "transfer", "transfers")} downloading${share}`;
 }

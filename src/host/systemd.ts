@@ -1,6 +1,6 @@
 /**
- * The daemon as a service of systemd: it is ready when a first poll was tried, says in one line how things stand, and
- * feeds the watchdog only as long as what runs gets on.
+ * The daemon as a systemd service: it reports that it is ready after the first poll, sends a status line, and feeds the
+ * watchdog while its work makes progress.
  */
 import { stat } from "node:fs/promises";
 import type { Emit } from "../model/events.ts";
@@ -10,18 +10,18 @@ import { describeInOneLine } from "./status-line.ts";
 
 export interface Vitals {
   status(): Status;
-  /** A first poll was tried, or this process does none. */
+  /** True after the first poll, and in a process that does not poll. */
   isReady(): boolean;
-  /** What does not get on any more, or `undefined`. */
+  /** The work that makes no progress; `undefined` for none. */
   stuck(): string | undefined;
-  /** Called after every change, very often. Returns what ends it. */
+  /** Calls the listener after every change, very often. Returns the function that unsubscribes it. */
   onChange(listener: () => void): () => void;
 }
 
 export interface Host {
-  /** Until it is closed, systemd is told how things stand; from `stop` on that it stops. */
+  /** Reports the status to systemd until it is closed; from `stop` on, that the daemon stops. */
   attend(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
-  /** Says that settings are read again, and when that is over; not before it was ready for the first time. */
+  /** Notifies systemd before and after a reload, once the daemon was ready. */
   reloading(work: () => Promise<void>): Promise<void>;
 }
 
@@ -33,16 +33,15 @@ export interface HostEnvironment {
   readonly PATH?: string | undefined;
 }
 
-/** Often enough for whoever looks, and seldom enough to cost nothing. */
 const STATUS_EVERY_MS = 5_000;
 const UNTIL_READY_MS = 100;
-/** While it starts: a queue or a disk may be waited for, however long that takes. */
+/** During the start, which may wait for a queue or a disk as long as it takes. */
 const EXTEND_EVERY_MS = 20_000;
 const EXTEND_BY_US = 60_000_000;
-/** So many times within what the watchdog allows. */
+/** Notifications per watchdog interval. */
 const FEEDS = 3;
 
-/** `undefined` where nobody wants to be told. */
+/** `undefined` without systemd. */
 export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = env;
   if (socket === undefined || socket === "") return undefined;
@@ -56,11 +55,11 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
-      await notifier.tell("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
+      await notifier.send("RELOADING=1", `MONOTONIC_USEC=${microseconds}`);
       try {
         await work();
       } finally {
-        await notifier.tell("READY=1");
+        await notifier.send("READY=1");
       }
     },
   };
@@ -75,34 +74,34 @@ function attend(
   becameReady: () => void,
 ) {
   let isReady = false;
-  let said = "";
+  let shown = "";
   let timer: NodeJS.Timeout | undefined;
 
   const show = () => {
     timer = undefined;
     const line = describeInOneLine(vitals.status());
     const becomesReady = !isReady && vitals.isReady();
-    if (line === said && !becomesReady) return;
+    if (line === shown && !becomesReady) return;
     isReady ||= becomesReady;
-    said = line;
-    void notifier.tell(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
+    shown = line;
+    void notifier.send(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
     if (becomesReady) becameReady();
   };
   const showSoon = () => {
     if (stop.aborted) return;
     timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : UNTIL_READY_MS);
   };
-  const unhear = vitals.onChange(showSoon);
+  const unsubscribe = vitals.onChange(showSoon);
   const extending = setInterval(() => {
     if (isReady) clearInterval(extending);
-    else void notifier.tell(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
+    else void notifier.send(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
   }, EXTEND_EVERY_MS);
   const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
-  // More time, asked for now, would put the stop off.
+  // Asking for more time now would delay the stop.
   const onStop = () => {
     clearTimeout(timer);
     clearInterval(extending);
-    void notifier.tell("STOPPING=1", "STATUS=Stopping: what runs ends or is parked.");
+    void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
   };
   if (stop.aborted) onStop();
   else stop.addEventListener("abort", onStop, { once: true });
@@ -110,7 +109,7 @@ function attend(
   return {
     async close() {
       stop.removeEventListener("abort", onStop);
-      unhear();
+      unsubscribe();
       clearTimeout(timer);
       clearInterval(extending);
       clearInterval(feeding);
@@ -119,25 +118,22 @@ function attend(
   };
 }
 
-/**
- * That this timer runs shows that the event loop does, and a file that is looked at that the threads do that work on
- * files; the rest is said by the work itself.
- */
+/** The timer proves that the event loop runs, and `stat` that the thread pool does; the work reports its own progress. */
 function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): NodeJS.Timeout {
-  let isTold = false;
+  let isReported = false;
   const once = async () => {
     const stuck = vitals.stuck();
     if (stuck === undefined) {
       await stat("/");
-      return notifier.tell("WATCHDOG=1");
+      return notifier.send("WATCHDOG=1");
     }
-    if (!isTold) emit({ type: "work-stuck", work: stuck });
-    isTold = true;
+    if (!isReported) emit({ type: "work-stuck", work: stuck });
+    isReported = true;
   };
   return setInterval(() => void once().catch(() => {}), everyMs);
 }
 
-/** Only where it is this very process that is watched. */
+/** `undefined` if systemd watches another process, or none. */
 function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: HostEnvironment): number | undefined {
   if (pid !== undefined && pid !== String(process.pid)) return undefined;
   const wanted = Number(microseconds);

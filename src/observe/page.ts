@@ -115,12 +115,12 @@ function renderSummary({ troubles, totals, needsRestart }: Status): Html {
   }
 ${troubles.map(
   ({ what, message, advice, since }) =>
-    html`<div class="trouble"><h2>Trouble: ${what}</h2><p>${message}</p><p class="advice">${advice}</p><p class="since">since <time datetime="${since}">${since.slice(0, 16).replace("T", " ")} UTC</time></p></div>`,
+    html`<div class="trouble"><h2>Problem: ${what}</h2><p>${message}</p><p class="advice">${advice}</p><p class="since">since <time datetime="${since}">${since.slice(0, 16).replace("T", " ")} UTC</time></p></div>`,
 )}`;
 }
 
 function moodOf(troubles: number, attention: number): [mood: string, words: string] {
-  if (troubles > 0) return ["bad", formatCount(troubles, "trouble", "troubles")];
+  if (troubles > 0) return ["bad", formatCount(troubles, "problem", "problems")];
   if (attention > 0)
     return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} attention`];
   return ["good", "All is well"];

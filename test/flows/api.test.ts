@@ -1,4 +1,4 @@
-/** `inlet api` as people and programs use it, against the simulated service. */
+/** `inlet api`, for people and programs, against the simulated service. */
 
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { makeFolder, type RunOptions, runOnTerminal, runProgram, startProgram } 
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
-/** What could move a cursor, hide or reorder text: all but tabs and ends of lines. */
+/** Characters that could move a cursor, hide or reorder text: all but tabs and newlines. */
 const STEERING = /(?![\t\r\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 interface Stage {
@@ -24,7 +24,7 @@ interface Stage {
 }
 
 describe("lists", () => {
-  test("what an address has received: a line per transfer for programs", async () => {
+  test("the transfers that an address has received, one line each for programs", async () => {
     const { api, trackingId, transferId } = await setUp();
     const { exitCode, stdout, stderr } = await api("received", MAILBOX, "--active");
     expect([exitCode, stderr]).toEqual([0, ""]);
@@ -49,7 +49,7 @@ describe("lists", () => {
     expect(stdout).not.toContain("password");
   });
 
-  test("what an address has sent, by both operations, in pages of any size", async () => {
+  test("the transfers that an address has sent, with both operations, in pages of any size", async () => {
     const transfers = Array.from({ length: 5 }, () => transferPlan());
     const { api } = await setUp({ transfers });
     for (const command of ["sent", "sent-legacy"]) {
@@ -60,7 +60,7 @@ describe("lists", () => {
     }
   });
 
-  test("where the status of a transfer in the deprecated list is", async () => {
+  test("the link to the status of a transfer in the deprecated list", async () => {
     const { api, trackingId } = await setUp();
     const { stdout } = await api("sent-legacy", "anna@supplier.example");
     const href = `/api/users/anna%40supplier.example/transfers/${trackingId}`;
@@ -69,7 +69,7 @@ describe("lists", () => {
     expect(json).toMatchObject([{ trackingId, href }]);
   });
 
-  test("nothing silently: an entry that cannot be read is named and the rest is listed", async () => {
+  test("the rest where an entry is unusable, and names that entry", async () => {
     const { api, simulator } = await setUp({ transfers: [transferPlan(), transferPlan()] });
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data.0.trackingId", value: 1 } });
     const { exitCode, stdout, stderr } = await api("received", MAILBOX);
@@ -78,14 +78,14 @@ describe("lists", () => {
     expect(stderr).toContain("entry 1: trackingId should be string");
   });
 
-  test("says what is wrong with a selection of fields", async () => {
+  test("explains a wrong selection of fields", async () => {
     const { api } = await setUp();
     const { exitCode, stderr } = await api("received", MAILBOX, "--fields", "status(state");
     expect(exitCode).toBe(2);
     expect(stderr).toContain('")" is missing after the parts of status');
   });
 
-  test("the fields that the service chooses by itself", async () => {
+  test("the fields that the service chooses", async () => {
     const { api, simulator, trackingId } = await setUp();
     for (const direction of ["received", "sent"]) {
       const { stdout } = await api(
@@ -98,7 +98,7 @@ describe("lists", () => {
     expect(polls.flatMap(({ query }) => query["fields"] ?? [])).toEqual([]);
   });
 
-  test("any field that the service has, as it sent it, but no link", async () => {
+  test("every requested field as the service sent it, but no link", async () => {
     const { api, transferId, trackingId, fileIds } = await setUp({
       transfers: [transferPlan({ passwordMode: "NONE", message: "Psst" })],
     });
@@ -135,7 +135,7 @@ describe("lists", () => {
     });
   });
 
-  test("a field that only a later service knows is passed on", async () => {
+  test("a field that only a later service knows", async () => {
     const { api, simulator } = await setUp();
     const { exitCode } = await api("received", MAILBOX, "--fields", "transfer(ofTomorrow(x))");
     expect(exitCode).not.toBe(2);
@@ -157,7 +157,7 @@ describe("shows", () => {
     expect(json).toMatchObject({ subject: "Order 4711", unlisted: [], missing: [] });
   });
 
-  test("rules for passwords, makes one, and checks one", async () => {
+  test("password rules, a generated password, and the check of one", async () => {
     const { api } = await setUp({ passwordRules: { minimumLengthRequired: 8, digitsRequired: true } });
     expect((await api("password", "rules")).stdout).toContain("minimumLengthRequired\tlength 8\n");
     const { stdout: password } = await api("password", "generate");
@@ -217,7 +217,7 @@ describe("shows", () => {
     const unsaid = await api("status");
     expect(unsaid).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("older than 1.13") });
     const tooOld = await setUp({ apiVersion: "1.9" });
-    expect((await tooOld.api("received", MAILBOX)).stderr).toContain("Inlet needs version 1.12 or newer");
+    expect((await tooOld.api("received", MAILBOX)).stderr).toContain("Inlet needs 1.12 or a newer 1.x");
   });
 });
 
@@ -230,14 +230,14 @@ describe("downloads", () => {
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("Hello");
   });
 
-  test("one file by its id or its name, to where one likes", async () => {
+  test("one file by its id or name, to a chosen path", async () => {
     const { api, transferId, fileIds, folder } = await setUp();
     expect(await api("get", transferId, fileIds[0] ?? "", "--output", "x")).toMatchObject({ exitCode: 0 });
     expect(await api("get", transferId, "a.txt", "--output", "y")).toMatchObject({ exitCode: 0 });
     expect((await readdir(folder)).toSorted()).toEqual(["x", "y"]);
   });
 
-  test("a ZIP and an EML, with JSON that says how they were verified", async () => {
+  test("a ZIP and an EML, and reports in JSON how they were verified", async () => {
     const { api, transferId, folder, fileIds } = await setUp({
       transfers: [transferPlan({ message: "Hi" })],
     });
@@ -246,13 +246,13 @@ describe("downloads", () => {
     const part = await api("zip", transferId, "--only", fileIds[0] ?? "", "-o", "part.zip");
     expect(part).toMatchObject({ exitCode: 0 });
     const eml = await api("eml", transferId, "--threshold", "1");
-    expect(eml.stdout).toContain("nothing: the service has no checksum");
+    expect(eml.stdout).toContain("nothing: there is no checksum");
     expect((await readdir(folder)).toSorted()).toEqual(
       [`${transferId}.eml`, `${transferId}.zip`, "part.zip"].toSorted(),
     );
   });
 
-  test("a ZIP of which only some files have checksums, and does not call it verified", async () => {
+  test("a ZIP in which only some files have checksums, as not verified", async () => {
     const files = [
       { name: "proven", text: "1" },
       { name: "unproven", text: "2", listChecksum: "missing", csvChecksum: "missing" },
@@ -262,7 +262,7 @@ describe("downloads", () => {
     expect(JSON.parse(zip.stdout)).toMatchObject([{ verifiedBy: [] }]);
   });
 
-  test("nothing, and says so, where an id cannot be part of a file name", async () => {
+  test("nothing for an id that cannot be part of a file name", async () => {
     const { api, folder, simulator } = await setUp();
     for (const command of ["zip", "eml"]) {
       const { exitCode, stderr } = await api(command, "a/b");
@@ -277,13 +277,11 @@ describe("downloads", () => {
     await writeFile(join(folder, "a.txt"), "mine");
     const { exitCode, stderr } = await api("get", transferId, "a.txt");
     expect(exitCode).toBe(2);
-    expect(stderr).toContain(
-      "There already is something else of that name, and nothing is ever overwritten: a.txt.",
-    );
+    expect(stderr).toContain("The target exists already, and Inlet never overwrites a file: a.txt.");
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("mine");
   });
 
-  test("what is missing when it is called again, and says what was there already", async () => {
+  test("only missing files on the second call, and reports the others as already here", async () => {
     const { api, transferId, folder, simulator } = await setUp();
     simulator.addFault({ on: "file", file: "Größe, 2.csv", does: { kind: "reset" } });
     const broken = await api("get", transferId);
@@ -297,7 +295,7 @@ describe("downloads", () => {
     expect((await readdir(folder)).toSorted()).toEqual(["Größe, 2.csv", "a.txt"]);
   });
 
-  test("the good files although one is bad, into a folder of choice", async () => {
+  test("the good files beside a bad one, into a chosen folder", async () => {
     const files = [
       { name: "bad", text: "1", listChecksum: "wrong" },
       { name: "../harm", text: "2" },
@@ -308,11 +306,11 @@ describe("downloads", () => {
     const { exitCode, stdout, stderr } = await api("get", transferId, "-o", "into");
     expect([exitCode, stdout]).toEqual([3, "into/good\t1\tSHA-256\t\n"]);
     expect(stderr).toContain("do not match the sender's checksum");
-    expect(stderr).toContain('could do harm here: "../harm"');
+    expect(stderr).toContain('is not safe to use here: "../harm"');
     const several = await api("get", transferId, "-o", "nowhere");
     expect(several).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining("--output must be a folder"),
+      stderr: expect.stringContaining("--output must be an existing folder"),
     });
   });
 
@@ -320,8 +318,8 @@ describe("downloads", () => {
     ["wrong bytes", { kind: "corrupt", at: 2 }, "do not match the sender's checksum", 3],
     ["too few bytes", { kind: "truncate", afterBytes: 3 }, "3 bytes instead of 5", 3],
     ["too many bytes", { kind: "lengthen", bytes: 3 }, "more than the announced 5 bytes", 3],
-    ["a broken connection", { kind: "reset", afterBytes: 2 }, "The connection broke", 4],
-  ] as const)("nothing where there are %s", async (_case, does, message, exitCode) => {
+    ["a broken connection", { kind: "reset", afterBytes: 2 }, "The connection was lost", 4],
+  ] as const)("nothing in case of %s", async (_case, does, message, exitCode) => {
     const { api, transferId, folder, simulator } = await setUp();
     simulator.addFault({ on: "file", does });
     const result = await api("get", transferId, "a.txt");
@@ -329,18 +327,18 @@ describe("downloads", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("nothing where list and checksums file disagree, or the ZIP is not what the list says", async () => {
+  test("nothing if the file list disagrees with the checksums file or the ZIP", async () => {
     const files = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" }] as const;
     const { api, transferId, folder, simulator } = await setUp({ transfers: [transferPlan({ files })] });
     expect(await api("get", transferId)).toMatchObject({ exitCode: 3 });
     expect(await api("zip", transferId)).toMatchObject({ exitCode: 3 });
     simulator.addFault({ on: "zip", does: { kind: "truncate", afterBytes: 40 } });
     const cut = await api("zip", transferId);
-    expect(cut).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("The ZIP does not hold") });
+    expect(cut).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("The ZIP does not match") });
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("nothing under a name that could do harm here", async () => {
+  test("nothing under a harmful name", async () => {
     const names = ["../outside", "/etc/passwd", "-rf", ".profile", "a\u0000b", "..", "x".repeat(256)];
     const transfers = names.map((name) => transferPlan({ files: [{ name, text: "x" }] }));
     const { simulator, folder, options } = await setUp({ transfers });
@@ -349,7 +347,7 @@ describe("downloads", () => {
       const args = ["api", "get", id, "--password-file", "-"];
       const { exitCode, stderr } = await runProgram(args, { ...options, input: transfer.password });
       expect(exitCode).toBe(2);
-      expect(stderr).toContain("The sender's file name could do harm here");
+      expect(stderr).toContain("The sender's file name is not safe to use here");
     }
     expect(await readdir(folder)).toEqual([]);
   });
@@ -380,7 +378,7 @@ describe("downloads", () => {
   });
 });
 
-describe("passwords by hand", () => {
+describe("passwords", () => {
   test("come from a file, the environment or the terminal, and are shown nowhere", async () => {
     const { options, transferId, folder } = await setUp();
     await writeFile(join(folder, "secret"), `${PASSWORD}\n`);
@@ -402,7 +400,7 @@ describe("passwords by hand", () => {
     }
   });
 
-  test("that are wrong are sent once", async () => {
+  test("that are wrong are sent only once", async () => {
     const { options, transferId, trackingId, simulator } = await setUp();
     for (const command of ["get", "zip", "checksums", "files"]) {
       const args = ["api", command, transferId, "--password-file", "-"];
@@ -414,7 +412,7 @@ describe("passwords by hand", () => {
     expect(simulator.refusedPasswords(trackingId)).toHaveLength(4);
   });
 
-  test("that are no line of UTF-8 text are not sent at all", async () => {
+  test("that are not one line of UTF-8 text are never sent", async () => {
     const { options, transferId, simulator, folder } = await setUp();
     const bad = [
       Buffer.from("M\xfcller", "latin1"),
@@ -432,7 +430,7 @@ describe("passwords by hand", () => {
     expect(marked.exitCode).toBe(0);
   });
 
-  test("are asked for, and Ctrl-C or Ctrl-D at the question ends it without a trace", async () => {
+  test("are prompted for, and Ctrl-C or Ctrl-D at the prompt ends the command without a trace", async () => {
     const { options, transferId, simulator } = await setUp();
     const prompt = "Password of transfer";
     const interrupted = await runOnTerminal(["api", "info", transferId], {
@@ -446,16 +444,16 @@ describe("passwords by hand", () => {
     expect(simulator.requests()).toEqual([]);
   });
 
-  test("that are missing are asked for in a sentence", async () => {
+  test("that are missing fail with a hint", async () => {
     const { options, transferId } = await setUp();
     const { exitCode, stderr } = await runProgram(["api", "info", transferId], options);
     expect(exitCode).toBe(2);
-    expect(stderr).toContain("no password: give --password-file");
+    expect(stderr).toContain("no password: add --password-file");
   });
 });
 
 describe("the configuration file", () => {
-  test("describes the service, and a mailbox's own", async () => {
+  test("names the service, and a mailbox's own service", async () => {
     const { folder, simulator, transferId } = await setUp();
     await writeFile(join(folder, "client-id"), `${simulator.clientId}\n`, { mode: 0o600 });
     const text = `
@@ -483,7 +481,7 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
     expect((await readdir(folder)).toSorted()).toEqual(["client-id", "inlet.yaml"]);
   });
 
-  test("is named where it is wrong", async () => {
+  test("is named in the message about a wrong key", async () => {
     const folder = await makeFolder();
     const config = join(folder, "inlet.yaml");
     await writeFile(config, "service:\n  baseUrl: https://transfer.example.com\n  clientId: hunter2\n");
@@ -492,11 +490,11 @@ mailboxes: [{ email: ${MAILBOX}, name: orders, service: { baseUrl: "${simulator.
     expect(stderr).toContain(`${config}:3:3: service.clientId: must be 50 to 4000 letters and digits`);
     expect(stderr).not.toContain("hunter2");
     const missing = await runProgram(["api", "--config", join(folder, "none"), "status"]);
-    expect(missing.stderr).toContain("none does not exist, and --config names it");
+    expect(missing.stderr).toContain("none does not exist, but --config names it");
   });
 });
 
-test("several file ids are sent as the configuration or the command says", async () => {
+test("several file ids are sent as configured or as the option says", async () => {
   const { folder, options, simulator, transferId, fileIds } = await setUp();
   const config = join(folder, "inlet.yaml");
   await writeFile(config, `service: { baseUrl: "${simulator.url}", fileIdList: comma }\n`);
@@ -514,13 +512,13 @@ test("several file ids are sent as the configuration or the command says", async
 
 describe("bad input", () => {
   test.each([
-    [{}, ["api", "status"], "no service is named: give --base-url or set INLET_SERVICE__BASEURL"],
+    [{}, ["api", "status"], "no service is configured: add --base-url, or set INLET_SERVICE__BASEURL"],
     [{ INLET_SERVICE__BASEURL: "ftp://x" }, ["api", "status"], '"ftp://x" is not the address of a service'],
     [{ INLET_SERVICE__BASEURL: "http://example.com" }, ["api", "status"], "would send secrets unencrypted"],
     [
       { INLET_SERVICE__BASEURL: "https://u:p4ss@example.com" },
       ["api", "status"],
-      "must not hold a user or password",
+      "must not contain a user or password",
     ],
     [
       { INLET_SERVICE__CLIENTID: "short" },
@@ -537,7 +535,11 @@ describe("bad input", () => {
       ["api", "--base-url", "http://[::1]:1", "status"],
       "/no/such cannot be read",
     ],
-    [{}, ["api", "--base-url", "http://localhost:1", "received", "a@b"], "set INLET_SERVICE__CLIENTID"],
+    [
+      {},
+      ["api", "--base-url", "http://localhost:1", "received", "a@b"],
+      "set service.clientId or INLET_SERVICE__CLIENTID",
+    ],
     [{}, ["api", "received", "a@b", "--page", "0"], "whole number from 1 to 1000000"],
     [{}, ["api", "received", "a@b", "--page", "1e3"], "whole number from 1 to 1000000"],
     [{}, ["api", "sent", "a@b", "--page-size", "101"], "whole number from 1 to 100."],
@@ -560,7 +562,7 @@ describe("bad input", () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  test("gets its sentence as JSON where JSON is asked for", async () => {
+  test("is reported as JSON with --json", async () => {
     const { exitCode, stderr } = await runProgram([
       "api",
       "--json",
@@ -610,7 +612,7 @@ describe("bad input", () => {
     }
   });
 
-  test("whatever the service says of rules, packs, lists and refusals reaches the terminal as data", async () => {
+  test("rules, packs, lists and refusals of the service reach the terminal as data", async () => {
     const { options, simulator } = await setUp();
     const text = "\u001b[2J\u202e\u009b";
     const alter = (on: Operation, path: string) =>

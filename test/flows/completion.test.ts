@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type DebianProgram, findProgram } from "../support/debian.ts";
 import { type Finished, makeFolder, runCommand, runProgram } from "../support/program.ts";
 
-/** What is typed → what is offered, among perhaps more. */
+/** Typed words → some of the offered completions. */
 const OFFERS: readonly (readonly [typed: readonly string[], offered: readonly string[]])[] = [
   [["ver"], ["verify", "verify-address"]],
   [["api", "rec"], ["received"]],
@@ -38,7 +38,7 @@ describe("bash", () => {
       return linesOf(await runCommand(path, ["--norc", "-c", ask], { env }));
     };
     for (const [typed, offered] of OFFERS) expect(await offer(typed)).toEqual(offered);
-    // Bash hands over --option=value in three pieces.
+    // Bash passes --option=value as three words.
     expect(await offer(["run", "--log-level", "=", "de"])).toEqual(["debug"]);
     expect(await offer(["run", "--log-level", "="])).toEqual(["debug", "error", "info", "warn"]);
     expect(await offer(["verify", "/et"])).toEqual(["/etc"]);
@@ -76,12 +76,12 @@ describe("fish", () => {
       ["--log-level=debug"],
       ["--config=/etc/hostname"],
     ]);
-    expect(stdout).toContain("verify-address\tprove a mailbox's address by a mailed code");
+    expect(stdout).toContain("verify-address\tverify a mailbox's address with a mailed code");
   });
 });
 
 describe("zsh", () => {
-  test("is told the same; what zsh itself makes of it is stood in for", async () => {
+  test("offers the same, with stand-ins for the functions of zsh", async () => {
     const zsh = await findProgram("zsh", ["zsh", "zsh-common"]);
     const script = await writeScript("zsh");
     const shell = join(await makeFolder(), "try.zsh");
@@ -99,21 +99,21 @@ describe("zsh", () => {
     const parts = stdout.split("--\n").map((part) => part.trim().split("\n"));
     for (const [at, [typed, offered]] of OFFERS.entries()) {
       const isFile = offered.join().startsWith("/");
-      const told = isFile ? ["files"] : [...offered].toSorted();
+      const expected = isFile ? ["files"] : [...offered].toSorted();
       const beginning = typed.at(-1) ?? "";
-      expect(parts[at]?.filter((word) => isFile || word.startsWith(beginning)).toSorted()).toEqual(told);
+      expect(parts[at]?.filter((word) => isFile || word.startsWith(beginning)).toSorted()).toEqual(expected);
     }
     expect(parts[OFFERS.length]?.toSorted()).toEqual(["debug", "error", "info", "warn"]);
     expect(parts[OFFERS.length + 1]).toEqual(["files -/"]);
   });
 });
 
-test("other shells are refused, and those that there are named", async () => {
+test("other shells are refused, and the known ones named", async () => {
   const { exitCode, stderr } = await runProgram(["completion", "tcsh"]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Allowed choices are bash, zsh, fish")]);
 });
 
-/** Print what they are given in place of offering it. */
+/** Stand-ins that print the completions. */
 const STAND_INS = `
 compdef() { :; }
 compset() { :; }
@@ -127,7 +127,7 @@ function askZsh(words: readonly string[]): string {
   return `words=(${typed}); CURRENT=$#words; _inlet; print -- --`;
 }
 
-/** Where it was unpacked and not installed, it has to be told where its own parts are. */
+/** An unpacked zsh or fish needs the paths of its own files. */
 function functionsOf({ path, env }: DebianProgram): string {
   const root = dirname(dirname(path));
   return Object.keys(env).length === 0 ? "" : `set -p fish_function_path ${root}/share/fish/functions; `;

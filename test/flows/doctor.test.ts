@@ -1,4 +1,4 @@
-/** `inlet doctor`: what it finds in good and in bad surroundings, and what it leaves behind, which is nothing. */
+/** `inlet doctor`: its findings in good and bad surroundings; it leaves nothing behind. */
 import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -24,8 +24,8 @@ interface Finding {
   readonly advice?: string;
 }
 
-describe("where all is well", () => {
-  test("says so, line by line, and leaves nothing behind where the daemon has never run", async () => {
+describe("a healthy installation", () => {
+  test("is reported line by line, and nothing is left behind before the first start", async () => {
     const { config, folder, simulator } = await install();
     const { exitCode, stdout, stderr } = await runOnTerminal(["doctor", "--config", config]);
     expect([exitCode, stderr]).toEqual([0, ""]);
@@ -39,7 +39,7 @@ describe("where all is well", () => {
     expect(simulator.mails()).toEqual([]);
   });
 
-  test("works beside a running daemon, says who holds the inbox, and uses the token that is kept", async () => {
+  test("runs beside a daemon, names the process that uses the inbox, and uses the stored token", async () => {
     const { config, inbox, state, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
     const done = ["notes", "staging"].map((name) => join(inbox, ".inlet", name));
@@ -51,19 +51,17 @@ describe("where all is well", () => {
     const tokens = simulator.totals()["verification-token"];
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
-    expect(find(findings, "queue", "inbox").detail).toContain(
-      `1 Inlet works on it: process ${daemon.pid} on `,
-    );
+    expect(find(findings, "queue", "inbox").detail).toContain(`1 process uses it: process ${daemon.pid} on `);
     expect(await tree(inbox)).toEqual(before);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);
     daemon.kill("SIGTERM");
     expect(await once(daemon, "exit")).toEqual([0, null]);
     const after = await examine(config);
-    expect(find(after.findings, "queue", "inbox").detail).toBe("no Inlet works on it at this moment");
+    expect(find(after.findings, "queue", "inbox").detail).toBe("no process uses it now");
   });
 
-  test("keeps a token that it obtains where the daemon finds it, as the one to whom that folder belongs", async () => {
+  test("keeps a token that it obtains for the daemon, as the owner of the state folder", async () => {
     const { config, state, folder } = await install();
     await chmod(folder, 0o755);
     await mkdir(state, { mode: 0o700 });
@@ -81,7 +79,7 @@ describe("where all is well", () => {
     expect(process.geteuid?.()).toBe(0);
   });
 
-  test("as root it does not write where a link in somebody else's state folder leads", async () => {
+  test("as root, does not follow a link in another user's state folder", async () => {
     const { config, state, folder } = await install();
     const target = join(folder, "root-only");
     await chmod(folder, 0o755);
@@ -96,11 +94,11 @@ describe("where all is well", () => {
 });
 
 test.each([
-  [["/no/such/program"], "failed", "/no/such/program is no program that can be run"],
-  [["no-such-program"], "failed", "no-such-program is in no folder of PATH"],
-  [["/etc/passwd"], "failed", "/etc/passwd is no program that can be run"],
-  [["true"], "ok", "can be run"],
-])("looks whether the command of the hand-off can be run: %s", async (command, status, detail) => {
+  [["/no/such/program"], "failed", "/no/such/program is not an executable program"],
+  [["no-such-program"], "failed", "no-such-program is not in PATH"],
+  [["/etc/passwd"], "failed", "/etc/passwd is not an executable program"],
+  [["true"], "ok", "is executable"],
+])("checks that the hand-off command is executable: %s", async (command, status, detail) => {
   const { config } = await install(undefined, { handoff: { command } });
   expect(find((await examine(config)).findings, "configuration", "handoff.command")).toMatchObject({
     status,
@@ -108,10 +106,10 @@ test.each([
   });
 });
 
-describe("as root, beside what belongs to others,", () => {
+describe("as root, in folders of other users,", () => {
   const [DAEMON, CONSUMER] = [15_000, 16_000];
 
-  test("it tries the file system out as the owner of the nearest folder that is there, and removes nothing", async () => {
+  test("it tries the file system as the owner of the nearest existing folder, and removes nothing", async () => {
     const { config, folder, inbox } = await install();
     await chmod(folder, 0o755);
     await mkdir(join(inbox, ".inlet-probe-0123456789ab", "victim"), { recursive: true });
@@ -121,12 +119,12 @@ describe("as root, beside what belongs to others,", () => {
     const { findings } = await examine(config);
     expect(find(findings, "file system", "rename").status).toBe("ok");
     expect(await readdir(inbox)).toEqual([".inlet-probe-0123456789ab"]);
-    // What root may do where the owner may not is no proof.
+    // Success as root proves nothing if the owner may not.
     await chmod(inbox, 0o555);
     expect(find((await examine(config)).findings, "folders", "work")).toMatchObject({ status: "failed" });
   });
 
-  test("it tries nothing out where others could exchange what it makes", async () => {
+  test("it tries nothing where other users could replace its files", async () => {
     const { config, folder, inbox } = await install();
     await chmod(folder, 0o755);
     await mkdir(inbox);
@@ -142,7 +140,7 @@ describe("as root, beside what belongs to others,", () => {
 });
 
 describe("the configuration", () => {
-  test("is told problem by problem, and what depends on it is skipped", async () => {
+  test("has one finding per problem, and the other areas are skipped", async () => {
     const { config } = await install();
     await writeFile(
       config,
@@ -159,7 +157,7 @@ describe("the configuration", () => {
     expect(skipped[0]?.detail).toBe("the configuration is not valid");
   });
 
-  test("is warned of where others can read its secrets, and fails where a secret cannot be had", async () => {
+  test("has a warning if others can read its secrets, and a failure if a secret cannot be read", async () => {
     const { config } = await install(undefined, {
       mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: { command: ["false"] } }] }],
     });
@@ -176,19 +174,19 @@ describe("the configuration", () => {
 });
 
 describe("folders", () => {
-  test("that are none, or stand where nothing can be made, are told", async () => {
+  test("that are files, or cannot be created, fail", async () => {
     const folder = await makeFolder();
     await writeFile(join(folder, "file"), "");
     const { config } = await install(undefined, { inbox: "/proc/inbox", state: join(folder, "file") });
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("usage");
-    expect(find(findings, "folders", "inbox").detail).toContain("cannot be made in /proc");
+    expect(find(findings, "folders", "inbox").detail).toContain("cannot be created in /proc");
     expect(find(findings, "folders", "state").detail).toContain("is not a folder");
     expect(find(findings, "file system", "all")).toMatchObject({ status: "skipped" });
     expect(find(findings, "service", MAILBOX)).toMatchObject({ status: "ok" });
   });
 
-  test("on two mounts are told, also where both are of one file system, and nothing is left in either", async () => {
+  test("on two mounts fail, even on one file system, and nothing is left in either", async () => {
     const { config, folder, inbox } = await install(undefined, { work: "work" });
     for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });
     const { findings, exitCode } = await examineMounted(config, `mount --bind ${inbox} ${inbox}`);
@@ -201,7 +199,7 @@ describe("folders", () => {
     for (const name of ["inbox", "work"]) expect(await readdir(join(folder, name))).toEqual([]);
   });
 
-  test("in memory, with little room, are told", async () => {
+  test("in memory, or with little room, are reported", async () => {
     const { config, inbox } = await install(undefined, { limits: { minFreeSpace: "1GiB" } });
     await mkdir(inbox, { mode: 0o700 });
     const small = `mount -t tmpfs -o size=4M,nr_inodes=200 tmpfs ${inbox}`;
@@ -219,13 +217,13 @@ describe("folders", () => {
     }
   });
 
-  test("that are full, or read-only, are told", async () => {
+  test("that are full or read-only fail", async () => {
     const { config, inbox } = await install(undefined, { limits: { minFreeSpace: 0 } });
     await mkdir(inbox, { mode: 0o700 });
     const full = `mount -t tmpfs -o size=64k tmpfs ${inbox} && (dd if=/dev/zero of=${inbox}/x bs=4k 2>&1 || true) >/dev/null`;
     const filled = await examineMounted(config, full);
     expect(filled.exitCode).toBe(3);
-    expect(find(filled.findings, "file system", "trial").detail).toContain("no space left");
+    expect(find(filled.findings, "file system", "trial").detail).toContain("No space is left");
     const readOnly = await examineMounted(config, `mount -t tmpfs -o ro tmpfs ${inbox}`);
     expect(readOnly.exitCode).toBe(2);
     expect(find(readOnly.findings, "folders", "inbox")).toMatchObject({
@@ -236,7 +234,7 @@ describe("folders", () => {
 });
 
 describe("the service", () => {
-  test("that cannot be reached is told, and its mailboxes are skipped", async () => {
+  test("that cannot be reached fails, and its mailboxes are skipped", async () => {
     const { config, simulator } = await install();
     await simulator.close();
     const { findings, outcome } = await examine(config);
@@ -247,11 +245,11 @@ describe("the service", () => {
     });
     expect(find(findings, "service", MAILBOX)).toMatchObject({
       status: "skipped",
-      detail: "the service cannot be asked",
+      detail: "the service cannot be reached",
     });
   });
 
-  test("that never answers is given up after its time-out", async () => {
+  test("that never answers fails after its timeout", async () => {
     const url = await listen(createServer(() => {}));
     const service = { baseUrl: url, clientId: "C".repeat(64), timeout: "300ms" };
     const { config } = await install(undefined, { service });
@@ -260,7 +258,7 @@ describe("the service", () => {
     expect(find(findings, "service", "reach").detail).toContain("did not answer in time");
   });
 
-  test("whose clock goes differently is a warning", async () => {
+  test("whose clock differs is a warning", async () => {
     const url = await listen(
       createServer((_message, response) => {
         response.setHeader("date", new Date(Date.now() - 10 * 60_000).toUTCString());
@@ -272,16 +270,16 @@ describe("the service", () => {
     expect(find(findings, "service", "version")).toMatchObject({ status: "ok" });
     expect(find(findings, "service", "clock")).toMatchObject({
       status: "warning",
-      detail: expect.stringMatching(/^this machine's is (9|10) min \d+ s ahead of the service's$/),
+      detail: expect.stringMatching(/^this machine's clock is (9|10) min \d+ s ahead of the service's$/),
     });
   });
 
-  test("whose certificate is not trusted is told; with its authority it is fine", async () => {
+  test("whose certificate is not trusted fails; with its authority it passes", async () => {
     const { clientId, url } = await openTestSimulator({}, { tls: SERVER });
     const { config } = await install(undefined, { service: { baseUrl: url, clientId } });
     const untrusted = await examine(config);
     expect(untrusted.outcome).toBe("unreachable");
-    expect(find(untrusted.findings, "service", "reach").detail).toContain("No trusted connection");
+    expect(find(untrusted.findings, "service", "reach").detail).toContain("No trusted TLS connection");
     const ca = join(TLS_FOLDER, "ca.crt");
     const trusted = await install(undefined, { service: { baseUrl: url, clientId, ca } });
     const { findings, outcome } = await examine(trusted.config);
@@ -289,7 +287,7 @@ describe("the service", () => {
     expect(find(findings, "service", "reach").detail).toContain("its certificate is trusted");
   });
 
-  test("that knows the client id of one mailbox only is told for the other, with what to do", async () => {
+  test("that knows the client id of one mailbox fails for the other, with advice", async () => {
     const stranger = { service: { clientId: "S".repeat(64) } };
     const mailboxes = [{ email: MAILBOX }, { email: "b@example.com", ...stranger }];
     const { config } = await install(undefined, { mailboxes });
@@ -305,7 +303,7 @@ describe("the service", () => {
     });
   });
 
-  test("is not asked for anybody where there is no client id, and none is made", async () => {
+  test("is not asked without a client id, and none is created", async () => {
     const { config, state, simulator } = await install();
     const document = JSON.parse(await readFile(config, "utf8"));
     await writeFile(config, JSON.stringify({ ...document, service: { baseUrl: simulator.url } }));
@@ -317,7 +315,7 @@ describe("the service", () => {
     expect(await readdir(state)).toEqual([]);
   });
 
-  test("that is too old, or is another program, is told", async () => {
+  test("that is too old, or another program, fails", async () => {
     const old = await install({ apiVersion: "1.11" });
     expect((await examine(old.config)).outcome).not.toBe("fine");
     const { url } = await openWitness();
@@ -329,7 +327,7 @@ describe("the service", () => {
 });
 
 describe("the queue on Redis", () => {
-  test("is told of with its version; a policy that forgets is a warning with the command that mends it", async () => {
+  test("is reported with its version; an evicting policy is a warning with the command that fixes it", async () => {
     const redis = await startRedis(["--maxmemory-policy", "allkeys-lru"]);
     const { config } = await install(undefined, { queue: redis.url });
     const { findings, outcome } = await examine(config);
@@ -348,7 +346,7 @@ describe("the queue on Redis", () => {
     expect(find(mended.findings, "queue", "persistence").detail).toContain("append-only file");
   });
 
-  test("is told of where it wants another password, and where it is not there", async () => {
+  test("fails with a wrong password, and if it is down", async () => {
     const redis = await startRedis(["--requirepass", "right"]);
     const { config } = await install(undefined, { queue: redis.url, redis: { password: "wrong-password" } });
     const refused = await examine(config);
@@ -362,7 +360,7 @@ describe("the queue on Redis", () => {
     expect(find(gone.findings, "queue", "memory").status).toBe("skipped");
   });
 
-  test("that never answers is given up after its time-out", async () => {
+  test("that never answers fails after its timeout", async () => {
     const server = createTcpServer(() => {}).listen(0, "127.0.0.1");
     await once(server, "listening");
     onTestFinished(() => void server.close());
@@ -379,7 +377,7 @@ async function examine(config: string) {
   return { outcome, findings: parseFindings(stdout) };
 }
 
-/** The same where something was mounted before, which nobody else sees. */
+/** Runs `mount` first, in a private mount namespace. */
 async function examineMounted(config: string, mount: string) {
   const { path } = await findProgram("unshare", ["util-linux"]);
   const script = `${mount} && exec "${process.execPath}" "${LAUNCHER}" doctor --config "${config}" --json`;

@@ -354,7 +354,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     const full = await daemonSettings([mailboxSettings(simulator)], { limits });
     const daemon = startDaemon(full);
     await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("disk");
-    expect(daemon.changes.at(-1)?.message).toContain("There is no space left on the disk");
+    expect(daemon.changes.at(-1)?.message).toContain("No space is left on the disk");
     await daemon.stop();
     const roomy = { ...full, limits: { ...limits, minFreeBytes: 0 } };
     await expect.poll(async () => (await runOnce(roomy)).stateOf("t1")).toBe("delivered");

@@ -62,7 +62,7 @@ describe("the command", () => {
     await expect.poll(() => receiver.calls.length).toBe(1);
     await expect.poll(() => notes(folder.note).length).toBeGreaterThan(2);
     expect(daemon.handed).toContain(
-      "t1: command failed: The command after the delivery failed: it ended with exit code 3 not yet",
+      "t1: command failed: The hand-off command failed: it ended with exit code 3 not yet",
     );
     await writeFile(folder.go, "");
     await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
@@ -95,9 +95,7 @@ describe("the command", () => {
     }));
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handed.length).toBe(1);
-    expect(daemon.handed[0]).toContain(
-      "t1: command given up: The command after the delivery failed: it took",
-    );
+    expect(daemon.handed[0]).toContain("t1: command given up: The hand-off command failed: it took");
     for (const pid of notes(folder.note).join(" ").split(" "))
       await expect.poll(() => isAlive(pid)).toBe(false);
   });

@@ -1,4 +1,4 @@
-/** `inlet history` as people and programs read it, on a journal that a real run has written. */
+/** `inlet history`, for people and programs, on the journal of a real run. */
 import { appendFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
-test("tells of what was delivered and what was not, to programs and to people", async () => {
+test("lists delivered and quarantined transfers, for programs and for people", async () => {
   const { config } = await delivered();
   const lines = await runProgram(["history", "--config", config]);
   expect([lines.exitCode, lines.stderr]).toEqual([0, ""]);
@@ -27,7 +27,7 @@ test("tells of what was delivered and what was not, to programs and to people", 
   );
 });
 
-test("says how many lines are damaged, that there is more, and that nothing fits", async () => {
+test("reports damaged lines, a limit that was reached, and an empty result", async () => {
   const { config, inbox } = await delivered();
   const journal = join(inbox, ".inlet/journal");
   const [file = ""] = await readdir(journal);
@@ -36,22 +36,22 @@ test("says how many lines are damaged, that there is more, and that nothing fits
   expect(one).toMatchObject({ outcome: "fine" });
   expect(one.stdout.trim().split("\n")).toHaveLength(1);
   expect(one.stderr).toContain(`damaged: 1 line of ${join(journal, file)}.`);
-  expect(one.stderr).toContain("There are more");
+  expect(one.stderr).toContain("Show more with --limit");
   const none = await callCommand(["history", "--config", config, "--sender", "nobody@*"]);
   expect(none).toMatchObject({ outcome: "fine", stdout: "" });
-  expect(none.stderr).toContain("No transfer fits.");
+  expect(none.stderr).toContain("No transfer matches.");
 });
 
 test.each([
   ["--since", "yesterday", "an age (30m, 12h, 7d, 4w)"],
   ["--state", "lost", "Allowed choices are discovered, downloading"],
   ["--limit", "1000000", "from 1 to 100000"],
-])("refuses %s %s, and says what is possible", async (option, value, why) => {
+])("refuses %s %s, and names the allowed values", async (option, value, why) => {
   const { exitCode, stderr } = await runProgram(["history", option, value]);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
 });
 
-/** Two transfers, one of which cannot be vouched for. */
+/** Two transfers, one of which is quarantined. */
 async function delivered(): Promise<Installation> {
   const wrong = transferPlan({
     trackingId: "t2",

@@ -1,4 +1,4 @@
-/** `inlet init`: a configuration from a few answers, tried out before it is written. */
+/** `inlet init`: a configuration from a few answers, tried before it is written. */
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -8,8 +8,8 @@ import { converse, makeFolder, runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
-describe("with a person at the terminal", () => {
-  test("asks, tries out, shows no secret, keeps them in files of their own, and what it writes works", async () => {
+describe("on a terminal", () => {
+  test("asks, tries each answer, shows no secret, and writes a configuration that works", async () => {
     const { simulator, folder, config, inbox } = await setUp();
     const { exitCode, stdout } = await converse(
       ["init", "--config", config, "--state", join(folder, "state")],
@@ -19,7 +19,7 @@ describe("with a person at the terminal", () => {
         ["could not be reached", ""],
         ["Address of the service", simulator.url],
         ["Client id", "too short"],
-        ["This is no client id", simulator.clientId],
+        ["50 to 4000 letters and digits", simulator.clientId],
         ["Mailbox", "not an address"],
         ["is not an email address", MAILBOX],
         [`${MAILBOX} is verified by the client id`, ""],
@@ -27,12 +27,12 @@ describe("with a person at the terminal", () => {
         ["~ is not expanded", inbox],
         ["Sender", "*@supplier.example"],
         ["Password of transfers", PASSWORD],
-        ["once more", "something else"],
-        ["The two differ", PASSWORD],
-        ["once more", PASSWORD],
-        ["no more", ""],
-        ["Keep secrets in files", ""],
-        [`Write it to ${config}?`, ""],
+        ["The same password again", "something else"],
+        ["The two passwords differ", PASSWORD],
+        ["The same password again", PASSWORD],
+        ["Sender", ""],
+        ["Keep secrets in separate files", ""],
+        [`Write this to ${config}?`, ""],
       ],
     );
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Written: ${config}`)]);
@@ -45,7 +45,7 @@ describe("with a person at the terminal", () => {
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
   });
 
-  test("writes nothing where the person says no, or ends it", async () => {
+  test("writes nothing after a no or Ctrl-C", async () => {
     const { simulator, folder, config, inbox } = await setUp();
     const given = ["--base-url", simulator.url, "--mailbox", MAILBOX, "--inbox", inbox];
     const no = await converse(
@@ -53,8 +53,8 @@ describe("with a person at the terminal", () => {
       [
         ["Client id", ""],
         ["Sender", ""],
-        ["Keep secrets in files", "n"],
-        ["Write it to", "n"],
+        ["Keep secrets in separate files", "n"],
+        ["Write this to", "n"],
       ],
     );
     expect(no).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Nothing was written.") });
@@ -65,21 +65,21 @@ describe("with a person at the terminal", () => {
   });
 });
 
-describe("without one", () => {
-  test("makes a client id, says that somebody has to register it, and uses the same one the next time", async () => {
+describe("without a terminal", () => {
+  test("creates a client id, asks for its registration, and uses it again the next time", async () => {
     const { simulator, folder, config, inbox } = await setUp();
     const args = ["init", "--yes", "--config", config, "--mailbox", MAILBOX, "--inbox", inbox];
     const env = { INLET_SERVICE__BASEURL: simulator.url };
     const first = await runProgram(args, { env });
     expect(first.exitCode).toBe(3);
     const clientIdFile = join(folder, "etc/client-id");
-    expect(first.stderr).toContain(`register the client id, in ${clientIdFile}, for ${MAILBOX}`);
+    expect(first.stderr).toContain(`register the client id in ${clientIdFile} for ${MAILBOX}`);
     expect(first.stderr).toContain(`inlet verify-address ${MAILBOX} --config ${config}`);
     const clientId = await readFile(clientIdFile, "utf8");
     expect(first.stderr).not.toContain(clientId.trim());
     await expect(callCommand(args, env)).rejects.toMatchObject({
       code: "CONFIG_INVALID",
-      message: expect.stringContaining("exists. Name another place"),
+      message: expect.stringContaining("exists: choose another file"),
     });
     const before = await readFile(config, "utf8");
     const forced = await callCommand([...args, "--force", "--json", "--mailbox", "b@example.com"], env);
@@ -97,7 +97,7 @@ describe("without one", () => {
     });
   });
 
-  test("writes secrets into the file only where that was asked for, whatever characters they hold", async () => {
+  test("writes secrets into the configuration only with --plain-secrets, whatever characters they hold", async () => {
     const { simulator, folder, config, inbox } = await setUp();
     const odd = "007: # 'x' \"y\" {z} * & ! % @ ` ä";
     await writeFile(join(folder, "odd"), `${odd}\n`);
@@ -118,13 +118,13 @@ describe("without one", () => {
     expect((await stat(config)).mode & 0o777).toBe(0o600);
   });
 
-  test("names what is missing, and refuses what is wrong before anything is written", async () => {
+  test("names missing options, and refuses wrong ones before anything is written", async () => {
     const { simulator, folder, config, inbox } = await setUp();
     const refuse = (...args: string[]) => expect(callCommand(["init", "--config", config, ...args])).rejects;
     const url = ["--base-url", simulator.url];
     const rest = ["--yes", "--mailbox", MAILBOX, "--inbox", inbox];
-    await refuse().toThrow("so give --base-url, --mailbox, --inbox, --yes too");
-    await refuse(...url, "--yes", "--inbox", inbox).toThrow("--yes asks nothing, so give --mailbox too");
+    await refuse().toThrow("no terminal to ask on: add --base-url, --mailbox, --inbox, --yes");
+    await refuse(...url, "--yes", "--inbox", inbox).toThrow("--yes asks no questions: add --mailbox");
     await refuse(...url, ...rest, "--mailbox", "orders").toThrow('"orders" is not an email address');
     await refuse(...url, ...rest, "--state", join(inbox, "state")).toThrow("is inside the inbox");
     await refuse("--base-url", "http://127.0.0.1:1", ...rest).toMatchObject({ code: "SERVICE_UNREACHABLE" });

@@ -1,4 +1,4 @@
-/** The ways in which the program gets onto a machine: a checkout, and the packed tarball. */
+/** Installation from a checkout, and from the packed tarball. */
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ describe("in a checkout", () => {
     expect([exitCode, stdout.trim()]).toEqual([0, version]);
   });
 
-  test("a Node that is too old says so in one sentence", async () => {
+  test("a Node that is too old fails with one sentence", async () => {
     const folder = await makeFolder();
     const preload = join(folder, "old.cjs");
     await writeFile(preload, 'Object.defineProperty(process.versions, "node", { value: "20.1.2" });');
@@ -37,7 +37,7 @@ describe("in a checkout", () => {
     }
   });
 
-  test("the demo runs to its end and shows what it received", async () => {
+  test("the demo runs to its end and shows the delivered files", async () => {
     const { exitCode, stdout, stderr } = await runProgram(["demo", "--exit"], {
       env: { TMPDIR: await makeFolder() },
     });
@@ -64,6 +64,6 @@ describe("as a package", () => {
     const inlet = join(prefix, "bin/inlet");
     expect((await runCommand(inlet, ["--version"], { env })).stdout.trim()).toBe(version);
     expect(await runCommand(inlet, ["demo", "--exit"], { env })).toMatchObject({ exitCode: 0, stderr: "" });
-    // A busy machine takes long to compile and to install.
+    // Compiling and installing take long on a busy machine.
   }, 240_000);
 });

@@ -1,4 +1,4 @@
-/** `inlet list` and `inlet show` as people and programs read them, on a work folder that a real run has written. */
+/** `inlet list` and `inlet show`, for people and programs, on the work folder of a real run. */
 import type { ChildProcess } from "node:child_process";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -17,7 +17,7 @@ const KEYS = [
 ];
 
 describe("inlet list", () => {
-  test("shows every transfer with its state, to people and to programs", async () => {
+  test("shows every transfer with its state, for people and for programs", async () => {
     const { config } = await received();
     const piped = await runProgram(["list", "--config", config]);
     expect([piped.exitCode, piped.stderr]).toEqual([0, ""]);
@@ -32,7 +32,7 @@ describe("inlet list", () => {
     expect(table.stdout).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}delivered .* t1 .*\/t1/);
   });
 
-  test("prints one JSON object a line, each with every key", async () => {
+  test("prints one JSON object per line, each with every key", async () => {
     const { config } = await received();
     const listed = await listJson(config);
     expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(["t1", "t2", "t3"]);
@@ -67,7 +67,7 @@ describe("inlet list", () => {
     expect(listed.map(({ trackingId }) => trackingId).toSorted()).toEqual(ids);
   });
 
-  test("shows the newest ones, and says that there are more", async () => {
+  test("shows the newest ones, and the total", async () => {
     const { config } = await received();
     const [newest] = (await listJson(config)).toSorted((a, b) => compareTimes(b, a));
     const { stdout, stderr } = await callCommand(["list", "--config", config, "--limit", "1"]);
@@ -77,7 +77,7 @@ describe("inlet list", () => {
     expect(await listJson(config, "--limit", "1")).toEqual([newest]);
   });
 
-  test("says so where no transfer matches, and before the first run", async () => {
+  test("reports that no transfer matches, also before the first run", async () => {
     const { config, inbox } = await install();
     const { outcome, stdout, stderr } = await callCommand(["list", "--config", config]);
     expect([outcome, stdout, stderr]).toEqual(["fine", "", "No transfer matches.\n"]);
@@ -85,7 +85,7 @@ describe("inlet list", () => {
     await expect(readdir(inbox)).rejects.toMatchObject({ code: "ENOENT" });
   });
 
-  test("leaves out a damaged record, and names it", async () => {
+  test("skips a damaged record, and names its file", async () => {
     const { config, inbox } = await received();
     const paths = new LedgerPaths(join(inbox, ".inlet"));
     const path = paths.end(nameOf({ mailbox: MAILBOX, trackingId: "damaged" }), 1);
@@ -93,11 +93,11 @@ describe("inlet list", () => {
     await writeFile(path, '{"version":');
     const { stdout, stderr } = await callCommand(["list", "--config", config]);
     expect(stdout.trim().split("\n")).toHaveLength(3);
-    expect(stderr).toContain("1 record.");
+    expect(stderr).toContain("Skipped 1 unreadable record");
     expect(stderr).toContain(path);
   });
 
-  test("works beside a daemon that runs, and changes nothing", async () => {
+  test("works beside a running daemon, and changes nothing", async () => {
     const { config, inbox } = await received();
     const daemon = run(config);
     await expect.poll(async () => (await listJson(config, "--state", "delivered")).length).toBe(1);
@@ -110,7 +110,7 @@ describe("inlet list", () => {
   test.each([
     ["--state", "lost", "Allowed choices are discovered, downloading"],
     ["--limit", "1000000", "from 1 to 100000"],
-  ])("refuses %s %s, and says what is possible", async (option, value, why) => {
+  ])("refuses %s %s, and names the allowed values", async (option, value, why) => {
     const { exitCode, stderr } = await runProgram(["list", option, value]);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)]);
   });
@@ -171,12 +171,12 @@ describe("inlet show", () => {
     });
   });
 
-  test("says that it knows no such transfer", async () => {
+  test("refuses an unknown transfer", async () => {
     const { config } = await received();
     const { exitCode, stderr } = await runProgram(["show", "nothing", "--config", config]);
     expect([exitCode, stderr]).toEqual([
       2,
-      expect.stringContaining('No such transfer is known here: "nothing"'),
+      expect.stringContaining('No transfer with this tracking-id is known here: "nothing"'),
     ]);
     const elsewhere = await runProgram(["show", "t1", "--mailbox", "other", "--config", config]);
     expect([elsewhere.exitCode, elsewhere.stderr]).toEqual([2, expect.stringContaining("mailbox other")]);
@@ -212,7 +212,7 @@ function run(config: string): ChildProcess {
   return daemon;
 }
 
-/** Three transfers: one delivered, one in quarantine, one that waits because its password was refused. */
+/** Three transfers: one delivered, one quarantined, one waiting after a refused password. */
 async function received(): Promise<Installation> {
   const mailboxes = [{ ...mailboxKeys(MAILBOX), passwordAttempts: 4 }];
   const files = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];

@@ -317,7 +317,7 @@ describe("what arrives while it runs", () => {
     await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
     const polls = simulator.totals().received;
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
-    expect(daemon.told.filter((line) => line.includes("A record of the ledger is damaged"))).toHaveLength(1);
+    expect(daemon.told.filter((line) => line.includes("A ledger record is damaged"))).toHaveLength(1);
     expect(daemon.stateOf("t1")).toBeUndefined();
     expect(await readFile(damaged, "utf8")).toBe("{");
   });

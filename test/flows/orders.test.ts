@@ -1,4 +1,4 @@
-/** What operators do with single transfers: `password`, `retry`, `release`, `discard`, `redeliver`. */
+/** Orders of operators about one transfer: `password`, `retry`, `release`, `discard`, `redeliver`. */
 import type { ChildProcess } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
@@ -19,23 +19,29 @@ const NOBODY = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 
 describe("inlet password", () => {
-  test("opens a waiting transfer at once, beside a daemon that runs, and says when it was refused", async () => {
+  test("opens a waiting transfer at once through a running daemon, and reports a refusal", async () => {
     const { config, inlet, deliveries, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
     run(config);
     await expect.poll(() => states()).toEqual({ t1: "waiting" });
     const refused = await inlet("password", "t1", { input: "not-Right:1\n" });
-    expect([refused.exitCode, refused.stderr]).toEqual([3, expect.stringContaining("It was refused.")]);
+    expect([refused.exitCode, refused.stderr]).toEqual([
+      3,
+      expect.stringContaining("The password was refused."),
+    ]);
     const again = await inlet("password", "t1", { input: "not-Right:1\n" });
     expect([again.exitCode, again.stderr]).toEqual([3, expect.stringContaining("refused before")]);
     expect(simulator.refusedPasswords("t1").filter((it) => it === "not-Right:1")).toHaveLength(1);
     const accepted = await inlet("password", "t1", { input: "the-Right:1\n" });
-    expect([accepted.exitCode, accepted.stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
+    expect([accepted.exitCode, accepted.stderr]).toEqual([
+      0,
+      expect.stringContaining("The password was accepted"),
+    ]);
     await expect.poll(() => deliveries()).toEqual(["t1"]);
   });
 
-  test("that is empty is refused, and nothing is left behind", async () => {
+  test("refuses an empty password, and leaves nothing behind", async () => {
     const { config, folder, inlet } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
@@ -47,7 +53,7 @@ describe("inlet password", () => {
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
   });
 
-  test("reaches a daemon whose state folder only its service manager has named, and doctor says where that is", async () => {
+  test("reaches a daemon whose state folder only its service manager names, and doctor shows that folder", async () => {
     const { config, folder, inlet, states, deliveries } = await setUp(
       { transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })] },
       { state: undefined },
@@ -59,12 +65,12 @@ describe("inlet password", () => {
     const doctor = await runProgram(["doctor", "--config", config], elsewhere);
     expect(doctor.stdout).toContain(`the daemon keeps its state in ${state}`);
     const { exitCode, stderr } = await inlet("password", "t1", { ...elsewhere, input: "the-Right:1\n" });
-    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("It was accepted")]);
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining("The password was accepted")]);
     await expect.poll(() => deliveries()).toEqual(["t1"]);
     await expect.poll(() => readdir(join(state, "passwords"))).toEqual([]);
   });
 
-  test("whose outcome a lock leaves open is kept, and the command says so", async () => {
+  test("is kept while a lock leaves its outcome open, and the command says so", async () => {
     const { config, folder, inlet, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
@@ -80,7 +86,7 @@ describe("inlet password", () => {
     expect(await readdir(join(folder, "state/passwords"))).toEqual(["t1"]);
   });
 
-  test("that a daemon which runs does not take up is taken back, and the command has failed", async () => {
+  test("is withdrawn if the running daemon does not try it, and the command fails", async () => {
     const { config, folder, inlet, states } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
@@ -89,11 +95,11 @@ describe("inlet password", () => {
     await expect.poll(() => states()).toEqual({ t1: "waiting" });
     daemon.kill("SIGSTOP");
     const { exitCode, stderr } = await inlet("password", "t1", { input: "the-Right:1\n" });
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("did not take it up in time")]);
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("did not try the password in time")]);
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
   });
 
-  test("is asked for on a terminal, not shown, and kept for a daemon that does not run yet", async () => {
+  test("asks on a terminal without showing it, and keeps it for the next start of the daemon", async () => {
     const { config, deliveries } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
     });
@@ -102,7 +108,7 @@ describe("inlet password", () => {
       prompt: "Password of t1",
       input: "the-Right:1\r",
     });
-    expect(stdout).toContain("No daemon runs: the next one tries it");
+    expect(stdout).toContain("No daemon is running: the next start tries the password");
     expect(stdout).not.toContain("the-Right:1");
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await deliveries()).toEqual(["t1"]);
@@ -110,7 +116,7 @@ describe("inlet password", () => {
 });
 
 describe("a transfer in quarantine", () => {
-  test("is delivered on the operator's word, and its manifest says that nothing is verified", async () => {
+  test("is delivered when an operator releases it, and its manifest says that nothing is verified", async () => {
     const { config, folder, inlet, deliveries, states } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
     });
@@ -126,7 +132,7 @@ describe("a transfer in quarantine", () => {
     await expect.poll(() => readdir(join(folder, "inbox/.inlet/quarantine"))).toEqual([]);
   });
 
-  test("is downloaded again from the start where it is retried, and stays where it is if nothing has changed", async () => {
+  test("is downloaded again from the start on retry, and stays in quarantine if nothing has changed", async () => {
     const { config, inlet, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
     });
@@ -138,7 +144,7 @@ describe("a transfer in quarantine", () => {
     await expect.poll(() => states()).toEqual({ t1: "quarantined" });
   });
 
-  test("that was discarded is deleted, and left alone though the service still lists it", async () => {
+  test("is deleted when discarded, and ignored though the service still lists it", async () => {
     const { config, folder, inlet, states, simulator } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
     });
@@ -154,7 +160,7 @@ describe("a transfer in quarantine", () => {
   });
 });
 
-test("one that is being downloaded is given up at once, and leaves nothing behind", async () => {
+test("discard stops a running download at once, and leaves nothing behind", async () => {
   const { config, folder, inlet, states, simulator } = await setUp({
     transfers: [
       transferPlan({ trackingId: "t1", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),
@@ -165,7 +171,7 @@ test("one that is being downloaded is given up at once, and leaves nothing behin
   const staging = join(folder, "inbox/.inlet/staging");
   const staged = async () => (await readdir(staging, { recursive: true }).catch(() => [])).join(" ");
   await expect.poll(staged).toContain("large");
-  // Commands know of it a moment later, by its note.
+  // Commands see it a moment later, through its note.
   await expect.poll(() => readdir(join(folder, "inbox/.inlet/notes"))).toHaveLength(1);
   expect((await inlet("discard", "t1", {}, "--yes")).exitCode).toBe(0);
   await expect.poll(states).toEqual({ t1: "gone" });
@@ -175,7 +181,7 @@ test("one that is being downloaded is given up at once, and leaves nothing behin
   expect([await states(), await staged()]).toEqual([{ t1: "gone" }, ""]);
 });
 
-test("what is gone is shown also after a restart, until somebody says that they know", async () => {
+test("a transfer that is gone is shown, even after a restart, until an operator discards it", async () => {
   const keys = { http: { listen: `127.0.0.1:${await freePort()}` } };
   const { config, inlet, states, simulator } = await setUp(
     { transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })] },
@@ -198,7 +204,7 @@ test("what is gone is shown also after a restart, until somebody says that they 
   expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining("nothing is left to discard")]);
 });
 
-test("retry of what failed after a delivery tells what became of it", async () => {
+test("retry of a failed hand-off reports the outcome", async () => {
   const marks = await makeFolder();
   const { config, inlet, deliveries } = await setUp(
     { transfers: [transferPlan({ trackingId: "t1" })] },
@@ -207,7 +213,7 @@ test("retry of what failed after a delivery tells what became of it", async () =
   run(config);
   await expect.poll(() => deliveries()).toEqual(["t1"]);
   const status = async () => (await inlet("status", "--json")).stdout;
-  await expect.poll(status).toContain("The command after the delivery failed");
+  await expect.poll(status).toContain("The hand-off command failed");
   const failed = await inlet("retry", "t1");
   expect([failed.exitCode, failed.stderr]).toEqual([3, expect.stringMatching(/^The command failed again: /)]);
   await writeFile(join(marks, "mended"), "");
@@ -215,7 +221,7 @@ test("retry of what failed after a delivery tells what became of it", async () =
   expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
 });
 
-test("what is complete in quarantine is released though the service has expired it, and says who vouched for it", async () => {
+test("release delivers complete content from quarantine after its expiry, and the manifest names the operator", async () => {
   const files = [...WRONG, { name: "b.txt", text: "World" }];
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
   const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -238,7 +244,7 @@ test("what is complete in quarantine is released though the service has expired 
   });
 });
 
-test("what is released has left the quarantine before its record says that nothing is left to do", async () => {
+test("a released transfer has left quarantine before its record says that it is done", async () => {
   const simulator = await openTestSimulator({
     transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
   });
@@ -259,7 +265,7 @@ test("what is released has left the quarantine before its record says that nothi
   expect(seen.at(-1)).toEqual(["delivered", 0]);
 });
 
-test("what was delivered can be delivered again, beside the first or in its place", async () => {
+test("redeliver delivers again, beside the first folder or in its place", async () => {
   const { config, folder, inlet, deliveries } = await setUp({
     transfers: [transferPlan({ trackingId: "t1" })],
   });
@@ -272,7 +278,7 @@ test("what was delivered can be delivered again, beside the first or in its plac
   await expect.poll(() => deliveries()).toEqual(["t1"]);
 });
 
-test("a redelivery of what the service no longer has leaves the first delivery as it is, and says so", async () => {
+test("redeliver of a transfer that the service no longer has leaves the first delivery unchanged", async () => {
   const { config, simulator, inlet, deliveries } = await setUp({
     transfers: [transferPlan({ trackingId: "t1", expiresInSeconds: 3_600 })],
   });
@@ -288,7 +294,7 @@ test("a redelivery of what the service no longer has leaves the first delivery a
   expect(shown).toMatchObject({ state: "delivered" });
 });
 
-test("orders are kept for a daemon that does not run yet, and once carries them out", async () => {
+test("orders without a running daemon are kept, and once carries them out", async () => {
   const { config, inlet, deliveries } = await setUp({
     transfers: [transferPlan({ trackingId: "t1", files: WRONG })],
   });
@@ -296,20 +302,20 @@ test("orders are kept for a daemon that does not run yet, and once carries them 
   const { exitCode, stderr } = await inlet("release", "t1", {}, "--yes");
   expect([exitCode, stderr]).toEqual([
     0,
-    expect.stringContaining("No daemon runs: the next one carries it out"),
+    expect.stringContaining("No daemon is running: the next start carries it out"),
   ]);
   expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
   expect(await deliveries()).toEqual(["t1"]);
 });
 
-test("what cannot be done is refused with the reason, and changes nothing", async () => {
+test("an impossible order is refused with the reason, and changes nothing", async () => {
   const { config, inlet, deliveries } = await setUp({ transfers: [transferPlan({ trackingId: "t1" })] });
   await runProgram(["once", "--config", config]);
   for (const [action, trackingId, reason] of [
     ["release", "t1", "it is delivered, and only one in quarantine can be released"],
     ["retry", "t1", "it is delivered, and nothing is left to retry"],
     ["discard", "t1", "it is delivered, and nothing is left to discard"],
-    ["retry", "nothing", 'No such transfer is known here: "nothing"'],
+    ["retry", "nothing", 'No transfer with this tracking-id is known here: "nothing"'],
     ["password", "t1", "it is delivered"],
   ] as const) {
     const { exitCode, stderr } = await inlet(action, trackingId);
@@ -318,8 +324,8 @@ test("what cannot be done is refused with the reason, and changes nothing", asyn
   expect(await deliveries()).toEqual(["t1"]);
 });
 
-describe("root, beside a daemon of another user,", () => {
-  test("does what it is told as that user, and no link leads it astray", async () => {
+describe("root, with a daemon of another user,", () => {
+  test("acts as that user, and follows no link", async () => {
     expect(process.getuid?.(), "this test takes root").toBe(0);
     const { config, folder, inlet, deliveries } = await setUp({
       transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })],
@@ -375,7 +381,7 @@ async function setUp(scenario: Scenario, keys: object = {}) {
       runProgram([action, trackingId, "--config", config, ...more], options),
     deliveries: async () =>
       (await readdir(join(folder, "inbox", MAILBOX, "anna@supplier.example")).catch(() => [])).toSorted(),
-    /** As the newest line of the journal says. */
+    /** From the newest line of the journal. */
     async states(): Promise<Record<string, string>> {
       const journal = join(folder, "inbox/.inlet/journal");
       const names = await readdir(journal).catch(() => []);

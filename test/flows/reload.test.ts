@@ -173,13 +173,13 @@ describe("a change of the configuration", () => {
       .toMatchObject({ troubles: [{ what: "configuration", code: "CONFIG_INVALID" }] });
     expect(await ask("/readyz")).toEqual({ ready: true, reasons: [] });
     const page = await (await fetch(`http://${http.listen}/`)).text();
-    expect(page).toContain("Trouble: configuration");
+    expect(page).toContain("Problem: configuration");
     await write({ http, limits: { minFreeSpace: "1KiB", transfers: 9 } });
     await expect
       .poll(status)
       .toMatchObject({ exitCode: 0, live: true, troubles: [], needsRestart: ["limits.transfers"] });
     const { stdout } = await runProgram(["status", "--config", config]);
-    expect(stdout).toContain("Changed, but in force only after a restart: limits.transfers");
+    expect(stdout).toContain("Changed, but not in force before a restart: limits.transfers");
   });
 
   test("is noticed where Kubernetes exchanges the folder behind a link, and by SIGHUP", async () => {

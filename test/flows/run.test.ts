@@ -1,4 +1,4 @@
-/** `inlet run` and `inlet once` as an administrator starts and stops them. */
+/** `inlet run` and `inlet once`: start, stop and exit codes. */
 
 import { once } from "node:events";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
 describe("inlet once", () => {
-  test("delivers what can be delivered, says so, and ends with 0", async () => {
+  test("delivers everything, prints a summary, and exits with 0", async () => {
     const { config, inbox } = await install();
     const { exitCode, stdout, stderr } = await runProgram(["once", "--config", config]);
     expect([exitCode, stdout]).toEqual([0, ""]);
@@ -18,7 +18,7 @@ describe("inlet once", () => {
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
   });
 
-  test("ends with 3 as long as something needs attention, with 4 where the service cannot be reached", async () => {
+  test("exits with 3 while a transfer needs attention, and with 4 if the service cannot be reached", async () => {
     const { config } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
@@ -29,19 +29,21 @@ describe("inlet once", () => {
       said.push(stderr);
     }
     expect(said[0]).toContain("1 waiting, 0 quarantined, 0 gone.\n");
-    expect(said[1]).toContain("0 waiting, 0 quarantined, 0 gone.\n1 more not settled, of earlier runs");
+    expect(said[1]).toContain(
+      "0 waiting, 0 quarantined, 0 gone.\n1 more from earlier runs, or after delivery, not settled",
+    );
     const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
   });
 
-  test("tells programs what became of each transfer", async () => {
+  test("prints the state of each transfer as JSON", async () => {
     const { config } = await install();
     const { stdout } = await runProgram(["once", "--config", config, "--json"]);
     expect(JSON.parse(stdout)).toMatchObject([{ mailbox: MAILBOX, trackingId: "t1", state: "delivered" }]);
   });
 
-  test("needs no file where the environment says everything", async () => {
+  test("needs no file if the environment sets every key", async () => {
     const { simulator, folder } = await install();
     const env = {
       INLET_CONFIG: "/dev/null",
@@ -56,7 +58,7 @@ describe("inlet once", () => {
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining("1 delivered")]);
   });
 
-  test("says what is wrong with the configuration, and changes nothing", async () => {
+  test("reports a wrong configuration, and changes nothing", async () => {
     const { config, folder } = await install();
     await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
@@ -67,19 +69,22 @@ describe("inlet once", () => {
   });
 });
 
-test.each(["run", "once"])("%s leaves an inbox alone that a newer Inlet has used", async (command) => {
-  const { config, inbox } = await install();
-  const work = join(inbox, ".inlet");
-  await runProgram(["once", "--config", config]);
-  expect(await readFile(join(work, "format"), "utf8")).toMatch(/^2 \d+\.\d+\.\d+\n$/);
-  await writeFile(join(work, "format"), "3 7.1.0\n");
-  const before = await readdir(work, { recursive: true });
-  const { exitCode, stderr } = await runProgram([command, "--config", config]);
-  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("was used by Inlet 7.1.0, and this is ")]);
-  expect(await readdir(work, { recursive: true })).toEqual(before);
-});
+test.each(["run", "once"])(
+  "%s refuses a work folder of a newer Inlet, and changes nothing",
+  async (command) => {
+    const { config, inbox } = await install();
+    const work = join(inbox, ".inlet");
+    await runProgram(["once", "--config", config]);
+    expect(await readFile(join(work, "format"), "utf8")).toMatch(/^2 \d+\.\d+\.\d+\n$/);
+    await writeFile(join(work, "format"), "3 7.1.0\n");
+    const before = await readdir(work, { recursive: true });
+    const { exitCode, stderr } = await runProgram([command, "--config", config]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("is of Inlet 7.1.0, and this is ")]);
+    expect(await readdir(work, { recursive: true })).toEqual(before);
+  },
+);
 
-test.each(["run", "once"])("%s says which log levels there are", async (command) => {
+test.each(["run", "once"])("%s names the log levels", async (command) => {
   const { config } = await install();
   const { exitCode, stderr } = await runProgram([command, "--config", config, "--log-level", "silly"]);
   expect(exitCode).toBe(2);
@@ -87,7 +92,7 @@ test.each(["run", "once"])("%s says which log levels there are", async (command)
 });
 
 describe("inlet run", () => {
-  test("delivers what arrives, logs JSON without secrets on a pipe, and ends with 0 on SIGTERM", async () => {
+  test("delivers new transfers, logs JSON without secrets to a pipe, and exits with 0 on SIGTERM", async () => {
     const { config, inbox, simulator } = await install();
     const daemon = startProgram(["run", "--config", config]);
     const log: string[] = [];
@@ -106,16 +111,16 @@ describe("inlet run", () => {
     for (const secret of [PASSWORD, simulator.clientId]) expect(log.join("")).not.toContain(secret);
   });
 
-  test("holds its inbox alone: a second one says who does, and ends with 2", async () => {
+  test("locks its inbox: a second one names the holder, and exits with 2", async () => {
     const { config, simulator } = await install();
     const first = startProgram(["run", "--config", config]);
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const second = await runProgram(["run", "--config", config]);
     expect(second.exitCode).toBe(2);
-    expect(second.stderr).toContain(`Another Inlet holds this inbox: process ${first.pid} on `);
+    expect(second.stderr).toContain(`Another Inlet holds the lock on this inbox: process ${first.pid} on `);
   });
 
-  test("parks what runs when it is stopped, and a second signal ends it at once; nothing is lost", async () => {
+  test("suspends running downloads when stopped, and exits at once on a second signal; nothing is lost", async () => {
     const { config, simulator, inbox } = await install({
       transfers: [
         transferPlan({ trackingId: "t1", files: [{ name: "large", generate: { bytes: 9_000_000 } }] }),

@@ -1,4 +1,4 @@
-/** `inlet simulate` as a program of its own, asked with plain HTTP as curl would. */
+/** `inlet simulate` as a separate process, called with plain HTTP like curl. */
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ interface FirstLine {
 }
 
 describe("the simulated service", () => {
-  test("says in its first line where it is and what it holds, and can be asked by hand", async () => {
+  test("prints its address and transfers on the first line, and answers plain requests", async () => {
     const { child, first } = await startSimulator([]);
     expect(Object.keys(first)).toEqual(["url", "clientId", "pid", "transfers"]);
     expect(Object.keys(first.transfers[0] ?? {})).toEqual([
@@ -43,7 +43,7 @@ describe("the simulated service", () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test("reports each request on standard error, without secrets", async () => {
+  test("logs each request on standard error, without secrets", async () => {
     const { child, first } = await startSimulator([]);
     const secret = first.transfers[0]?.password ?? "";
     const log: string[] = [];
@@ -56,7 +56,7 @@ describe("the simulated service", () => {
       expect(log.join("")).not.toContain(hidden);
   });
 
-  test("takes transfers and faults while it runs", async () => {
+  test("accepts transfers and faults while it runs", async () => {
     const { first } = await startSimulator(["--quiet"]);
     const plan = {
       from: "a@example.org",
@@ -99,7 +99,7 @@ describe("the simulated service", () => {
       "transfers.0.files.0",
     ],
     ['{ "faults": [{ "does": { "kind": "resett" } }] }', "faults.0.does"],
-  ])("says what is wrong with the scenario %j", async (content, named) => {
+  ])("explains the wrong scenario %j", async (content, named) => {
     const folder = await makeFolder();
     await writeFile(join(folder, "bad.json"), content);
     const { exitCode, stdout, stderr } = await runProgram(["simulate", "--scenario", "bad.json"], {
@@ -110,7 +110,7 @@ describe("the simulated service", () => {
     expect(stderr).toContain(named);
   });
 
-  test("says so where it cannot listen, or a file is missing", async () => {
+  test("fails with a message if it cannot listen, or a file is missing", async () => {
     const { first } = await startSimulator([]);
     const taken = await runProgram(["simulate", "--port", new URL(first.url).port]);
     expect(taken).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("(EADDRINUSE)") });

@@ -1,4 +1,4 @@
-/** `inlet status`, beside a daemon that runs, and without one. */
+/** `inlet status`, with and without a running daemon. */
 import { once } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 describe("inlet status", () => {
-  test("tells what the daemon knows now, for people, for programs and for health checks", async () => {
+  test("shows the daemon's status, for people, programs and health checks", async () => {
     const { config, simulator } = await setUp();
     const daemon = startProgram(["run", "--config", config]);
     daemon.stdout?.resume();
@@ -20,7 +20,7 @@ describe("inlet status", () => {
     await expect.poll(async () => (await read()).recent).toMatchObject([{ trackingId: "t1" }]);
     const { exitCode, stdout } = await runProgram(["status", "--config", config]);
     expect(exitCode).toBe(3);
-    expect(stdout).toContain("3 transfers need you");
+    expect(stdout).toContain("3 transfers need attention");
     expect(stdout).toContain(`process ${daemon.pid}, `);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toMatch(/✓ orders@example\.com: polled .* 3 active transfers/);
@@ -49,14 +49,17 @@ describe("inlet status", () => {
     const metrics = async () => (await fetch(`http://${listen}/metrics`)).text();
     await expect.poll(() => metrics().catch(() => "")).toContain("inlet_attention 1");
     const beside = await runProgram(["status", "--config", config]);
-    expect([beside.exitCode, beside.stdout]).toEqual([3, expect.stringContaining("1 transfer needs you")]);
+    expect([beside.exitCode, beside.stdout]).toEqual([
+      3,
+      expect.stringContaining("1 transfer needs attention"),
+    ]);
     daemon.kill("SIGTERM");
     await once(daemon, "exit");
     const alone = await runProgram(["status", "--config", config]);
-    expect(alone.stdout).toContain("1 transfer needs you");
+    expect(alone.stdout).toContain("1 transfer needs attention");
   });
 
-  test("needs no secret, and tells the health of a daemon whose new configuration was refused", async () => {
+  test("needs no secret, and reports the health of a daemon whose new configuration was refused", async () => {
     const { config, simulator, rewrite, keys } = await setUp();
     const daemon = startProgram(["run", "--config", config]);
     daemon.stdout?.resume();
@@ -71,7 +74,7 @@ describe("inlet status", () => {
     expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(1);
   });
 
-  test("stays with --watch, draws it again, and ends with Ctrl-C", async () => {
+  test("redraws with --watch until Ctrl-C", async () => {
     const { config, simulator } = await setUp();
     const daemon = startProgram(["run", "--config", config]);
     daemon.stdout?.resume();
@@ -84,7 +87,7 @@ describe("inlet status", () => {
     expect(stdout).toContain("\u001b[H");
   });
 
-  test("tells what stands on the disk where no daemon answers, and that no health check would pass", async () => {
+  test("shows the state in the work folder if no daemon answers, and fails the health check", async () => {
     const { config } = await setUp();
     const before = await runProgram(["status", "--config", config]);
     expect([before.exitCode, before.stdout]).toEqual([4, expect.stringContaining("No daemon answers")]);
@@ -99,18 +102,16 @@ describe("inlet status", () => {
     for (const action of ["retry", "release", "discard"]) {
       expect(stdout).toContain(`    inlet ${action} --config ${config} wrong\n`);
     }
-    const keptIn = /What was received of it is kept in (.+)/.exec(stdout)?.[1] ?? "";
+    const keptIn = /Its content is kept in (.+)/.exec(stdout)?.[1] ?? "";
     expect(await readdir(keptIn)).toContain("reason.json");
     expect(stdout).toContain(`supply it with inlet password --config ${config} closed`);
-    expect(stdout).toMatch(
-      /t1 from anna@supplier.example: delivered, but .*\n.*The command after the delivery failed/,
-    );
+    expect(stdout).toMatch(/t1 from anna@supplier.example: delivered, but .*\n.*The hand-off command failed/);
     const health = await runProgram(["status", "--config", config, "--health"]);
     expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("No daemon answers")]);
   });
 });
 
-describe("whoever else listens at http.listen", () => {
+describe("another program at http.listen", () => {
   const ESCAPES = "\u001b]0;owned\u0007\u009b2J\u202e";
 
   test.each([
@@ -123,12 +124,12 @@ describe("whoever else listens at http.listen", () => {
     );
     const { exitCode, stdout, stderr } = await runProgram(["status", "--config", config]);
     expect([exitCode, stderr]).toEqual([4, ""]);
-    expect(stdout).toContain("No daemon answers: something else listens at http.listen.");
+    expect(stdout).toContain("No daemon answers: another program listens at http.listen.");
     const health = await runProgram(["status", "--config", config, "--health"]);
-    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("is no Inlet daemon")]);
+    expect([health.exitCode, health.stderr]).toEqual([1, expect.stringContaining("not an Inlet daemon")]);
   });
 
-  test("cannot fill the memory with an answer that does not end", async () => {
+  test("cannot fill the memory with an endless answer", async () => {
     let sent = 0;
     const { config } = await pretend((response) => {
       const more = () => {
@@ -141,7 +142,7 @@ describe("whoever else listens at http.listen", () => {
     expect(sent).toBeLessThan(200);
   });
 
-  test("cannot move the terminal of whoever looks", async () => {
+  test("cannot control the terminal", async () => {
     const { config, inbox } = await pretend((response) => {
       const daemon = { program: ESCAPES, host: ESCAPES, pid: 1, queue: "embedded", role: "all", inbox };
       const at = new Date().toISOString();
@@ -180,7 +181,7 @@ describe("whoever else listens at http.listen", () => {
   }
 });
 
-test("without an address nobody can ask whether a daemon is well, and that is what is said", async () => {
+test("without an address the health check fails with the reason", async () => {
   const { config } = await install({});
   const { exitCode, stderr } = await runProgram(["status", "--config", config, "--health"]);
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining("http.listen is false")]);

@@ -1,4 +1,4 @@
-/** `inlet verify-address`: an address proved by a mailed code, for a client id that nobody has registered. */
+/** `inlet verify-address`: an address verified with a mailed code, for an unregistered client id. */
 import { once } from "node:events";
 import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { converse, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
-test("asks for the code at the terminal without showing it, again after a slip; a daemon that runs then goes on", async () => {
+test("asks for the code without showing it, again after a typing error; a running daemon then continues", async () => {
   const { config, simulator, inbox } = await unregistered();
   const daemon = startProgram(["run", "--config", config]);
   const log: string[] = [];
@@ -20,7 +20,7 @@ test("asks for the code at the terminal without showing it, again after a slip; 
     ["verify-address", MAILBOX.toUpperCase(), "--config", config],
     [
       ["Code mailed to", "00000000"],
-      ["type it again.\r\nCode mailed to", mailed],
+      ["try again.\r\nCode mailed to", mailed],
     ],
   );
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`${MAILBOX} is verified until 20`)]);
@@ -30,7 +30,7 @@ test("asks for the code at the terminal without showing it, again after a slip; 
   expect(await once(daemon, "exit")).toEqual([0, null]);
 });
 
-test("takes the code from standard input, and says until when the address is verified", async () => {
+test("reads the code from standard input, and reports until when the address is verified", async () => {
   const { config, simulator, state } = await unregistered();
   await mail(config);
   const { code = "" } = simulator.mails().at(-1) ?? {};
@@ -45,7 +45,7 @@ test("takes the code from standard input, and says until when the address is ver
   expect((await callCommand(["once", "--config", config])).outcome).toBe("fine");
 });
 
-test("as root keeps the token as the one to whom the state folder belongs", async () => {
+test("as root, stores the token as the owner of the state folder", async () => {
   const { config, simulator, state, folder } = await unregistered();
   await chmod(folder, 0o755);
   await mkdir(state, { mode: 0o700 });
@@ -60,11 +60,11 @@ test("as root keeps the token as the one to whom the state folder belongs", asyn
   }
 });
 
-test("ends with 3 where the code is wrong, and with 2 where none came or the mailbox is not known", async () => {
+test("exits with 3 for a wrong code, and with 2 for a missing code or an unknown mailbox", async () => {
   const { config } = await unregistered();
   const wrong = await runProgram(["verify-address", MAILBOX, "--config", config], { input: "00000000\n" });
   expect(wrong.exitCode).toBe(3);
-  expect(wrong.stderr).toContain(`A code is on its way to ${MAILBOX}.`);
+  expect(wrong.stderr).toContain(`The service mails a code to ${MAILBOX}.`);
   expect(wrong.stderr).toContain("does not accept the verification");
   const none = await runProgram(["verify-address", MAILBOX, "--config", config]);
   expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining("--code-file FILE")]);
@@ -73,15 +73,15 @@ test("ends with 3 where the code is wrong, and with 2 where none came or the mai
   );
 });
 
-test("says that a configured token would hide the one it could obtain", async () => {
+test("refuses to obtain a token that a configured one would hide", async () => {
   const { config, simulator } = await unregistered({ verification: { token: "a-token" } });
   const refusal = await callCommand(["verify-address", MAILBOX, "--config", config]).catch(String);
-  expect(refusal).toContain("Leave service.verification out");
+  expect(refusal).toContain("remove service.verification");
   expect(refusal).not.toContain("a-token");
   expect(simulator.mails()).toEqual([]);
 });
 
-/** No client id is configured: one is made, which the service does not know. */
+/** Without a configured client id: the daemon creates one, which the service does not know. */
 async function unregistered(service: Record<string, unknown> = {}): Promise<Installation> {
   const installation = await install({ transfers: [transferPlan({ trackingId: "t1" })] });
   const document = JSON.parse(await readFile(installation.config, "utf8"));
@@ -90,7 +90,7 @@ async function unregistered(service: Record<string, unknown> = {}): Promise<Inst
   return installation;
 }
 
-/** Asks for a code, and is gone before it comes. */
+/** Asks for a code, and ends before it arrives. */
 async function mail(config: string): Promise<void> {
   expect((await runProgram(["verify-address", MAILBOX, "--config", config])).exitCode).toBe(2);
 }

@@ -48,7 +48,7 @@ describe("a work folder that somebody else has put there", () => {
     const before = await readTree(state);
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(join(work, named))]);
-    expect(stderr).toContain("The work folder is not as Inlet has made it");
+    expect(stderr).toContain("The work folder is not safe to use");
     expect(await readTree(state)).toEqual(before);
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
     const doctor = await runProgram(["doctor", "--config", config]);

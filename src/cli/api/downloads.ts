@@ -31,22 +31,29 @@ const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
 export function addDownloads(api: Command, run: Run): void {
   addTransferOperation(api, run, "get", "download one file of a transfer, or all of them", getFiles)
-    .argument("[file]", "its id or its name (default: every file)")
-    .option("-o, --output <path>", "a name for the one file, or a folder (default: its own name, here)");
+    .argument("[file]", "the file's id or name (default: every file)")
+    .option(
+      "-o, --output <path>",
+      "a file name for one file, or a folder (default: its own name, in the current folder)",
+    );
   addTransferOperation(api, run, "zip", "download the files of a transfer as one ZIP", getZip)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.zip)")
-    .option("--include-checksum-file", "have the service add a list of checksums to the ZIP")
+    .option("--include-checksum-file", "let the service add a list of checksums to the ZIP")
     .addOption(new Option("--only <ids...>", "only the files with these ids").conflicts("except"))
-    .option("--except <ids...>", "all files but those with these ids")
+    .option("--except <ids...>", "all files except those with these ids")
     .addOption(
-      new Option(
-        "--id-list <form>",
-        "how several ids are sent (default: as service.fileIdList says)",
-      ).choices(["repeat", "comma"] satisfies IdListForm[]),
+      new Option("--id-list <form>", "how to send several ids (default: service.fileIdList)").choices([
+        "repeat",
+        "comma",
+      ] satisfies IdListForm[]),
     );
   addTransferOperation(api, run, "eml", "download the confidential message with its attachments", getEml)
     .option("-o, --output <file>", "where to save it (default: TRANSFER-ID.eml)")
-    .option("--threshold <megabytes>", "largest size of the EML; what does not fit is left out", megabytes);
+    .option(
+      "--threshold <megabytes>",
+      "the largest size of the EML; larger attachments are left out",
+      megabytes,
+    );
 }
 
 async function getFiles(
@@ -59,23 +66,23 @@ async function getFiles(
   const files = choose(transfer.files, wanted);
   const targetOf = await chooseTargets(options.output, files.length);
   const saved: Saved[] = [];
-  let troubles = 0;
+  let failures = 0;
   try {
     for (const file of files) {
       try {
         saved.push(await getFile(call, access, transfer, file, targetOf(file)));
       } catch (error) {
-        // A fault of one file does not keep the others back.
+        // A fault of one file does not stop the others.
         if (!(error instanceof Fault && files.length > 1 && concernsFile(error))) throw error;
         say(context, `inlet: ${describeFault(error)}`);
-        troubles++;
+        failures++;
       }
     }
   } finally {
-    if (saved.length > 0 || troubles > 0) reportSaved(context, options, saved);
+    if (saved.length > 0 || failures > 0) reportSaved(context, options, saved);
   }
-  if (files.length === 0) say(context, "The transfer holds no files.");
-  return troubles === 0 ? "fine" : "attention";
+  if (files.length === 0) say(context, "The transfer has no files.");
+  return failures === 0 ? "fine" : "attention";
 }
 
 async function getFile(
@@ -91,7 +98,7 @@ async function getFile(
   return saveDownload(context, download, target, expected);
 }
 
-/** A file that an earlier call saved is not fetched again. */
+/** A file that an earlier call saved is not downloaded again. Throws `TARGET_EXISTS` for any other file. */
 async function recognise(path: string, expected: Required<Expectation>): Promise<Saved> {
   const exists = new Fault("TARGET_EXISTS", { detail: path });
   const { bytes, checksums } = expected;
@@ -116,7 +123,7 @@ function choose(files: readonly TransferFile[], wanted: string | undefined): rea
   const found = byId.length > 0 ? byId : files.filter((file) => file.name === wanted);
   if (found.length === 1) return found;
   const detail =
-    found.length === 0 ? "no file has this id or name" : "several files have this name: give an id";
+    found.length === 0 ? "no file has this id or name" : "several files have this name: use an id";
   throw invalid(`${JSON.stringify(wanted)}: ${detail}`);
 }
 
@@ -128,7 +135,7 @@ async function chooseTargets(
   const isFolder = (await stat(output).catch(() => undefined))?.isDirectory() === true;
   if (isFolder) return (file) => join(output, ownName(file.name));
   if (count > 1) {
-    const detail = `there are ${count} files, so --output must be a folder that exists, and ${output} is none`;
+    const detail = `there are ${count} files, so --output must be an existing folder, and ${output} is not`;
     throw invalid(detail);
   }
   return () => output;
@@ -179,7 +186,7 @@ async function getEml(
   return "fine";
 }
 
-/** Demands every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
+/** Requires every file once, with its size and checksums. `allowExtra`: the service's list of checksums may be there too. */
 function verify(
   zip: FileHandle,
   files: readonly TransferFile[],
@@ -197,11 +204,11 @@ function verify(
 
 interface OpenedTransfer {
   readonly files: readonly TransferFile[];
-  /** Every checksum that the service has for a file, from the list and from the checksums file. */
+  /** All checksums of a file, from the file list and the checksums file. */
   checksumsOf(file: TransferFile): readonly Checksum[];
 }
 
-/** One request after the other, so that a wrong password is sent once. */
+/** Sends one request at a time, so that a wrong password is sent once. */
 async function openTransfer(call: Call<unknown>, access: TransferAccess): Promise<OpenedTransfer> {
   const { context, service } = call;
   const { algorithm } = await service.information(access, context.stop);
@@ -216,7 +223,7 @@ async function openTransfer(call: Call<unknown>, access: TransferAccess): Promis
   };
 }
 
-/** A service without the checksums file still has its file list to verify by. */
+/** Without a checksums file, the checksums of the file list remain. */
 async function checksumsOrNone(
   { context, service }: Call<unknown>,
   access: TransferAccess,

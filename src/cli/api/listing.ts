@@ -1,4 +1,4 @@
-/** `api received`, `sent`, `sent-legacy`, `info`, `files`, `checksums`: which transfers there are, and what they hold. */
+/** `api received`, `sent`, `sent-legacy`, `info`, `files`, `checksums`: lists transfers and their contents. */
 import { type Command, Option } from "commander";
 import { describeFault, type Fault } from "../../base/faults.ts";
 import { formatBytes } from "../../base/phrases.ts";
@@ -30,7 +30,7 @@ interface ListOptions extends PageQuery {
   readonly fields?: FieldTree | typeof SERVICE_DEFAULT;
 }
 
-/** Entries that cannot be used. */
+/** Unusable entries. */
 interface Rejected {
   readonly count: number;
   readonly first: readonly Fault[];
@@ -57,15 +57,15 @@ export function addListing(api: Command, run: Run): void {
   for (const [direction, summary] of directions) {
     const list = (call: Call<ListOptions>, email: string) => listTransfers(call, direction, email);
     addPaging(addOperation(api, run, direction, summary, list))
-      .addOption(new Option("--active", "only those that can be downloaded").conflicts("inactive"))
-      .option("--inactive", "only those that cannot")
+      .addOption(new Option("--active", "only transfers that can be downloaded").conflicts("inactive"))
+      .option("--inactive", "only transfers that can no longer be downloaded")
       .option(
         "--fields <expression>",
-        "which fields to ask for, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
+        "the fields to request, such as 'status(state),transfer(files)'; 'default' lets the service choose; --json shows them all",
         (text) => (text.trim() === SERVICE_DEFAULT ? SERVICE_DEFAULT : parseFields(text)),
       );
   }
-  const legacy = "list sent transfers by the deprecated operation of versions 1.x";
+  const legacy = "list sent transfers with the deprecated operation of versions 1.x";
   addPaging(addOperation(api, run, "sent-legacy", legacy, listLegacy));
 
   addTransferOperation(
@@ -80,9 +80,9 @@ export function addListing(api: Command, run: Run): void {
     api,
     run,
     "checksums",
-    "show the checksums file of a transfer, matched to its list of files",
+    "show the checksums file of a transfer, matched with its file list",
     showChecksums,
-  ).option("--raw", "the file itself, byte for byte");
+  ).option("--raw", "print the file itself, byte for byte");
 }
 
 function addPaging(command: Command): Command {
@@ -130,7 +130,7 @@ async function listLegacy(call: Call<ListOptions>, email: string): Promise<Outco
   return reportRejected(context, rejected);
 }
 
-/** The page that was asked for, else all pages. */
+/** The requested page, else all pages. */
 async function readPages<Entry extends { readonly trackingId: string }>(
   { options, verified }: Call<PageQuery>,
   email: string,
@@ -161,7 +161,7 @@ async function readPages<Entry extends { readonly trackingId: string }>(
 function reportRejected(context: Context, { count, first }: Rejected): Outcome {
   const shown = first.slice(0, MOST_REASONS);
   for (const fault of shown) say(context, `inlet: ${describeFault(fault)}`);
-  if (count > shown.length) say(context, `inlet: ${count} entries cannot be used in all.`);
+  if (count > shown.length) say(context, `inlet: ${count} entries in total cannot be used.`);
   return count === 0 ? "fine" : "failed";
 }
 
@@ -194,7 +194,7 @@ function columnsFor(receiver: string | undefined): Column<ListedTransfer>[] {
   ];
 }
 
-/** The download link stays out: it may carry a password. */
+/** Leaves out the download link, which may carry a password. */
 function withoutLinks<Entry extends LegacyTransfer | ListedTransfer>(entry: Entry) {
   return { ...entry, recipients: entry.recipients.map(({ mail, transferId }) => ({ mail, transferId })) };
 }
@@ -247,7 +247,7 @@ async function showChecksums(
   return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
 }
 
-/** A pipe gets the bytes; a terminal gets control characters spelled out. */
+/** A pipe gets the bytes; a terminal gets text with control characters spelled out. */
 async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Promise<void> {
   const decoder = new TextDecoder();
   for await (const chunk of body) {
@@ -258,7 +258,7 @@ async function printRaw(context: Context, body: AsyncIterable<Uint8Array>): Prom
 
 function sayLeftovers(context: Context, report: ChecksumReport): void {
   if (report.subject !== undefined) say(context, `Subject: ${report.subject}`);
-  for (const row of report.unlisted) say(context, `Not in the list of files: ${row.name}`);
+  for (const row of report.unlisted) say(context, `Not in the file list: ${row.name}`);
   for (const file of report.missing) say(context, `Not in the checksums file: ${file.name}`);
 }
 

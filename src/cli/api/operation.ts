@@ -1,4 +1,4 @@
-/** The frame of every `api` command: it opens the client, runs one operation and closes the client. */
+/** Every `api` command: opens the client, runs one operation, and closes the client. */
 import { type Command, Option } from "commander";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
@@ -9,9 +9,9 @@ import type { Context, Outcome, Run } from "../context.ts";
 import { invalid } from "../options.ts";
 
 const NO_CLIENT_ID =
-  "a verified address needs the client id that is registered for it: give service.clientId or set INLET_SERVICE__CLIENTID";
+  "a verified address needs its registered client id: set service.clientId or INLET_SERVICE__CLIENTID";
 const NO_PASSWORD =
-  "no password: give --password-file (- for standard input), set INLET_PASSWORD, or use --no-password";
+  "no password: add --password-file (- for standard input), set INLET_PASSWORD, or use --no-password";
 
 export interface ApiOptions {
   readonly baseUrl?: string;
@@ -32,7 +32,7 @@ export interface Call<Options> {
   readonly service: ServicePort;
   /** The token from the configuration. */
   readonly token: Secret | undefined;
-  /** The address with a token: the configured one, else one that the client id obtains. */
+  /** The address with the configured token, else with one that the client id obtains. */
   verified(email: string): Promise<VerifiedAddress>;
 }
 
@@ -63,10 +63,10 @@ export function addTransferOperation<Options>(
   const opening = async (call: Call<Options & PasswordOptions>, transferId = "", ...args: string[]) =>
     operation(call, await accessTo(call.context, transferId, call.options), ...args);
   return addOperation(parent, run, name, summary, opening)
-    .argument("<transfer-id>", "the recipient's own id of the transfer, as 'api received' lists it")
+    .argument("<transfer-id>", "the recipient's id of the transfer, as listed by inlet api received")
     .option("--password-file <file>", "read the password from a file, or from standard input for -")
     .addOption(
-      new Option("--no-password", "send none, for transfers that need none").conflicts("passwordFile"),
+      new Option("--no-password", "send no password, for transfers that need none").conflicts("passwordFile"),
     );
 }
 

@@ -1,4 +1,4 @@
-/** Saves a download: under a temporary name first, under its own name once it is verified. */
+/** Saves a download under a temporary name, and renames it when it is verified. */
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { createDurably, exists } from "../../base/durable.ts";
@@ -8,7 +8,7 @@ import type { Download } from "../../service/port.ts";
 import type { Context } from "../context.ts";
 import { printRows, startProgress } from "../printing.ts";
 
-/** Facts about a body that are known before it arrives. */
+/** Facts about a download that are known before it arrives. */
 export interface Expectation {
   readonly bytes?: number;
   /** Each must match. */
@@ -18,7 +18,7 @@ export interface Expectation {
 export interface Saved {
   readonly path: string;
   readonly bytes: number;
-  /** The algorithms of its checksums, as the service spells them; empty where the service has no checksum. */
+  /** The algorithms of its checksums, as the service spells them; empty without a checksum. */
   readonly verifiedBy: readonly string[];
   /** An earlier call saved the same content. */
   readonly already?: boolean;
@@ -45,11 +45,11 @@ export async function saveDownload(
   return { path: target, bytes, verifiedBy: algorithmsOf(expected.checksums) };
 }
 
-/** The sender's name for the file. Throws `NAME_UNUSABLE` where that would be harmful here. */
+/** The sender's name for the file. Throws `NAME_UNUSABLE` for a harmful one. */
 export function ownName(name: string): string {
   const harmful =
     /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
-  // A hidden file may be the configuration of some program.
+  // A hidden file may configure another program.
   if (harmful || /^[-.]/.test(name)) {
     throw new Fault("NAME_UNUSABLE", { detail: JSON.stringify(name) });
   }
@@ -65,7 +65,7 @@ export function reportSaved(
   options: { readonly json?: boolean },
   saved: readonly Saved[],
 ): void {
-  const unverified = "nothing: the service has no checksum";
+  const unverified = "nothing: there is no checksum";
   printRows(
     context,
     options,

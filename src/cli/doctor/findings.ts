@@ -1,4 +1,4 @@
-/** The doctor's findings: one per check, and the outcome of all of them. */
+/** The doctor's findings, and the outcome that follows from them. */
 import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
@@ -10,14 +10,13 @@ export interface Finding {
   readonly check: string;
   readonly status: "ok" | "warning" | "failed" | "skipped";
   readonly detail: string;
-  /** What to do about it. */
   readonly advice?: string | undefined;
 }
 
-/** What a failure needs: another configuration or set-up, a person, or a connection. */
+/** The remedy of a failure: another configuration or set-up, a person, or a connection. */
 type Failure = "usage" | "attention" | "unreachable";
 
-/** An earlier kind can hide a later one, so it decides the outcome. */
+/** An earlier kind may hide a later one, so it decides the outcome. */
 const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
 
 const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
@@ -47,7 +46,7 @@ export class Findings {
   readonly #failures = new Set<Failure>();
   readonly #onFinding: (finding: Finding) => void;
 
-  /** `onFinding` gets each finding at once. */
+  /** `onFinding` is called at once for each finding. */
   constructor(onFinding: (finding: Finding) => void) {
     this.#onFinding = onFinding;
   }
@@ -69,13 +68,12 @@ export class Findings {
     this.#add({ area, check, status: "failed", detail, advice });
   }
 
-  /** The fault's own message, and its advice unless there is a better one. */
+  /** Adds the fault's message, and its advice unless a better one is given. */
   failWith(area: Area, check: string, fault: Fault, advice: string = fault.advice): void {
     this.fail(area, check, failureOf(fault), fault.message, advice);
   }
 
-  /** Adds the findings of another collection. */
-  take(other: Findings): void {
+  addAll(other: Findings): void {
     for (const failure of other.#failures) this.#failures.add(failure);
     for (const finding of other.all) this.#add(finding);
   }

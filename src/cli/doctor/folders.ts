@@ -15,14 +15,14 @@ import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
 
-/** For each configured folder, the one that is checked: itself, or the nearest existing folder above it. */
+/** The folder to check for each: itself, or its nearest existing parent. */
 export interface CheckedFolders {
   readonly inbox: string;
   readonly work: string;
   readonly state: string;
 }
 
-/** `undefined` where a folder cannot be used. */
+/** `undefined` if a folder is not usable. */
 export async function checkFolders(
   findings: Findings,
   settings: Settings,
@@ -49,8 +49,8 @@ async function checkWork(findings: Findings, settings: Settings): Promise<boolea
       findings.warn(
         FOLDERS,
         "work",
-        `others may write ${folder}: they can put something else in the place of the work folder, or of what is in it`,
-        `Put work elsewhere on the same file system, or let each user rename only their own entries: chmod +t ${folder}`,
+        `other users may write to ${folder}: they can replace the work folder or its content`,
+        `Choose another work folder on the same file system, or let users rename only their own entries: chmod +t ${folder}`,
       );
     }
     return true;
@@ -60,7 +60,7 @@ async function checkWork(findings: Findings, settings: Settings): Promise<boolea
   }
 }
 
-/** Root may write everywhere, which says little about a daemon that runs as another user. */
+/** Root may write everywhere: that proves little about a daemon of another user. */
 async function checkOwner(findings: Findings, { state, work }: Settings): Promise<void> {
   const uid = process.getuid?.();
   const owner = (
@@ -72,12 +72,12 @@ async function checkOwner(findings: Findings, { state, work }: Settings): Promis
   findings.warn(
     FOLDERS,
     "user",
-    `this runs as user ${uid}, but the daemon's folders belong to user ${owner}: what the two may read and write can differ`,
-    `Run it as that user: sudo -u '#${owner}' inlet doctor`,
+    `this runs as user ${uid}, but user ${owner} owns the daemon's folders and may have other permissions`,
+    `Run the doctor as that user: sudo -u '#${owner}' inlet doctor`,
   );
 }
 
-/** Returns the folder that is checked instead; `undefined` where it cannot be used. */
+/** Returns the folder, or its nearest existing parent; `undefined` if it is not usable. */
 export async function checkFolder(
   findings: Findings,
   check: string,
@@ -97,20 +97,20 @@ export async function checkFolder(
       return undefined;
     }
     await access(existing, constants.R_OK | constants.W_OK | constants.X_OK);
-    // Consumers watch the inbox, so the doctor makes nothing in it.
+    // Consumers watch the inbox, so nothing is created in it.
     if (!isThere || check !== "inbox") await asOwnerOf(existing, () => tryMaking(existing));
     findings.ok(
       FOLDERS,
       check,
       isThere
-        ? `${folder} is there and can be written`
-        : `${folder} is not there yet: the first start makes it, in ${existing}`,
+        ? `${folder} exists and is writable`
+        : `${folder} does not exist yet: the first start creates it in ${existing}`,
     );
     return existing;
   } catch (error) {
     const why = isThere
-      ? `${folder} cannot be written`
-      : `${folder} is not there, and cannot be made in ${existing}`;
+      ? `${folder} is not writable`
+      : `${folder} does not exist, and cannot be created in ${existing}`;
     const user = process.getuid?.() ?? "of the daemon";
     findings.fail(
       FOLDERS,
@@ -118,14 +118,14 @@ export async function checkFolder(
       "usage",
       `${why} (${systemCode(error)})`,
       systemCode(error) === "EROFS"
-        ? "Mount its file system writable; below systemd, name the folder in ReadWritePaths=."
-        : `Let user ${user} write there: chown, or another path.`,
+        ? "Mount its file system writable; under systemd, add the folder to ReadWritePaths=."
+        : `Let user ${user} write there (chown), or choose another path.`,
     );
     return undefined;
   }
 }
 
-/** The folder itself, or the nearest existing one above it. */
+/** The folder itself, or its nearest existing parent. */
 export async function nearestExisting(folder: string): Promise<string> {
   for (let path = folder; ; path = dirname(path)) {
     const code = await stat(path).then(() => undefined, systemCode);
@@ -135,7 +135,7 @@ export async function nearestExisting(folder: string): Promise<string> {
 
 const FILE_SYSTEM = "file system";
 
-/** One transfer of many files can use up fewer. */
+/** A single transfer may have this many files. */
 const FEW_FILES = 10_000;
 
 const ANOTHER =
@@ -155,12 +155,12 @@ export async function checkFileSystem(
     findings.skip(
       FILE_SYSTEM,
       "trial",
-      `others may write ${folders.work}: nothing is tried out among their files`,
+      `other users may write to ${folders.work}: no trial among their files`,
     );
     return;
   }
   try {
-    // As the daemon's user: root passes checks that the daemon fails, and must not follow what others have put there.
+    // As the daemon's user: root passes checks that the daemon fails, and must not follow links of other users.
     const facts = await asOwnerOf(folders.work, () =>
       probeFolder(folders.work, folders.inbox, Date.now(), signal),
     );
@@ -184,86 +184,85 @@ async function checkKind(findings: Findings, check: string, folder: string): Pro
 async function checkRoom(findings: Findings, folder: string, minFreeBytes: number): Promise<void> {
   const { bavail, bsize, files, ffree } = await statfs(folder);
   const free = bavail * bsize;
-  const stays = `limits.minFreeSpace keeps ${formatBytes(minFreeBytes)} of it free`;
+  const reserved = `limits.minFreeSpace reserves ${formatBytes(minFreeBytes)}`;
   if (free <= minFreeBytes) {
     findings.fail(
       FILE_SYSTEM,
       "space",
       "attention",
-      `only ${formatBytes(free)} are free, and ${stays}: nothing is downloaded`,
+      `only ${formatBytes(free)} free, and ${reserved}: nothing is downloaded`,
       "Free some space, or lower limits.minFreeSpace.",
     );
-  } else findings.ok(FILE_SYSTEM, "space", `${formatBytes(free)} are free, and ${stays}`);
-  // Some file systems have no fixed number of files and say zero.
+  } else findings.ok(FILE_SYSTEM, "space", `${formatBytes(free)} free; ${reserved}`);
+  // File systems without a fixed number of files report zero.
   if (files === 0) return;
   if (ffree < FEW_FILES) {
     findings.warn(
       FILE_SYSTEM,
       "inodes",
-      `only ${ffree} more files fit`,
-      "Make a file system with more inodes.",
+      `room for only ${ffree} more files`,
+      "Use a file system with more inodes.",
     );
-  } else findings.ok(FILE_SYSTEM, "inodes", `${ffree} more files fit`);
+  } else findings.ok(FILE_SYSTEM, "inodes", `room for ${ffree} more files`);
 }
 
 function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
   if (facts.reachesInbox)
-    findings.ok(FILE_SYSTEM, "one for both", "a finished folder can be moved into the inbox");
+    findings.ok(FILE_SYSTEM, "one for both", "a finished folder can be renamed into the inbox");
   else {
     findings.fail(
       FILE_SYSTEM,
       "one for both",
       "usage",
-      "inbox and work are on different file systems or mounts: a finished folder cannot be moved in one step",
-      "Put work on the inbox's file system and mount, or leave it out: then it is .inlet inside the inbox.",
+      "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox",
+      "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.",
     );
   }
-  const empty = facts.replacesEmpty ? "an empty one would give way" : "nor onto an empty one";
+  const empty = facts.replacesEmpty ? "it replaces an empty one" : "nor an empty one";
   reportTrial(
     findings,
     "rename",
     facts.rename ?? facts.keepsFull,
-    `a folder moves in one piece, and never onto one with content (${empty})`,
+    `a folder is renamed atomically, and never replaces a folder with content (${empty})`,
   );
   reportTrial(
     findings,
     "fsync",
     facts.fileSync ?? facts.folderSync,
-    "files and folders can be forced to the disk",
+    "files and folders can be synced to disk",
   );
-  reportTrial(findings, "new names", facts.exclusiveCreate, "of two who make one name, one fails");
+  reportTrial(findings, "new names", facts.exclusiveCreate, "a name can be created only once");
   if (facts.hardLink !== undefined) {
     findings.warn(
       FILE_SYSTEM,
       "hard links",
-      `there are none (${facts.hardLink}): only one daemon may use this inbox, with queue: embedded`,
-      "Choose another file system where several daemons are to share the inbox.",
+      `not supported (${facts.hardLink}): only one daemon may use this inbox, with queue: embedded`,
+      "Choose another file system to share the inbox between several daemons.",
     );
   }
-  reportTrial(findings, "locks", facts.lock, "the kernel's locks keep a second process out");
+  reportTrial(findings, "locks", facts.lock, "kernel locks exclude a second process");
 }
 
 function reportTrial(findings: Findings, check: string, trial: Trial, fine: string): void {
   if (trial === undefined) findings.ok(FILE_SYSTEM, check, fine);
-  else
-    findings.fail(FILE_SYSTEM, check, "usage", `it does not do what a delivery rests on: ${trial}`, ANOTHER);
+  else findings.fail(FILE_SYSTEM, check, "usage", `unsafe for deliveries: ${trial}`, ANOTHER);
 }
 
-/** Inlet's names suit every file system: these facts are for consumers. */
+/** Inlet's names suit every file system; these facts help consumers. */
 function reportNames(findings: Findings, { caseSensitive, unicode, longestName }: ProbeFacts): void {
-  const cases = caseSensitive ? "A and a are two names" : "A and a are one name";
-  const spellings = {
-    distinct: "two spellings of é are two names",
-    same: "two spellings of é are one name",
-    changed: "é is stored in another spelling",
+  const cases = caseSensitive ? "A and a differ" : "A and a are the same";
+  const encodings = {
+    distinct: "two encodings of é differ",
+    same: "two encodings of é are the same",
+    changed: "é is stored in another encoding",
   }[unicode];
-  const detail = `up to ${longestName} bytes; ${cases}; ${spellings}`;
+  const detail = `up to ${longestName} bytes; ${cases}; ${encodings}`;
   if (longestName >= MAX_NAME_BYTES) findings.ok(FILE_SYSTEM, "names", detail);
   else {
     findings.warn(
       FILE_SYSTEM,
       "names",
-      `${detail}: Inlet gives names of up to ${MAX_NAME_BYTES} bytes, and a transfer with a longer one cannot be delivered`,
+      `${detail}: Inlet uses names of up to ${MAX_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`,
       ANOTHER,
     );
   }

@@ -1,4 +1,4 @@
-/** Checks the queue and the services: whether each can be reached, and whether each mailbox may use its service. */
+/** Checks that the queue and the services can be reached, and that each mailbox may use its service. */
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,23 +35,19 @@ export async function checkQueue(
   signal: AbortSignal,
 ): Promise<void> {
   await reportMembers(findings, work);
-  if (queue === "embedded")
-    findings.ok(QUEUE, "engine", "embedded: this machine's daemon does everything itself");
+  if (queue === "embedded") findings.ok(QUEUE, "engine", "embedded: one daemon does all the work");
   else await checkRedis(findings, queue, signal);
 }
 
-/** A daemon may be running: the doctor does not disturb it. */
+/** Takes no lock: a running daemon is not disturbed. */
 async function reportMembers(findings: Findings, work: string): Promise<void> {
   try {
     const count = await countMembers(work);
-    const [are, holder] = [formatCount(count, "Inlet works", "Inlets work"), await describeHolder(work)];
-    findings.ok(
-      QUEUE,
-      "inbox",
-      count === 0 ? "no Inlet works on it at this moment" : `${are} on it: ${holder}`,
-    );
+    const processes = formatCount(count, "process uses", "processes use");
+    const users = count === 0 ? "no process uses it now" : `${processes} it: ${await describeHolder(work)}`;
+    findings.ok(QUEUE, "inbox", users);
   } catch (error) {
-    findings.skip(QUEUE, "inbox", `which processes work on it is not known: ${asFault(error).message}`);
+    findings.skip(QUEUE, "inbox", `the processes that use it cannot be listed: ${asFault(error).message}`);
   }
 }
 
@@ -62,13 +58,13 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
     const { address, version, evictionPolicy, persistence } = await inspectQueue(redis, TIMEOUT_MS, signal);
     findings.ok(QUEUE, "Redis", `${address} answers, version ${version}`);
     if (evictionPolicy === "noeviction")
-      findings.ok(QUEUE, "memory", "it forgets nothing when memory is short");
+      findings.ok(QUEUE, "memory", "it evicts no keys when memory is short");
     else {
       findings.warn(
         QUEUE,
         "memory",
-        `its maxmemory-policy is ${evictionPolicy || "not known"}: it may forget jobs when memory is short`,
-        `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and write it into Redis's own configuration`,
+        `its maxmemory-policy is ${evictionPolicy || "unknown"}: it may evict jobs when memory is short`,
+        `${commandFor(queue)} CONFIG SET maxmemory-policy noeviction, and set it in the configuration of Redis`,
       );
     }
     findings.ok(QUEUE, "persistence", persistence);
@@ -76,11 +72,11 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
     const fault = asFault(error);
     if (fault.code === "STOPPED") throw fault;
     findings.failWith(QUEUE, "Redis", fault);
-    for (const check of ["memory", "persistence"]) findings.skip(QUEUE, check, "Redis cannot be asked");
+    for (const check of ["memory", "persistence"]) findings.skip(QUEUE, check, "Redis cannot be reached");
   }
 }
 
-/** With several servers, each needs the setting. */
+/** Every server needs the setting. */
 function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
   if (cluster.length + sentinels.length > 0) return "On each server: redis-cli";
   const tls = url.protocol === "rediss:" ? " --tls" : "";
@@ -90,7 +86,7 @@ function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
 const SERVICE = "service";
 const AT_ONCE = 4;
 
-/** With a larger difference tokens are renewed too late, and times in the ledger mislead. */
+/** Beyond this, tokens are renewed too late, and times in the ledger mislead. */
 const MOST_CLOCK_DIFFERENCE_MS = 60_000;
 
 export async function checkServices(
@@ -115,7 +111,7 @@ async function checkService(
     it.close(),
   );
   const isReached = await checkReach(findings, service, described, signal);
-  const why = isReached ? "there is no client id to ask with" : "the service cannot be asked";
+  const why = isReached ? "there is no client id" : "the service cannot be reached";
   if (!isReached || clientId === undefined) {
     for (const { name } of mailboxes) findings.skip(SERVICE, name, why);
     return;
@@ -139,17 +135,17 @@ async function checkMailboxes(
   service: ServicePort,
   signal: AbortSignal,
 ): Promise<void> {
-  // Reported in the order of the configuration, whatever the order of the answers.
+  // Reported in the order of the configuration, not of the answers.
   const found = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
     const own = new Findings(() => {});
     const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, systemClock);
     await checkMailbox(own, mailbox, service, tokens, signal);
     return own;
   });
-  for (const each of found) findings.take(each);
+  for (const each of found) findings.addAll(each);
 }
 
-/** Makes none: the first start does, and `init`, and both report its file. */
+/** Creates none: the first start of the daemon does, or `init`, and both report its file. */
 async function readClientId(
   findings: Findings,
   described: ServiceSettings,
@@ -168,8 +164,8 @@ async function readClientId(
       SERVICE,
       "client id",
       "attention",
-      "none is configured, and none was made yet",
-      "Start the daemon once: it makes one and says where; then have the service's administrator register it.",
+      "none is configured, and none was created yet",
+      "Start the daemon once: it creates one and logs its file. Then ask the service's administrator to register it.",
     );
   }
   return clientId;
@@ -191,7 +187,7 @@ async function checkReach(
       `${baseUrl.href} answers${isTrusted ? ", and its certificate is trusted" : ""}`,
     );
     if (isPlain)
-      findings.warn(SERVICE, "reach", "it is asked by plain http: secrets travel unencrypted", "Use https.");
+      findings.warn(SERVICE, "reach", "it uses plain http: secrets travel unencrypted", "Use https.");
     reportVersion(findings, versions);
     await checkClock(findings, service, signal);
     return true;
@@ -209,43 +205,44 @@ function reportVersion(findings: Findings, versions: Awaited<ReturnType<ServiceP
     findings.warn(
       SERVICE,
       "version",
-      `it does not show which version it speaks: either it is older than 1.13, or the base URL is not quite right`,
-      `Inlet needs ${needed} or newer; the checks of the mailboxes show whether it is.`,
+      "it does not report its version: it is older than 1.13, or the base URL is not quite right",
+      `Inlet needs ${needed} or newer; the mailbox checks show whether it has that.`,
     );
     return;
   }
-  const spoken = `it speaks ${formatVersions(versions)}`;
-  if (canPoll(versions)) findings.ok(SERVICE, "version", `${spoken}, and ${needed} is needed`);
-  else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: spoken }));
+  const offered = `it offers ${formatVersions(versions)}`;
+  if (canPoll(versions)) findings.ok(SERVICE, "version", `${offered}; Inlet needs ${needed}`);
+  else findings.failWith(SERVICE, "version", new Fault("API_VERSION", { detail: offered }));
 }
 
-/** Skipped where the service does not show its time. */
+/** Skipped if the service does not report its time. */
 async function checkClock(findings: Findings, service: ServicePort, signal: AbortSignal): Promise<void> {
   const askedMs = Date.now();
   const time = await service.serverTime(signal).catch(() => undefined);
   const nowMs = (askedMs + Date.now()) / 2;
-  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not show its time");
+  if (time === undefined) return findings.skip(SERVICE, "clock", "the service does not report its time");
   const aheadMs = nowMs - time.getTime();
   const difference = formatSeconds(Math.abs(aheadMs) / 1000);
-  // The service's time has whole seconds.
-  if (Math.abs(aheadMs) < 2_000) findings.ok(SERVICE, "clock", "this machine's and the service's go alike");
+  // The service reports whole seconds.
+  if (Math.abs(aheadMs) < 2_000)
+    findings.ok(SERVICE, "clock", "this machine's clock agrees with the service's");
   else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
     findings.ok(
       SERVICE,
       "clock",
-      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+      `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
     );
   } else {
     findings.warn(
       SERVICE,
       "clock",
-      `this machine's is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
-      "Set the clock, and let it be kept right: timedatectl set-ntp true",
+      `this machine's clock is ${difference} ${aheadMs > 0 ? "ahead of" : "behind"} the service's`,
+      "Set the clock, and keep it synchronised: timedatectl set-ntp true",
     );
   }
 }
 
-/** The daemon's folder of tokens; before its first start a temporary folder. */
+/** The daemon's folder of tokens; a temporary folder before its first start. */
 async function openTokensFolder(scope: Scope, state: string): Promise<string> {
   const isThere = await stat(state).then(
     (facts) => facts.isDirectory(),
@@ -291,8 +288,8 @@ async function checkMailbox(
 
 function adviceFor({ name, service: { clientId, token } }: MailboxSettings): string {
   if (token !== undefined) {
-    return `Obtain a new token and put it into ${token.described}, or leave service.verification out.`;
+    return `Obtain a new token and put it into ${token.described}, or remove service.verification.`;
   }
   const where = clientId?.described ?? "the state folder's client-id";
-  return `Have the service's administrator register the client id (${where}) for it, or run: inlet verify-address ${name}`;
+  return `Ask the service's administrator to register the client id (${where}) for it, or run: inlet verify-address ${name}`;
 }

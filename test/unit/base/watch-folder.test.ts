@@ -17,7 +17,7 @@ describe.each(["ENOSPC", "EMFILE"] as const)("where the system refuses with %s",
     const { folder, seen } = await setUp();
     const [said = ""] = seen;
     expect(said).toBe(
-      `WATCH_REFUSED The system cannot watch a folder for changes: ${folder} (${code}) fs.inotify.max_user_watches`,
+      `WATCH_REFUSED The system cannot watch this folder for changes: ${folder} (${code}) fs.inotify.max_user_watches`,
     );
     await expect.poll(() => seen.slice(1)).toEqual(["other folder", "add there before"]);
     await writeFile(join(folder, "a"), "1");

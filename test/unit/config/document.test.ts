@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseConfigDocument } from "../../../src/config/document.ts";
 
 describe("YAML", () => {
-  test("becomes values that know their place", () => {
+  test("becomes values with their positions", () => {
     const { values, errors, locate } = parseConfigDocument(
       "inbox: /srv\nmailboxes:\n  - email: a@b\n    passwords:\n      - {sender: x}\n",
     );
@@ -17,7 +17,7 @@ describe("YAML", () => {
     expect(locate(["inbox", "x"])).toBeUndefined();
   });
 
-  test("keeps numbers that begin with a zero as they were written", () => {
+  test("keeps numbers with a leading zero as text", () => {
     const { values } = parseConfigDocument("a: 0640\nb: 0o640\nc: 007\nd: 0\ne: 640\nf: 0.5\n");
     expect(values).toEqual({ a: "0640", b: "0o640", c: "007", d: 0, e: 640, f: 0.5 });
   });
@@ -26,7 +26,7 @@ describe("YAML", () => {
     expect(parseConfigDocument(text)).toMatchObject({ values: {}, errors: [] });
   });
 
-  test("may repeat a part by an alias, which has the place of its origin", () => {
+  test("may use an alias, which has the position of its anchor", () => {
     const { values, locate } = parseConfigDocument("a: &x { b: 1 }\nc: *x\n");
     expect(values).toEqual({ a: { b: 1 }, c: { b: 1 } });
     expect(locate(["c", "b"])).toEqual({ line: 1, column: 9 });
@@ -38,18 +38,18 @@ describe("YAML", () => {
     ["password: *hunter2\n", "1:11", "a value that begins with * must be in quotes"],
     ["password: !hunter2 x\n", "1:11", "a value that begins with ! must be in quotes"],
     ["password: @hunter2\n", "1:11", "a value that begins with this character must be in quotes"],
-    ["password: hunter2: x\n", "1:11", "a value that holds ': ' must be in quotes"],
+    ["password: hunter2: x\n", "1:11", "a value that contains ': ' must be in quotes"],
     ['password: "hunter2\n', "2:1", "something is missing here: a closing quote"],
     ['password: "\\hunter2"\n', "1:12", "unknown escape: double a backslash, or use single quotes"],
     ["password: 'hunter2' x\n", "1:21", "this is not valid YAML"],
-    ["a: 1\n---\nb: hunter2\n", "2:1", "the file must hold one document"],
-    ["- hunter2\n", "1:1", "the file must hold keys such as inbox: /srv/inbox"],
-    ["hunter2", "1:1", "the file must hold keys such as inbox: /srv/inbox"],
+    ["a: 1\n---\nb: hunter2\n", "2:1", "the file must have one document"],
+    ["- hunter2\n", "1:1", "the file must have keys such as inbox: /srv/inbox"],
+    ["hunter2", "1:1", "the file must have keys such as inbox: /srv/inbox"],
     ["? [hunter2]\n: x\n", "1:3", "a key must be a plain word"],
-    ["a: &a\n  b: *a\n", "1:1", "this YAML is nested or repeats itself more than is sensible"],
-    [`a: ${"[".repeat(9000)}${"]".repeat(9000)}`, "1:", "this YAML is nested more than is sensible"],
-    [bomb(), "1:1", "this YAML is nested or repeats itself more than is sensible"],
-  ])("is refused in words that help and quote nothing: %#", (text, at, message) => {
+    ["a: &a\n  b: *a\n", "1:1", "this YAML is nested too deeply, or has too many aliases"],
+    [`a: ${"[".repeat(9000)}${"]".repeat(9000)}`, "1:", "this YAML is nested too deeply"],
+    [bomb(), "1:1", "this YAML is nested too deeply, or has too many aliases"],
+  ])("is refused with a helpful message that quotes nothing: %#", (text, at, message) => {
     const { values, errors } = parseConfigDocument(text);
     const [first] = errors;
     expect(values).toEqual({});

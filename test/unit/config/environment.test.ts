@@ -21,7 +21,7 @@ describe("variables", () => {
     );
   });
 
-  test("have a name of their own for each key", () => {
+  test("differ for every key", () => {
     expect(new Set(PATHS.map(variableFor)).size).toBe(PATHS.length);
     expect(PATHS.map((path) => path.join("."))).toEqual(
       expect.arrayContaining(["service.baseUrl", "service.clientId.file", "mailboxes", "limits.maxFiles"]),
@@ -42,11 +42,11 @@ describe("variables", () => {
     [{ INLET_SERVICE__VERIFICATION__TOKEN: "t" }, { service: { verification: { token: "t" } } }],
     [{ INLET_LIMITS__TRANSFERS: "four" }, { limits: { transfers: "four" } }],
     [{ INLET_QUEUE: "", INLET_CONFIG: "/x", INLET_PASSWORD: "secret", HOME: "/root" }, {}],
-  ])("are read as JSON where text would not do: %j", (env, values) => {
+  ])("are parsed as JSON where the key needs it: %j", (env, values) => {
     expect(applyOverrides({}, readOverrides(env).overrides)).toEqual(values);
   });
 
-  test("win over the file, key by key, and leave what was given as it was", () => {
+  test("override the file, key by key, without changing their input", () => {
     const file = { service: { baseUrl: "https://file", timeout: "1s" }, inbox: "/file" };
     const { overrides } = readOverrides({ INLET_SERVICE__BASEURL: "https://env", INLET_WORK: "/w" });
     expect(applyOverrides(file, overrides)).toEqual({
@@ -57,7 +57,7 @@ describe("variables", () => {
     expect(file.service.baseUrl).toBe("https://file");
   });
 
-  test("take the place of a secret that the file gives in another way", () => {
+  test("replace a secret of the file in another form", () => {
     const { overrides } = readOverrides({ INLET_SERVICE__CLIENTID__FILE: "/x" });
     for (const clientId of ["plain", { credential: "name" }]) {
       expect(applyOverrides({ service: { clientId } }, overrides)).toEqual({
@@ -66,17 +66,17 @@ describe("variables", () => {
     }
   });
 
-  test("hold a list as JSON where plain text is allowed too", () => {
+  test("can hold a list as JSON where plain text is allowed too", () => {
     const bandwidthOf = (text: string) =>
       applyOverrides({}, readOverrides({ INLET_LIMITS__BANDWIDTH: text }).overrides);
     expect(bandwidthOf("10MiB/s")).toEqual({ limits: { bandwidth: "10MiB/s" } });
     expect(bandwidthOf(' [{"rate":"none"}]')).toEqual({ limits: { bandwidth: [{ rate: "none" }] } });
     expect(readOverrides({ INLET_LIMITS__BANDWIDTH: "[10MiB/s]" }).problems).toMatchObject([
-      { message: expect.stringContaining("or a list of rates and when they count, written as JSON") },
+      { message: expect.stringContaining("or a list of rates and when they apply, written as JSON") },
     ]);
   });
 
-  test("add to a group that another variable sets", () => {
+  test("extend a group that another variable sets", () => {
     const { overrides, problems } = readOverrides({
       INLET_LIMITS__MAXFILES: "5",
       INLET_LIMITS: '{"transfers":2,"maxFiles":1}',
@@ -88,7 +88,7 @@ describe("variables", () => {
   });
 });
 
-describe("variables that mean nothing", () => {
+describe("unknown variables", () => {
   test.each([
     ["INLET_SERVICE_BASEURL", "no such variable, did you mean INLET_SERVICE__BASEURL?"],
     ["INLET_SERVICE__BASURL", "no such variable, did you mean INLET_SERVICE__BASEURL?"],
@@ -96,8 +96,8 @@ describe("variables that mean nothing", () => {
     ["INLET_INBX", "no such variable, did you mean INLET_INBOX?"],
     ["INLET_MAILBOX", "no such variable, did you mean INLET_MAILBOXES?"],
     ["INLET_MAILBOXES__0__POLL", "no such variable: the whole list is set by INLET_MAILBOXES, as JSON"],
-    ["INLET_SOMETHING__QUITE__DIFFERENT", "no such variable: config/inlet.example.yaml names every key"],
-  ])("are named with the nearest: %s", (name, message) => {
+    ["INLET_SOMETHING__QUITE__DIFFERENT", "no such variable: config/inlet.example.yaml lists every key"],
+  ])("are reported with the nearest name: %s", (name, message) => {
     expect(readOverrides({ [name]: "hunter2" }).problems).toEqual([{ path: [], message, place: { name } }]);
   });
 
@@ -113,11 +113,11 @@ describe("variables that mean nothing", () => {
     "INLET_REDIS_PORT_6379_TCP_ADDR",
     "INLET_REDIS_SERVICE_HOST",
     "OUTLET_SERVICE__BASEURL",
-  ])("are left alone where they are somebody else's: %s", (name) => {
+  ])("are ignored if they belong to another program: %s", (name) => {
     expect(readOverrides({ [name]: "x" }).problems).toEqual([]);
   });
 
-  test("or mean two things are refused, and no value is repeated", () => {
+  test("and contradictory ones are refused without quoting a value", () => {
     const { problems } = readOverrides({
       INLET_SERVICE__CLIENTID: "hunter2",
       INLET_SERVICE__CLIENTID__FILE: "/hunter2",
@@ -127,8 +127,8 @@ describe("variables that mean nothing", () => {
     });
     expect(problems.map(({ place, message }) => [place.name, message])).toEqual([
       ["INLET_MAILBOXES", expect.stringContaining("must be a list of at least one mailbox, written as JSON")],
-      ["inlet_queue", "INLET_QUEUE says something else: set one of the two"],
-      ["INLET_SERVICE__CLIENTID__FILE", "INLET_SERVICE__CLIENTID says something else: set one of the two"],
+      ["inlet_queue", "INLET_QUEUE sets the same key: set only one of the two"],
+      ["INLET_SERVICE__CLIENTID__FILE", "INLET_SERVICE__CLIENTID sets the same key: set only one of the two"],
     ]);
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });

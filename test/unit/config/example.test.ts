@@ -11,31 +11,31 @@ import { CLIENT_ID, writeConfig } from "./stage.ts";
 const CONFIG_FOLDER = resolve(import.meta.dirname, "../../../config");
 const example = await readFile(join(CONFIG_FOLDER, "inlet.example.yaml"), "utf8");
 
-/** With every key that is off switched on; prose has a space behind its #. */
+/** With every commented key switched on; prose has a space after its #. */
 const everything = example.replaceAll(/^( *)#(?=\S)/gm, "$1");
 
-/** The same with a queue on Redis, which the keys of Redis need, and with one of two keys that exclude each other. */
+/** The same with a queue on Redis, and with either sentinels or a cluster. */
 const everythingOnRedis = everything.replace("queue: embedded", "queue: rediss://redis.example.com");
 const withSentinels = everythingOnRedis.replace(/^ *cluster:.*\n/m, "");
 const withCluster = everythingOnRedis.replaceAll(/^ *sentinel.*\n/gm, "");
 
 describe("the example", () => {
-  test("names every key there is, and only those", () => {
+  test("lists exactly the keys of the schema", () => {
     expect([...keysOf(parse(everything))].toSorted()).toEqual([...keysOfSchema(SCHEMA)].toSorted());
   });
 
-  test("explains every key by a comment above it", () => {
+  test("explains every key in a comment above it", () => {
     const lines = everything.split("\n");
     const keys = lines.flatMap((line, at) => (/^ *[a-zA-Z]+:/.test(line) ? [at] : []));
     const isExplained = (at: number): boolean => {
       const above = lines[at - 1]?.trim() ?? "";
-      // Neighbours share a comment.
+      // Adjacent keys share a comment.
       return above.startsWith("#") || (/^[a-zA-Z]+:/.test(above) && isExplained(at - 1));
     };
     expect(keys.filter((at) => !isExplained(at)).map((at) => lines[at])).toEqual([]);
   });
 
-  test("loads as it is shipped, and with everything switched on", async () => {
+  test("loads as shipped, and with every key switched on", async () => {
     for (const text of [example, withSentinels, withCluster]) {
       const folder = await makeFolder();
       const files = {
@@ -61,7 +61,7 @@ describe("the example", () => {
     }
   });
 
-  test("says in what is off what counts anyway", () => {
+  test("shows the default of each commented key", () => {
     const { service, redis, limits, handoff, ...top } = parse(everything);
     for (const [group, node] of [
       [top, SCHEMA],
@@ -77,7 +77,7 @@ describe("the example", () => {
     }
   });
 
-  test("tells editors where the schema is", async () => {
+  test("names the schema for editors", async () => {
     const [, path = ""] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(example) ?? [];
     const schema = JSON.parse(await readFile(resolve(CONFIG_FOLDER, path), "utf8"));
     expect(schema).toEqual(SCHEMA);
@@ -85,13 +85,13 @@ describe("the example", () => {
 });
 
 describe("the schema", () => {
-  test("says of every key what it means", () => {
-    const silent = [...nodesOf(SCHEMA)].filter(([, node]) => !node.description).map(([path]) => path);
-    expect(silent).toEqual([]);
+  test("describes every key", () => {
+    const undescribed = [...nodesOf(SCHEMA)].filter(([, node]) => !node.description).map(([path]) => path);
+    expect(undescribed).toEqual([]);
   });
 });
 
-/** A mailbox's own service has the keys of the common one, and need not repeat them. */
+/** A mailbox's own service need not repeat the keys of the common one. */
 function keysOf(value: unknown, path: string = ""): Set<string> {
   if (Array.isArray(value)) return new Set(value.flatMap((item) => [...keysOf(item, path)]));
   if (typeof value !== "object" || value === null) return new Set();
@@ -103,7 +103,7 @@ function keysOf(value: unknown, path: string = ""): Set<string> {
   );
 }
 
-/** Of the forms of a secret it is enough to show each somewhere, which the passwords do. */
+/** The forms of a secret are shown once, by the passwords. */
 function keysOfSchema(node: SchemaNode): Set<string> {
   return new Set(
     [...nodesOf(node)]

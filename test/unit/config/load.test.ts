@@ -6,7 +6,7 @@ import { makeFolder } from "../../support/program.ts";
 import { CLIENT_ID, faultMessage, load, NOWHERE, SMALLEST, writeConfig } from "./stage.ts";
 
 describe("the smallest configuration", () => {
-  test("is completed by sensible defaults", async () => {
+  test("gets sensible defaults", async () => {
     const path = await writeConfig(SMALLEST);
     const settings = await loadSettings({ path, env: { STATE_DIRECTORY: "/var/lib/private/inlet" } });
     expect(settings).toMatchObject({
@@ -44,7 +44,7 @@ describe("the smallest configuration", () => {
     ]);
   });
 
-  test("can stand in the environment alone", async () => {
+  test("can come from the environment only", async () => {
     const env = {
       INLET_SERVICE__BASEURL: "https://transfer.example.com",
       INLET_SERVICE__CLIENTID: CLIENT_ID,
@@ -57,8 +57,8 @@ describe("the smallest configuration", () => {
   });
 });
 
-describe("what is written", () => {
-  test("counts", async () => {
+describe("settings", () => {
+  test("are as written", async () => {
     const settings = await load(`
 service: { baseUrl: https://transfer.example.com/base, timeout: 5s, acceptLanguage: de }
 inbox: in/box
@@ -91,7 +91,7 @@ handoff: { fileMode: 0600, folderMode: 0o700, marker: .done }
     expect(a?.service).toMatchObject({ timeoutMs: 5_000, acceptLanguage: "de" });
   });
 
-  test("says what follows a delivery, and passes on to the command what can hold no secret", async () => {
+  test("name the hand-off, and pass only harmless variables to the command", async () => {
     const env = { PATH: "/bin", HOME: "/root", LANG: "C", INLET_OTHER: "x", TOKEN: "secret" };
     const { source, handoff } = await load(
       `${SMALLEST}
@@ -121,12 +121,12 @@ handoff:
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
   });
 
-  test("warns of a time for picked-up folders where none stays", async () => {
+  test("include a warning about keep.collected without an acknowledgement", async () => {
     const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { collected: 7d } }`);
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.collected: not used")]);
   });
 
-  test("is outdone by the environment, whose paths begin in the current folder", async () => {
+  test("are overridden by the environment, whose paths start in the current folder", async () => {
     const path = await writeConfig(SMALLEST);
     const env = { INLET_INBOX: "other", INLET_LIMITS__TRANSFERS: "9", INLET_HANDOFF__FILEMODE: "0600" };
     expect(await loadSettings({ path, env, cwd: "/here" })).toMatchObject({
@@ -136,7 +136,7 @@ handoff:
     });
   });
 
-  test("is outdone by a mailbox's own service, key by key", async () => {
+  test("are overridden by a mailbox's own service, key by key", async () => {
     const settings = await load(`
 service: { baseUrl: https://one.example.com, clientId: ${CLIENT_ID}, timeout: 5s }
 inbox: /srv/inbox
@@ -150,7 +150,7 @@ mailboxes:
     expect(a?.clientId?.described).toBe(b?.clientId?.described);
   });
 
-  test("need not name a common service where every mailbox has its own", async () => {
+  test("need no common service if every mailbox has its own", async () => {
     const settings = await load(
       "inbox: /srv/inbox\nmailboxes: [{ email: a@b, service: { baseUrl: https://own.example.com } }]\n",
     );
@@ -163,13 +163,13 @@ mailboxes:
     [1000, { HOME: "/home/me" }, "/home/me/.local/state/inlet"],
     [1000, { HOME: "/home/me", XDG_STATE_HOME: "/home/me/s" }, "/home/me/s/inlet"],
     [1000, { HOME: "/home/me", XDG_STATE_HOME: "relative" }, "/home/me/.local/state/inlet"],
-  ])("leaves the state folder to the system: user %d, %j", async (uid, env, state) => {
+  ])("get the system's state folder by default: user %d, %j", async (uid, env, state) => {
     expect(await loadSettings({ path: await writeConfig(SMALLEST), env, uid })).toMatchObject({ state });
   });
 });
 
 describe("the file", () => {
-  test("is the one that --config names, else INLET_CONFIG, else the usual one", async () => {
+  test("is named by --config, else INLET_CONFIG, else the default", async () => {
     const [named, variable, usual] = [
       await writeConfig(SMALLEST),
       await writeConfig(SMALLEST),
@@ -184,7 +184,7 @@ describe("the file", () => {
     expect(sources).toEqual([named, variable, usual]);
   });
 
-  test("can have any name, also relative to the current folder", async () => {
+  test("can have any name, even relative to the current folder", async () => {
     const cwd = await makeFolder();
     for (const name of ["inlet", "a.b.", ".inlet.yml", "ä b.yaml"]) {
       await writeFile(join(cwd, name), SMALLEST);
@@ -192,7 +192,7 @@ describe("the file", () => {
     }
   });
 
-  test("and its folder stay untouched, byte for byte, also when it is refused", async () => {
+  test("and its folder stay unchanged, even if it is refused", async () => {
     for (const text of [SMALLEST, "# nothing\n", "a: [", "unknown: 1\n"]) {
       const path = await writeConfig(text, 0o400);
       await chmod(dirname(path), 0o500);
@@ -203,7 +203,7 @@ describe("the file", () => {
     }
   });
 
-  test("is not made where it is missing, nor its folder", async () => {
+  test("is not created, nor its folder", async () => {
     const folder = await makeFolder();
     const missing = join(folder, "new/inlet.yaml");
     await faultMessage(loadSettings({ path: missing, env: {} }));
@@ -212,20 +212,20 @@ describe("the file", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("that is named must be there", async () => {
+  test("must exist if it is named", async () => {
     const folder = await makeFolder();
     expect(await faultMessage(loadSettings({ path: join(folder, "x"), env: {} }))).toContain(
-      `${join(folder, "x")} does not exist, and --config names it`,
+      `${join(folder, "x")} does not exist, but --config names it`,
     );
     expect(await faultMessage(loadSettings({ env: { INLET_CONFIG: join(folder, "x") } }))).toContain(
-      `${join(folder, "x")} does not exist, and INLET_CONFIG names it`,
+      `${join(folder, "x")} does not exist, but INLET_CONFIG names it`,
     );
     expect(await faultMessage(loadSettings({ path: folder, env: {} }))).toContain(
       `${folder} cannot be read (EISDIR)`,
     );
   });
 
-  test("that is too large or no text is refused", async () => {
+  test("is refused if it is too large or not text", async () => {
     const file = await writeConfig("");
     await writeFile(file, Buffer.from([0x61, 0x3a, 0x20, 0xe4, 0x0a]));
     expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is not UTF-8 text");
@@ -233,9 +233,11 @@ describe("the file", () => {
     expect(await faultMessage(loadSettings({ path: file, env: {} }))).toContain("is too large");
   });
 
-  test("that is missing where nothing else is said: how to begin", async () => {
+  test("has a message with the first steps if it is missing and nothing is set", async () => {
     const message = await faultMessage(loadSettings({ env: { HOME: "/root" }, defaultPath: NOWHERE }));
-    expect(message).toContain(`there is no ${NOWHERE}, neither --config nor INLET_CONFIG names another file`);
+    expect(message).toContain(
+      `${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another file`,
+    );
     const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
     expect(await readFile(example, "utf8")).toContain("inbox:");
   });

@@ -14,7 +14,7 @@ import { makeFolder } from "../../support/program.ts";
 
 const TOKEN = { token: "secret", obtained: 1 };
 
-test("processes that start at the same time make one client id between them", async () => {
+test("processes that start at the same time agree on one client id", async () => {
   const state = await makeFolder();
   const kept = await Promise.all(Array.from({ length: 8 }, () => keepClientId(state)));
   const ids = new Set(kept.map(({ clientId }) => clientId.reveal()));
@@ -32,7 +32,7 @@ test("a file that holds no client id is replaced", async () => {
   expect((await keepClientId(state)).clientId.reveal()).toBe(clientId.reveal());
 });
 
-test("tokens of different mailboxes do not disturb each other", async () => {
+test("tokens of different mailboxes are independent", async () => {
   const folder = await makeFolder();
   const open = await loadTokenStores();
   const [daemon, person] = [open(folder), open(folder)];
@@ -55,7 +55,7 @@ test.each(["", "{", "[]", "{}", '{"token":1,"obtained":1}'])(
   },
 );
 
-test("a token is not written where a link leads", async () => {
+test("a token is not written through a link", async () => {
   const folder = await makeFolder();
   const store = (await loadTokenStores())(folder);
   await mkdir(join(folder, "elsewhere"));
@@ -66,12 +66,12 @@ test("a token is not written where a link leads", async () => {
   expect(await readFile(join(folder, "elsewhere/file"), "utf8")).toBe("theirs");
 });
 
-test("a disk that refuses a token is reported as such", async () => {
+test("a disk error on writing a token is reported", async () => {
   const store = (await loadTokenStores())(join(await makeFolder(), "x".repeat(300)));
   await expect(store.write("a", TOKEN)).rejects.toMatchObject({ code: "DISK_REFUSED" });
 });
 
-test("a token that was half written when the process was killed is removed later", async () => {
+test("a half-written token of a killed process is removed later", async () => {
   const folder = await makeFolder();
   const name = "a.json.tmp-1234567890abcdef";
   await writeFile(join(folder, name), "{");

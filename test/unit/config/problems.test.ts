@@ -4,7 +4,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
 import { CLIENT_ID, load, NOWHERE, problemsOf, writeConfig } from "./stage.ts";
 
-/** A whole configuration in which one part can be replaced. */
+/** A complete configuration with replaceable parts. */
 function config(part: Readonly<Record<string, string>>): string {
   const parts = {
     service: "{ baseUrl: https://transfer.example.com }",
@@ -19,24 +19,24 @@ function config(part: Readonly<Record<string, string>>): string {
 
 const SECRET_FORMS = "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }";
 
-describe("a mistake is named by place, key, value and remedy", () => {
+describe("a problem is reported with position, key, value and remedy", () => {
   test.each([
     ["inboxx", "/x", "inlet.yaml:4:1: inboxx: unknown key, did you mean inbox?"],
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known are version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
-    ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded here'],
+    ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded'],
     ["inbox", "5", "inlet.yaml:2:1: inbox: 5 is not a path: put it in quotes"],
     ["queue", "7", "inlet.yaml:4:1: queue: must be embedded, or the address of a Redis such as redis://"],
     ["limits", "{ transfers: 0 }", "limits.transfers: 0 is not a whole number from 1 to 1000"],
     ["limits", "{ transfers: 1.5 }", "limits.transfers: 1.5 is not a whole number from 1 to 1000"],
     ["limits", '{ transfers: "5" }', '"5" is not a whole number from 1 to 1000: write it without quotes'],
     ["limits", "{ minFreeSpace: 1 gig }", '"1 gig" is not a size such as 10MiB, 1GB or a number of bytes'],
-    ["limits", "{ maxTransferSize: 0B }", 'limits.maxTransferSize: "0B" is too little for any transfer'],
-    ["limits", "{ maxTransferSize: 999999999TiB }", '"999999999TiB" is more than can be counted'],
+    ["limits", "{ maxTransferSize: 0B }", 'limits.maxTransferSize: "0B" is too small for any transfer'],
+    ["limits", "{ maxTransferSize: 999999999TiB }", '"999999999TiB" is too large'],
     ["limits", "{ tranfers: 4 }", "inlet.yaml:4:11: limits.tranfers: unknown key, did you mean transfers?"],
     ["limits", "4", "inlet.yaml:4:1: limits: must be a group of keys"],
     [
@@ -44,11 +44,15 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "{ baseUrl: https://x.example/api/ }",
       'service.baseUrl: "https://x.example/api/" ends with /api: give only the part before it',
     ],
-    ["version", "2", "version: 2 is not 1, all that this Inlet knows: a newer file needs a newer Inlet"],
+    [
+      "version",
+      "2",
+      "version: 2 is not 1, the only version that this Inlet knows: a newer file needs a newer Inlet",
+    ],
     [
       "handoff",
       "{ fileMode: 400 }",
-      'handoff.fileMode: 400 could be meant as octal or not: write it as "0640" or 0o640',
+      'handoff.fileMode: 400 may be octal or decimal: write it as "0640" or 0o640',
     ],
     ["handoff", "{ fileMode: 0999 }", '"0999" is not three octal digits such as "0640"'],
     ["handoff", '{ fileMode: "4755" }', '"4755" is not three octal digits such as "0640"'],
@@ -70,13 +74,13 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ],
     ["limits", "{ bandwidth: 10 }", "limits.bandwidth: 10 is not none, a rate such as 10MiB/s, or a list"],
     ["limits", "{ bandwidth: 500B/s }", 'limits.bandwidth: "500B/s" is less than 1KiB/s'],
-    ["limits", "{ bandwidth: 999999999TiB/s }", '"999999999TiB/s" is more than can be counted'],
+    ["limits", "{ bandwidth: 999999999TiB/s }", '"999999999TiB/s" is too large'],
     [
       "limits",
       "{ bandwidth: [] }",
       "limits.bandwidth: must be none, a rate such as 10MiB/s, or a list of rates",
     ],
-    ["limits", "{ bandwidth: [1MiB/s] }", "limits.bandwidth[0]: must be a rate and when it counts"],
+    ["limits", "{ bandwidth: [1MiB/s] }", "limits.bandwidth[0]: must be a rate and when it applies"],
     [
       "limits",
       "{ bandwidth: [{ at: sat }] }",
@@ -91,12 +95,12 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "limits",
       "{ bandwidth: [{ at: mno, rate: none }] }",
-      'limits.bandwidth[0].at: "mno" is not a weekly window such as mon-fri 08:00-18:00: "mno" is no day: write',
+      'limits.bandwidth[0].at: "mno" is not a weekly window such as mon-fri 08:00-18:00: "mno" is not a day: write',
     ],
     [
       "limits",
       "{ bandwidth: [{ rate: none }, { at: sat, rate: 1MiB/s }] }",
-      "limits.bandwidth[1]: never counts, because the entry before it always does",
+      "limits.bandwidth[1]: never applies, because the entry before it always does",
     ],
     ["handoff", "{ marker: a/b }", 'handoff.marker: "a/b" is not none or a plain file name'],
     ["handoff", "{ marker: '..' }", 'handoff.marker: ".." is not none or a plain file name'],
@@ -107,7 +111,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "handoff",
       '{ command: [a, "b\\0c"] }',
-      "handoff.command[1]: holds a NUL, which no program can be given",
+      "handoff.command[1]: contains a NUL, which no argument can hold",
     ],
     ["handoff", "{ commandTimeout: 25h }", 'handoff.commandTimeout: "25h" is longer than 24h'],
     [
@@ -115,7 +119,11 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "{ acknowledgement: transfer.json }",
       '"transfer.json" cannot be used: Inlet writes transfer.json itself',
     ],
-    ["handoff", "{ marker: Done, acknowledgement: DONE }", '"DONE" is the marker, which is there from the'],
+    [
+      "handoff",
+      "{ marker: Done, acknowledgement: DONE }",
+      '"DONE" is the marker, which exists from the start',
+    ],
     ["handoff", "{ expectWithin: 2w }", '"2w" is not a duration such as 30m, 12h or 7d'],
     ["handoff", "{ expectWithin: forever }", '"forever" is not a duration such as 30m, 12h or 7d'],
     ["handoff", "{ expectWithin: 9999d }", 'handoff.expectWithin: "9999d" is longer than 3650d'],
@@ -130,7 +138,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     [
       "handoff",
       "{ webhook: { url: https://u@h, secret: s } }",
-      "webhook.url: must not hold a user or password",
+      "webhook.url: must not contain a user or password",
     ],
     [
       "handoff",
@@ -160,10 +168,10 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "{ baseUrl: http://example.com }",
       "http://example.com would send secrets unencrypted: use https, or set",
     ],
-    ["{ baseUrl: 'https://u:hunter2@example.com' }", "service.baseUrl: must not hold a user or password"],
+    ["{ baseUrl: 'https://u:hunter2@example.com' }", "service.baseUrl: must not contain a user or password"],
     ["{ baseUrl: 'https://u:hunter2@' }", "service.baseUrl: this is not the address of a service"],
-    ["{ baseUrl: 'https://x/?key=hunter2' }", "service.baseUrl: must end before any ? or #"],
-    ["{ baseUrl: 'https://x/#hunter2' }", "service.baseUrl: must end before any ? or #"],
+    ["{ baseUrl: 'https://x/?key=hunter2' }", "service.baseUrl: must not contain ? or #"],
+    ["{ baseUrl: 'https://x/#hunter2' }", "service.baseUrl: must not contain ? or #"],
     ["{ baseUrl: 'https://x', timeout: soon }", '"soon" is not a duration such as 250ms, 30s, 5m or 1h'],
     ["{ baseUrl: 'https://x', timeout: 30h }", 'service.timeout: "30h" is longer than 24h'],
     ["{ baseUrl: 'https://x', allowHttp: yes }", 'service.allowHttp: "yes" is not true or false'],
@@ -181,7 +189,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "service.proxy: must be the address of a proxy such as http://",
     ],
     ["{ baseUrl: 'https://x', ca: /no/such }", "service.ca: /no/such cannot be read (ENOENT)"],
-    ["{ baseUrl: 'https://x', ca: inlet.yaml }", "is no PEM file: it must hold a line -----BEGIN …-----"],
+    ["{ baseUrl: 'https://x', ca: inlet.yaml }", "is not a PEM file: it has no line -----BEGIN …-----"],
     [
       "{ baseUrl: 'https://x', acceptLanguage: \"a\\nb\" }",
       '"a\\nb" is not one or more languages such as en',
@@ -202,8 +210,8 @@ describe("a mistake is named by place, key, value and remedy", () => {
       await problemsOf(config({ service: "{ baseUrl: 'https://x', cert: a.pem }" })),
       await problemsOf(config({ service: "{ baseUrl: 'https://x', key: a.pem }" })),
     ];
-    expect(cert[0]).toContain("service.cert: needs its private key too: give key");
-    expect(key[0]).toContain("service.key: needs its certificate too: give cert");
+    expect(cert[0]).toContain("service.cert: needs its private key too: set key");
+    expect(key[0]).toContain("service.key: needs its certificate too: set cert");
   });
 
   test.each([
@@ -217,12 +225,12 @@ describe("a mistake is named by place, key, value and remedy", () => {
       "[{ email: a@b, name: .inlet }]",
       '".inlet" is not a name without slashes that does not begin with a dot',
     ],
-    ["[{ email: a@b }, { email: A@B }]", 'mailboxes[1].email: "A@B" is taken by mailboxes[0] already'],
+    ["[{ email: a@b }, { email: A@B }]", 'mailboxes[1].email: "A@B" is already used by mailboxes[0]'],
     [
       "[{ email: a@b }, { email: c@d, name: A@b }]",
-      'mailboxes[1].name: "A@b" is taken by mailboxes[0] already',
+      'mailboxes[1].name: "A@b" is already used by mailboxes[0]',
     ],
-    ["[{ email: a@b, name: X }, { email: c@d, name: x }]", '"x" is taken by mailboxes[0] already'],
+    ["[{ email: a@b, name: X }, { email: c@d, name: x }]", '"x" is already used by mailboxes[0]'],
     ["[{ email: a@b, poll: 0s }]", '"0s" is not a duration'],
     ["[{ email: a@b, poll: 25h }]", 'mailboxes[0].poll: "25h" is longer than 24h'],
     ["[{ email: a@b, pol: 5m }]", "inlet.yaml:3:27: mailboxes[0].pol: unknown key, did you mean poll?"],
@@ -232,7 +240,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["[{ email: a@b, quiet: sat }]", "mailboxes[0].quiet: must be a list of weekly windows such as mon-fri"],
     [
       "[{ email: a@b, quiet: [sat, 'mon 8-18'] }]",
-      'mailboxes[0].quiet[1]: "mon 8-18" is not a weekly window such as mon-fri 08:00-18:00: "8" is no time of day',
+      'mailboxes[0].quiet[1]: "mon 8-18" is not a weekly window such as mon-fri 08:00-18:00: "8" is not a time such as',
     ],
     [
       "[{ email: a@b, quiet: [5] }]",
@@ -240,7 +248,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ],
     [
       "[{ email: a@b, quiet: [mon-fri, 'sat,sun'] }]",
-      "mailboxes[0].quiet: leaves no time for downloads: to leave the mailbox alone, set paused",
+      "mailboxes[0].quiet: leaves no time for downloads: to stop the mailbox, set paused",
     ],
     ["[{ email: a@b, expect: [{ by: '06:00' }] }]", "mailboxes[0].expect[0].sender: is missing: give text"],
     [
@@ -254,12 +262,12 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["[{ email: a@b, expect: [{ sender: x, by: 25:00 }] }]", '"25:00" is not a time of day such as 06:00'],
     [
       "[{ email: a@b, expect: [{ sender: x, by: 06:00, days: weekdays }] }]",
-      'expect[0].days: "weekdays" is not days such as mon-fri: "weekdays" is no day',
+      'expect[0].days: "weekdays" is not days such as mon-fri: "weekdays" is not a day',
     ],
     ["[{ email: a@b, expect: [{ sender: x, by: 06:00, within: 48h }] }]", 'within: "48h" is longer than 24h'],
     [
       "[{ email: a@b, expect: [{ sender: x, by: 06:00 }, { sender: x, by: 06:00 }] }]",
-      "mailboxes[0].expect[1]: expects the same as entry 0",
+      "mailboxes[0].expect[1]: repeats entry 0",
     ],
     [
       "[{ email: a@b, expect: [{ sender: x, at: 06:00, by: 06:00 }] }]",
@@ -275,17 +283,17 @@ describe("a mistake is named by place, key, value and remedy", () => {
 
   test.each([
     ["/srv/{trackingId}", "must be relative: it begins inside the inbox"],
-    ["../{trackingId}", "must not hold a part that begins with a dot"],
-    ["{sender}/.x/{trackingId}", "must not hold a part that begins with a dot"],
-    ["a//{trackingId}", "must not hold an empty part between slashes"],
-    ["{trackingId}/", "must not hold an empty part between slashes"],
-    ["a\\\\{trackingId}", "must not hold backslashes or control characters"],
-    ["{mailbox}/{sneder}/{trackingId}", "holds the unknown placeholder {sneder}, did you mean {sender}?"],
-    ["{x}/{trackingId}", "holds the unknown placeholder {x}, known are {mailbox} {sender} {senderDomain}"],
-    ["{trackingId}/{day", "holds a { or } without its other half"],
+    ["../{trackingId}", "must not contain a part that begins with a dot"],
+    ["{sender}/.x/{trackingId}", "must not contain a part that begins with a dot"],
+    ["a//{trackingId}", "must not contain an empty part between slashes"],
+    ["{trackingId}/", "must not contain an empty part between slashes"],
+    ["a\\\\{trackingId}", "must not contain backslashes or control characters"],
+    ["{mailbox}/{sneder}/{trackingId}", "contains the unknown placeholder {sneder}, did you mean {sender}?"],
+    ["{x}/{trackingId}", "contains the unknown placeholder {x}, known: {mailbox} {sender} {senderDomain}"],
+    ["{trackingId}/{day", "contains an unmatched { or }"],
     [
       "{mailbox}/{subject}",
-      "must hold {trackingId} or {transferId}: otherwise two transfers could have the same",
+      "must contain {trackingId} or {transferId}: otherwise two transfers could have the same",
     ],
   ])("layout: %s", async (layout, line) => {
     const mailboxes = `[{ email: a@b, layout: "${layout}" }]`;
@@ -298,7 +306,7 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ["[{ sender: x }]", `passwords[0].password: is missing: give ${SECRET_FORMS}`],
     [
       "[{ password: hunter2 }]",
-      "passwords[0]: must say whose transfers it opens: give sender, trackingId or both",
+      "passwords[0]: must say which transfers it opens: set sender, trackingId or both",
     ],
     ["[{ sender: x, password: 1234 }]", `passwords[0].password: must be ${SECRET_FORMS}: put it in quotes`],
     [
@@ -307,11 +315,11 @@ describe("a mistake is named by place, key, value and remedy", () => {
     ],
     [
       "[{ sender: x, password: { hunter2 } }]",
-      `passwords[0].password: holds an unknown key, must be ${SECRET_FORMS}`,
+      `passwords[0].password: has an unknown key, must be ${SECRET_FORMS}`,
     ],
     [
       "[{ sender: x, password: { flie: hunter2 } }]",
-      "passwords[0].password: holds an unknown key, did you mean file?",
+      "passwords[0].password: has an unknown key, did you mean file?",
     ],
     [
       "[{ sender: x, password: { env: A, file: hunter2 } }]",
@@ -345,8 +353,8 @@ describe("a mistake is named by place, key, value and remedy", () => {
   );
 });
 
-describe("mistakes", () => {
-  test("are all named at once, in the order of the file, the environment's first", async () => {
+describe("problems", () => {
+  test("are reported together: those of the environment first, then in the order of the file", async () => {
     const text = config({ inbox: "~", mailboxes: "[{ email: a@b, poll: soon }, { email: A@B }]", stat: "x" });
     expect(await problemsOf(text, { INLET_LIMITS__TRANSFERS: "many", INLET_SERVICE_BASEURL: "x" })).toEqual([
       "INLET_SERVICE_BASEURL: no such variable, did you mean INLET_SERVICE__BASEURL?",
@@ -358,7 +366,7 @@ describe("mistakes", () => {
     ]);
   });
 
-  test("that leave nothing name everything that is needed", async () => {
+  test("of an empty file name every required key", async () => {
     expect(await problemsOf("# nothing yet\n")).toEqual([
       "inlet.yaml: inbox: is missing: give a path, or set INLET_INBOX",
       "inlet.yaml: mailboxes: is missing: give a list of at least one mailbox, or set INLET_MAILBOXES",
@@ -366,13 +374,13 @@ describe("mistakes", () => {
     ]);
   });
 
-  test("in YAML are named by their place alone", async () => {
+  test("in YAML are reported by position only", async () => {
     expect(await problemsOf("inbox: /x\n\twork: /y\n")).toEqual([
       "inlet.yaml:2:1: tabs cannot be used for indentation: use spaces",
     ]);
   });
 
-  test("in a variable that holds JSON are named by it and the key inside", async () => {
+  test("in a variable with JSON name the variable and the key inside", async () => {
     const env = { INLET_MAILBOXES: '[{"email":"a@b","pol":"5m","passwords":[{"sender":"x","password":7}]}]' };
     expect(await problemsOf(config({}), env)).toEqual([
       "INLET_MAILBOXES: mailboxes[0].pol: unknown key, did you mean poll?",
@@ -380,7 +388,7 @@ describe("mistakes", () => {
     ]);
   });
 
-  test("that end in long or strange text stay on one line of bearable length", async () => {
+  test("with long or strange text stay on one short line", async () => {
     const [problem = "", ...more] = await problemsOf(
       config({ limits: `{ transfers: "a\\nb${"x".repeat(999)}" }` }),
     );
@@ -395,7 +403,7 @@ describe("secrets", () => {
   const passwords = `[{ sender: x, password: hunter2 }]`;
   const service = `{ baseUrl: 'https://x', clientId: ${CLIENT_ID}, verification: { token: hunter2 }, proxy: 'http://u:hunter2@p' }`;
 
-  test("are in no settings that are printed", async () => {
+  test("do not show in printed settings", async () => {
     const settings = await load(config({ service, mailboxes: `[{ email: a@b, passwords: ${passwords} }]` }));
     const shown = [JSON.stringify(settings), inspect(settings, { depth: 20, showHidden: true })].join();
     expect(shown).not.toMatch(/hunter2|CCCCC/);
@@ -407,7 +415,7 @@ describe("secrets", () => {
     expect(mailbox?.service.proxy.https).toBe("http://u:hunter2@p");
   });
 
-  test("are in no refusal, however it is printed", async () => {
+  test("do not show in a fault, however it is printed", async () => {
     const path = await writeConfig(
       config({
         service,

@@ -15,9 +15,9 @@ const NODES = "a list of at least one host and port such as redis1.example.com:6
 const NODE = "a host and a port such as redis1.example.com:6379";
 const SECRET_FORMS = "text, or one of { file: … }, { env: … }, { credential: … }, { command: [ … ] }";
 const ESCAPING =
-  "a password that holds more than letters and digits is best given as redis.password, or each other character is written as % and two digits, such as %2F";
+  "put a password with special characters into redis.password, or escape each of them with % and two digits, such as %2F";
 
-/** Its fifth line is the first of what is given. */
+/** The given text starts on the fifth line. */
 function config(text: string): string {
   return `${SMALLEST}${text}\n`;
 }
@@ -33,7 +33,7 @@ async function warningsOf(text: string): Promise<readonly string[]> {
   return (await load(config(text))).warnings;
 }
 
-/** What is wrong, without the place; never with a secret in it. */
+/** The problems without their positions; fails if one holds a secret. */
 async function refusalsOf(text: string, env: Environment = {}): Promise<string[]> {
   const problems = await problemsOf(config(text), env);
   expect(problems.join()).not.toContain("hunter2");
@@ -45,7 +45,7 @@ async function reveal(source: SecretSource | undefined): Promise<string | undefi
 }
 
 describe("a queue on Redis", () => {
-  test("needs an address and nothing else", async () => {
+  test("needs only an address", async () => {
     const { url, ...rest } = await queueOf("queue: redis://redis.example.com");
     expect(url.href).toBe("redis://redis.example.com");
     expect(rest).toEqual({
@@ -82,13 +82,13 @@ describe("a queue on Redis", () => {
     ["redis://anna:@h", "anna", undefined],
     ["redis://a%40b:h%2Fu%25n%C3%A4%3A@h", "a@b", "h/u%nä:"],
     ["redis://anna:hun:ter@2@h", "anna", "hun:ter@2"],
-  ])("takes user and password out of its address: %s", async (queue, username, password) => {
+  ])("reads user and password from its address: %s", async (queue, username, password) => {
     const settings = await queueOf(`queue: "${queue}"`);
     expect([settings.username, await reveal(settings.password)]).toEqual([username, password]);
     expect(settings.url.href).toBe("redis://h");
   });
 
-  test("takes what redis says", async () => {
+  test("reads the group redis", async () => {
     const folder = await makeFolder();
     const pem = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
     await writeFile(join(folder, "ca.pem"), pem);
@@ -120,14 +120,14 @@ redis:
     });
   });
 
-  test("finds its authorities from the folder of the file", async () => {
+  test("resolves ca from the folder of the file", async () => {
     const path = await writeConfig(config("queue: rediss://h\nredis: { ca: ca.pem }"));
     await writeFile(join(path, "../ca.pem"), "-----BEGIN CERTIFICATE-----");
     const { queue } = await loadSettings({ path, env: {} });
     expect(queue).toMatchObject({ ca: "-----BEGIN CERTIFICATE-----" });
   });
 
-  test("logs in as redis says before what its address says", async () => {
+  test("prefers the user and password of redis to those of its address", async () => {
     const { username, password } = await queueOf(
       'queue: "redis://anna:x@h"\nredis: { username: bert, password: hunter2 }',
     );
@@ -136,7 +136,7 @@ redis:
     expect([half.username, await reveal(half.password)]).toEqual(["anna", "hunter2"]);
   });
 
-  test("that is a cluster has its prefix in braces, so that its keys stay together", async () => {
+  test("on a cluster has its prefix in braces, which keeps its keys on one node", async () => {
     for (const queue of ["redis://", "redis://any", "rediss:///0", "redis://anna@any:1/"]) {
       const settings = await queueOf(`queue: ${queue}\nredis: { cluster: ["a:7000", "b:7001"] }`);
       expect(settings).toMatchObject({ cluster: ["a:7000", "b:7001"], sentinels: [], prefix: "{inlet}" });
@@ -145,7 +145,7 @@ redis:
     expect(named.prefix).toBe("{two}");
   });
 
-  test.each(["all", "worker", "scheduler"])("can have processes that are: %s", async (role) => {
+  test.each(["all", "worker", "scheduler"])("can have a process with the role %s", async (role) => {
     expect((await queueOf(`queue: redis://h\nrole: ${role}`)).role).toBe(role);
   });
 
@@ -153,7 +153,7 @@ redis:
     ["2s", 2_000],
     ["2500ms", 2_500],
     ["10m", 600_000],
-  ])("can give up a silent process after %s", async (lock, lockMs) => {
+  ])("can have a lock of %s", async (lock, lockMs) => {
     expect((await queueOf(`queue: redis://h\nredis: { lock: ${lock} }`)).lockMs).toBe(lockMs);
   });
 });
@@ -172,7 +172,7 @@ describe("the environment", () => {
     THEIRS: "hunter3",
   };
 
-  test("can say everything, in place of the file", async () => {
+  test("can set every key instead of the file", async () => {
     const folder = await makeFolder();
     await writeFile(join(folder, "ca.pem"), "-----BEGIN CERTIFICATE-----");
     const path = await writeConfig(config("queue: redis://file\nredis: { prefix: file, lock: 5s }"));
@@ -193,7 +193,7 @@ describe("the environment", () => {
     });
   });
 
-  test("can give the whole group, or a cluster, as JSON", async () => {
+  test("can set the whole group, or a cluster, as JSON", async () => {
     const group = { INLET_QUEUE: "redis://", INLET_REDIS: '{"cluster":["a:1"],"lock":"3s"}' };
     expect(await queueOf("", group)).toMatchObject({ cluster: ["a:1"], lockMs: 3_000 });
     const list = { INLET_QUEUE: "redis://", INLET_REDIS__CLUSTER: '["a:1","b:2"]' };
@@ -207,7 +207,7 @@ describe("the environment", () => {
     expect([queue, warnings]).toEqual(["embedded", ["redis.lock: not used, because queue is embedded."]]);
   });
 
-  test("is named where it is wrong", async () => {
+  test("is named in a problem", async () => {
     const env = {
       INLET_QUEUE: "redis://anna:hunter2@h/main",
       INLET_ROLE: "boss",
@@ -219,20 +219,20 @@ describe("the environment", () => {
       `INLET_REDIS__SENTINELS: redis.sentinels: must be ${NODES}, written as JSON`,
       `INLET_REDIS__CLUSTER: redis.cluster[0]: must be ${NODE}`,
       'INLET_ROLE: role: "boss" is not one of all, worker, scheduler',
-      'INLET_QUEUE: queue: "redis://[secret]@h/main" must end in the number of a database such as /3, or in no path',
+      'INLET_QUEUE: queue: "redis://[secret]@h/main" must end with a database such as /3, or have no path',
       'INLET_REDIS__LOCK: redis.lock: "1s" is not from 2s to 10m',
     ]);
   });
 });
 
-describe("a wrong queue is named, but never its password", () => {
+describe("a wrong queue is reported without its password", () => {
   test.each([
     ["http://h:6379", `queue: "http://h:6379" is not ${ALLOWED}`],
     ["http://anna:hunter2@h", `queue: "http://[secret]@h" is not ${ALLOWED}`],
     ["redis+tls://:hunter2@h/0", `queue: "redis+tls://[secret]@h/0" is not ${ALLOWED}`],
     ["redis://h:0", `queue: "redis://h:0" is not ${ALLOWED}`],
     ["redis://hö", `queue: "redis://hö" is not ${ALLOWED}`],
-    // Where no part of it can be told for what it is.
+    // No part of it can be recognised.
     ["hunter2", `queue: must be ${ALLOWED}`],
     ["Embedded", `queue: must be ${ALLOWED}`],
     ["localhost:6379", `queue: must be ${ALLOWED}`],
@@ -243,69 +243,72 @@ describe("a wrong queue is named, but never its password", () => {
     ["redis://anna:hunter2@", `queue: must be ${ALLOWED}: ${ESCAPING}`],
     ["redis://anna:hunter2/x@h", `queue: must be ${ALLOWED}: ${ESCAPING}`],
     // Its path, query and fragment.
-    [
-      "redis://h/main",
-      'queue: "redis://h/main" must end in the number of a database such as /3, or in no path',
-    ],
-    ["redis://h/1/", 'queue: "redis://h/1/" must end in the number of a database such as /3, or in no path'],
-    ["redis://h/-1", 'queue: "redis://h/-1" must end in the number of a database such as /3, or in no path'],
+    ["redis://h/main", 'queue: "redis://h/main" must end with a database such as /3, or have no path'],
+    ["redis://h/1/", 'queue: "redis://h/1/" must end with a database such as /3, or have no path'],
+    ["redis://h/-1", 'queue: "redis://h/-1" must end with a database such as /3, or have no path'],
     [
       "redis://:hunter2@h/03",
-      'queue: "redis://[secret]@h/03" must end in the number of a database such as /3, or in no path',
+      'queue: "redis://[secret]@h/03" must end with a database such as /3, or have no path',
     ],
+    ["redis://anna:1/hunter2@h", `queue: must end with a database such as /3, or have no path: ${ESCAPING}`],
+    ["redis://h?db=3", "queue: must not contain ? or #: select a database with a path such as /3"],
     [
-      "redis://anna:1/hunter2@h",
-      `queue: must end in the number of a database such as /3, or in no path: ${ESCAPING}`,
+      "redis://h/3?password=hunter2",
+      "queue: must not contain ? or #: select a database with a path such as /3",
     ],
-    ["redis://h?db=3", "queue: must hold no ? or #: a database is named by a path such as /3"],
-    ["redis://h/3?password=hunter2", "queue: must hold no ? or #: a database is named by a path such as /3"],
-    ["redis://h/#hunter2", "queue: must hold no ? or #: a database is named by a path such as /3"],
+    ["redis://h/#hunter2", "queue: must not contain ? or #: select a database with a path such as /3"],
     [
       "redis://anna:1#hunter2@h",
-      `queue: must hold no ? or #: a database is named by a path such as /3: ${ESCAPING}`,
+      `queue: must not contain ? or #: select a database with a path such as /3: ${ESCAPING}`,
     ],
-    ["redis://:hunter2%@h", `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`],
+    [
+      "redis://:hunter2%@h",
+      `queue: contains a % that is not followed by the code of a character: ${ESCAPING}`,
+    ],
     [
       "redis://:hunter2%FF@h",
-      `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`,
+      `queue: contains a % that is not followed by the code of a character: ${ESCAPING}`,
     ],
-    ["redis://hunter2%zz@h", `queue: holds a % that is not followed by the code of a character: ${ESCAPING}`],
+    [
+      "redis://hunter2%zz@h",
+      `queue: contains a % that is not followed by the code of a character: ${ESCAPING}`,
+    ],
     // Its host.
     [
       "redis://",
-      'queue: "redis://" names no host: write one behind the //, or give redis.sentinels or redis.cluster',
+      'queue: "redis://" has no host: write one after the //, or set redis.sentinels or redis.cluster',
     ],
     [
       "rediss:///3",
-      'queue: "rediss:///3" names no host: write one behind the //, or give redis.sentinels or redis.cluster',
+      'queue: "rediss:///3" has no host: write one after the //, or set redis.sentinels or redis.cluster',
     ],
   ])("%s", async (queue, line) => {
     expect(await refusalsOf(`queue: "${queue}"`)).toEqual([line]);
   });
 
-  test("by its place in the file", async () => {
+  test("with its position in the file", async () => {
     expect(await problemsOf(config("queue: ftp://h"))).toEqual([
       `inlet.yaml:5:1: queue: "ftp://h" is not ${ALLOWED}`,
     ]);
   });
 
-  test("where it is not even text, without guesses about the rest", async () => {
+  test("if it is not text, without guesses about the rest", async () => {
     expect(await refusalsOf("queue: 6379\nrole: worker\nredis: { lock: 5s }")).toEqual([
       `queue: must be ${ALLOWED}: put it in quotes`,
     ]);
     expect(await refusalsOf("queue:")).toEqual([`queue: has no value: give ${ALLOWED}, or remove the key`]);
   });
 
-  test("together with what else is wrong", async () => {
+  test("together with other problems", async () => {
     const text = 'queue: ftp://h\nredis: { lock: 1s, sentinels: ["a:1"], cluster: ["b:1"] }';
     expect(await refusalsOf(text)).toEqual([
       `queue: "ftp://h" is not ${ALLOWED}`,
       'redis.lock: "1s" is not from 2s to 10m',
-      "redis.cluster: excludes redis.sentinels: give one of the two",
+      "redis.cluster: cannot be used with redis.sentinels: set only one of the two",
     ]);
   });
 
-  test("where a cluster has no such database", async () => {
+  test("if a cluster has no such database", async () => {
     expect(await refusalsOf('queue: "redis://:hunter2@any/3"\nredis: { cluster: ["a:7000"] }')).toEqual([
       'queue: "redis://[secret]@any/3" names database 3, but a cluster has only database 0',
     ]);
@@ -315,14 +318,14 @@ describe("a wrong queue is named, but never its password", () => {
   });
 });
 
-describe("wrong keys of redis are named", () => {
+describe("wrong keys of redis are reported", () => {
   test.each([
     ["{ userName: anna }", "redis.userName: unknown key, did you mean username?"],
     ["redis://h", "redis: must be a group of keys"],
     ["{ username: 7 }", "redis.username: 7 is not text: put it in quotes"],
     ['{ username: "" }', "redis.username: must be text"],
     ["{ password: 7 }", `redis.password: must be ${SECRET_FORMS}: put it in quotes`],
-    ["{ password: { flie: hunter2 } }", "redis.password: holds an unknown key, did you mean file?"],
+    ["{ password: { flie: hunter2 } }", "redis.password: has an unknown key, did you mean file?"],
     ["{ password: { env: NOPE } }", "redis.password.env: variable NOPE is not set"],
     [
       "{ sentinels: ['a:1'], sentinelPassword: { file: /no/such } }",
@@ -332,9 +335,9 @@ describe("wrong keys of redis are named", () => {
       "{ sentinels: ['a:1'], sentinelPassword: [hunter2] }",
       `redis.sentinelPassword: must be ${SECRET_FORMS}`,
     ],
-    ["{ ca: ~/ca.pem }", 'redis.ca: "~/ca.pem" is not a path: ~ is not expanded here'],
+    ["{ ca: ~/ca.pem }", 'redis.ca: "~/ca.pem" is not a path: ~ is not expanded'],
     ["{ ca: /no/such }", "redis.ca: /no/such cannot be read (ENOENT)"],
-    ["{ ca: /etc/hosts }", "redis.ca: /etc/hosts is no PEM file: it must hold a line -----BEGIN …-----"],
+    ["{ ca: /etc/hosts }", "redis.ca: /etc/hosts is not a PEM file: it has no line -----BEGIN …-----"],
     ["{ sentinels: [] }", `redis.sentinels: must be ${NODES}`],
     ["{ sentinels: 'a:1' }", `redis.sentinels: must be ${NODES}`],
     ["{ sentinels: [a] }", `redis.sentinels[0]: must be ${NODE}`],
@@ -349,7 +352,7 @@ describe("wrong keys of redis are named", () => {
     ["{ cluster: ['::1:6379'] }", `redis.cluster[0]: must be ${NODE}`],
     [
       "{ sentinels: ['a:1'], cluster: ['b:1'] }",
-      "redis.cluster: excludes redis.sentinels: give one of the two",
+      "redis.cluster: cannot be used with redis.sentinels: set only one of the two",
     ],
     ["{ prefix: '' }", "redis.prefix: must be a name of at most 100 letters, digits, dots, - and _"],
     ["{ prefix: '{a}' }", 'redis.prefix: "{a}" is not a name of at most 100 letters, digits, dots, - and _'],
@@ -382,18 +385,18 @@ describe("a role", () => {
       'role: "scheduler" needs a queue on Redis: with the embedded one no process would download transfers',
     ],
     ["boss", 'role: "boss" is not one of all, worker, scheduler'],
-  ])("that leaves half of the work undone is refused: %s", async (role, line) => {
+  ])("that leaves work undone is refused: %s", async (role, line) => {
     expect(await refusalsOf(`role: ${role}`)).toEqual([line]);
     expect(await refusalsOf(`queue: embedded\nrole: ${role}`)).toEqual([line]);
   });
 
-  test("of all is what counts anyway", async () => {
+  test("is all by default", async () => {
     expect(await load(config("role: all"))).toMatchObject({ queue: "embedded", warnings: [] });
   });
 });
 
 describe("a warning is given", () => {
-  test("for keys of redis that the embedded queue does not use, which hinder nothing", async () => {
+  test("for keys of redis that the embedded queue does not use", async () => {
     const redis =
       "{ lock: 5s, password: { file: /no/such }, ca: /no/such, sentinels: ['a:1'], cluster: ['b:1'] }";
     for (const queue of ["", "queue: embedded\n"]) {
@@ -404,33 +407,33 @@ describe("a warning is given", () => {
     expect(await warningsOf("redis: {}")).toEqual([]);
   });
 
-  test("for authorities where there is no TLS", async () => {
+  test("for ca without TLS", async () => {
     const file = join(await makeFolder(), "ca.pem");
     await writeFile(file, "-----BEGIN CERTIFICATE-----");
     expect(await warningsOf(`queue: rediss://h\nredis: { ca: ${file} }`)).toEqual([]);
     expect(await warningsOf(`queue: redis://h\nredis: { ca: ${file} }`)).toEqual([
-      "redis.ca: not used, because queue begins with redis://, which is without TLS: rediss:// is with it.",
+      "redis.ca: not used, because queue uses redis:// without TLS, not rediss://.",
     ]);
   });
 
-  test("for what is said of sentinels where there are none", async () => {
+  test("for sentinel keys without sentinels", async () => {
     const redis = "{ sentinelName: main, sentinelPassword: hunter2 }";
     expect(await warningsOf(`queue: redis://h\nredis: ${redis}`)).toEqual([
-      "redis.sentinelName, redis.sentinelPassword: not used, because redis.sentinels is not given.",
+      "redis.sentinelName, redis.sentinelPassword: not used, because redis.sentinels is not set.",
     ]);
   });
 
-  test("for a password in a file that others can read, in the address too", async () => {
+  test("for a password in a file that others can read, even in the address", async () => {
     const redis = "redis: { sentinels: ['a:1'], password: hunter2, sentinelPassword: hunter2 }";
     const path = await writeConfig(config(`queue: "redis://:hunter2@h"\n${redis}`));
     await chmod(path, 0o644);
     const { warnings } = await loadSettings({ path, env: {} });
     expect(warnings).toEqual([
-      `A secret is in plain text (queue, redis.password, redis.sentinelPassword), and ${path} can be read or changed by every user of this machine: make it its owner's alone (chmod go= ${path}).`,
+      `A secret is in plain text (queue, redis.password, redis.sentinelPassword), and ${path} can be read or changed by every user of this machine: restrict it to its owner (chmod go= ${path}).`,
     ]);
   });
 
-  test("not for one in the environment, nor for an address without one", async () => {
+  test("not for a password in the environment, nor for an address without one", async () => {
     const path = await writeConfig(config('queue: "redis://anna@h"'));
     await chmod(path, 0o644);
     for (const env of [{}, { INLET_QUEUE: "redis://:hunter2@h", INLET_REDIS__PASSWORD: "hunter2" }]) {
@@ -444,7 +447,7 @@ describe("passwords", () => {
     'queue: "rediss://:hunter2@h"\nredis: { sentinels: ["a:1"], password: hunter2, sentinelPassword: hunter2 }',
   );
 
-  test("are in no settings that are printed, whole or in parts", async () => {
+  test("do not show in printed settings, whole or in part", async () => {
     for (const settings of [await load(text), await load(config('queue: "redis://anna:hunter2@h"'))]) {
       const { url, ...rest } = settings.queue as RedisQueueSettings;
       for (const value of [settings, { ...rest }, { url }, rest.password]) {
@@ -456,7 +459,7 @@ describe("passwords", () => {
     }
   });
 
-  test("are said to stand where they stand", async () => {
+  test("are described by their source", async () => {
     const described = async (given: string, env: Environment = {}) =>
       (await queueOf(given, env)).password?.described;
     expect(await described('queue: "redis://:hunter2@h"')).toBe("the plain text of queue in inlet.yaml");
@@ -466,7 +469,7 @@ describe("passwords", () => {
     );
   });
 
-  test("are not asked for where only the service is needed", async () => {
+  test("are not read if only the service is needed", async () => {
     const env = {
       INLET_SERVICE__BASEURL: "https://transfer.example.com",
       INLET_QUEUE: "nonsense",

@@ -37,13 +37,13 @@ describe("a file", () => {
     [" hunter 2 ", " hunter 2 "],
     ["\ufeffhunter2", "hunter2"],
     ["häns☃", "häns☃"],
-  ])("gives its text without one line end: %j", async (content, secret) => {
+  ])("is read without its final newline: %j", async (content, secret) => {
     const path = join(await makeFolder(), "secret");
     await writeFile(path, content);
     expect(await read({ kind: "file", path })).toBe(secret);
   });
 
-  test("is read anew each time", async () => {
+  test("is read again each time", async () => {
     const path = join(await makeFolder(), "secret");
     const source = openSecret({ kind: "file", path }, {});
     expect(source.described).toBe(`file ${path}`);
@@ -53,7 +53,7 @@ describe("a file", () => {
     }
   });
 
-  test("is refused where it cannot hold a secret, without waiting", async () => {
+  test("is refused if it cannot hold a secret, without blocking", async () => {
     const folder = await makeFolder();
     const path = (name: string) => join(folder, name);
     await writeFile(path("empty"), "\n");
@@ -72,7 +72,7 @@ describe("a file", () => {
 });
 
 describe("a variable, a credential, plain text", () => {
-  test("give what they hold", async () => {
+  test("are read", async () => {
     const folder = await makeFolder();
     await writeFile(join(folder, "supplier"), "hunter2\n");
     expect(await read({ kind: "env", name: "X" }, { X: "hunter2" })).toBe("hunter2");
@@ -82,7 +82,7 @@ describe("a variable, a credential, plain text", () => {
     expect(await read({ kind: "text", text: new Secret("hunter2"), at: "x" })).toBe("hunter2");
   });
 
-  test("say what is missing", async () => {
+  test("are reported if they are missing", async () => {
     const folder = await makeFolder();
     expect(await refusal({ kind: "env", name: "X" })).toBe("variable X is not set");
     expect(await refusal({ kind: "env", name: "X" }, { X: "" })).toBe("variable X is empty");
@@ -96,7 +96,7 @@ describe("a variable, a credential, plain text", () => {
 });
 
 describe("a command", () => {
-  test("gives what it prints, with its arguments as they are", async () => {
+  test("returns its output, with arguments passed unchanged", async () => {
     const argv = ["printf", "%s-%s\n", "$HOME", "a b"] as const;
     expect(await read({ kind: "command", argv })).toBe("$HOME-a b");
   });
@@ -108,17 +108,17 @@ describe("a command", () => {
 
   test.each([
     [["sh", "-c", "echo hunter2; echo hunter2 >&2; exit 3"], "command sh ended with exit code 3"],
-    [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was ended by SIGKILL"],
+    [["sh", "-c", "echo hunter2; kill -9 $$"], "command sh was killed by SIGKILL"],
     [["/no/such/program", "hunter2"], "command program was not found"],
     [["true", "hunter2"], "command true printed nothing"],
     [["printf", "\\377", "hunter2"], "command printf did not print UTF-8 text"],
     [["sh", "-c", "head -c 70000 /dev/zero"], "command sh printed more than 64 KiB"],
     [["echo", "hunter2\0"], "command echo could not be started"],
-  ] as const)("says what went wrong, and nothing of what was said: %j", async (argv, why) => {
+  ] as const)("reports its failure without quoting its output: %j", async (argv, why) => {
     expect(await refusal({ kind: "command", argv })).toBe(why);
   });
 
-  test("has limited time, and takes along what it started", async () => {
+  test("is killed after its timeout, with its children", async () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `sleep 600 & echo $! > ${pidFile}; wait`] as const;
     const source = openSecret({ kind: "command", argv }, process.env, 300);
@@ -129,7 +129,7 @@ describe("a command", () => {
     await expectGone(pidFile);
   });
 
-  test("ends when it is told to", async () => {
+  test("is killed on abort", async () => {
     const pidFile = join(await makeFolder(), "pid");
     const argv = ["sh", "-c", `echo $$ > ${pidFile}; sleep 600`] as const;
     const stop = new AbortController();
@@ -143,7 +143,7 @@ describe("a command", () => {
 });
 
 describe("at the start", () => {
-  test("commands are not run, and everything else is read once", async () => {
+  test("commands are not run, and every other secret is read once", async () => {
     const folder = await makeFolder();
     const trace = join(folder, "ran");
     await writeFile(join(folder, "password"), "hunter2\n", { mode: 0o600 });
@@ -163,7 +163,7 @@ describe("at the start", () => {
     expect(() => execFileSync("ls", [trace], { stdio: "pipe" })).toThrow();
   });
 
-  test("a program with a slash is found from the file's folder", async () => {
+  test("a program with a slash is resolved from the file's folder", async () => {
     const path = await writeConfig(configWith("- { sender: a, password: { command: [./ask, x] } }"));
     const script = join(path, "../ask");
     await writeFile(script, "#!/bin/sh\necho $1\n", { mode: 0o700 });
@@ -171,7 +171,7 @@ describe("at the start", () => {
     expect((await mailboxes[0]?.passwords[0]?.password.read(SIGNAL))?.reveal()).toBe("x");
   });
 
-  test("a client id is checked wherever it comes from, now and whenever it is read", async () => {
+  test("a client id is checked from every source, at load and at each read", async () => {
     const file = join(await makeFolder(), "id");
     await writeFile(file, `${CLIENT_ID}\n`, { mode: 0o600 });
     const service = { INLET_SERVICE__CLIENTID__FILE: file };
@@ -181,7 +181,9 @@ describe("at the start", () => {
     await writeFile(file, "hunter2");
     await expect(clientId?.read(SIGNAL)).rejects.toMatchObject({
       code: "SECRET_UNREADABLE",
-      message: expect.stringContaining(`file ${file} is no client id: that is 50 to 4000 letters and digits`),
+      message: expect.stringContaining(
+        `file ${file} is not a client id, which has 50 to 4000 letters and digits`,
+      ),
     });
     await expect(loadWith("[]", service)).rejects.toMatchObject({
       message: expect.stringContaining("INLET_SERVICE__CLIENTID__FILE: service.clientId.file: file"),
@@ -200,11 +202,11 @@ describe("a warning is given", () => {
       { CREDENTIALS_DIRECTORY: folder },
     );
     expect(warnings).toEqual([
-      `mailboxes[0].passwords[0].password: ${folder}/open can be read or changed by every user of this machine: make it its owner's alone (chmod go= ${folder}/open).`,
+      `mailboxes[0].passwords[0].password: ${folder}/open can be read or changed by every user of this machine: restrict it to its owner (chmod go= ${folder}/open).`,
     ]);
   });
 
-  test("for a configuration that holds a secret and that others can read", async () => {
+  test("for a configuration with a secret that others can read", async () => {
     const text = configWith("- { sender: a, password: hunter2 }");
     for (const [mode, warned] of [
       [0o600, []],
@@ -219,14 +221,14 @@ describe("a warning is given", () => {
     }
   });
 
-  test("not for one whose secrets stand elsewhere", async () => {
+  test("not for a configuration whose secrets are elsewhere", async () => {
     const path = await writeConfig(configWith("- { sender: a, password: { env: X } }"));
     await chmod(path, 0o644);
     const env = { X: "x", INLET_SERVICE__CLIENTID: CLIENT_ID };
     expect((await loadSettings({ path, env })).warnings).toEqual([]);
   });
 
-  test("for what a link leads to, and for a group only where the file is ours", async () => {
+  test("for the target of a link, and for a group only if the file is ours", async () => {
     const folder = await makeFolder();
     await mkdir(join(folder, "data"));
     const [file, link] = [join(folder, "data/secret"), join(folder, "link")];
@@ -260,7 +262,7 @@ async function loadWith(passwords: string, env: Readonly<Record<string, string>>
 
 async function expectGone(pidFile: string): Promise<void> {
   const pid = execFileSync("cat", [pidFile], { encoding: "utf8" }).trim();
-  // A process that nobody has waited for yet is gone all the same.
+  // A zombie is gone, too.
   const state = () => {
     try {
       return execFileSync("ps", ["-o", "stat=", "-p", pid], { encoding: "utf8" }).trim();

@@ -14,7 +14,7 @@ function load(options: ServiceOptions): Promise<ServiceSettings> {
   return loadService({ defaultPath: NOWHERE, ...options });
 }
 
-describe("the service as the environment describes it", () => {
+describe("the service in the environment", () => {
   test("has sensible defaults", async () => {
     const settings = await load({ env: BASE });
     expect(settings.baseUrl.href).toBe("https://transfer.example.com/base");
@@ -27,14 +27,14 @@ describe("the service as the environment describes it", () => {
     });
   });
 
-  test("may want lists of file ids with commas", async () => {
+  test("may use lists of file ids with commas", async () => {
     expect((await load({ env: BASE })).idListForm).toBe("repeat");
     expect((await load({ env: { ...BASE, INLET_SERVICE__FILEIDLIST: "comma" } })).idListForm).toBe("comma");
     const problem = faultMessage(load({ env: { ...BASE, INLET_SERVICE__FILEIDLIST: "space" } }));
     expect(await problem).toContain("repeat, comma");
   });
 
-  test("is reached through the proxy of the environment, or the one of its own", async () => {
+  test("uses the proxy of the environment, or its own", async () => {
     const env = {
       ...BASE,
       HTTPS_PROXY: "http://a",
@@ -47,7 +47,7 @@ describe("the service as the environment describes it", () => {
     expect((await load({ env: own })).proxy).toEqual({ http: "http://own", https: "http://own", except: "" });
   });
 
-  test("may use plain http on this machine, elsewhere only when told to", async () => {
+  test("may use plain http on this machine, elsewhere only with allowHttp", async () => {
     for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"]) {
       expect((await load({ env: {}, baseUrl: `http://${host}:8080` })).baseUrl.hostname).toBe(host);
     }
@@ -58,7 +58,7 @@ describe("the service as the environment describes it", () => {
     }
   });
 
-  test("may name files with certificates, whose key is shown nowhere", async () => {
+  test("may name files with certificates, and never shows the key", async () => {
     const folder = await makeFolder();
     const pem = (kind: string) => `-----BEGIN ${kind}-----\nhunter2\n-----END ${kind}-----\n`;
     await writeFile(join(folder, "cert.pem"), pem("CERTIFICATE"));
@@ -90,14 +90,14 @@ describe("the service as the environment describes it", () => {
     expect((await settings.token?.read(SIGNAL))?.reveal()).toBe("t0ken");
   });
 
-  test("is asked for where it is missing", async () => {
+  test("is reported if it is missing", async () => {
     expect(await faultMessage(load({ env: {} }))).toContain(
-      `no service is named: give --base-url or set INLET_SERVICE__BASEURL, or write service.baseUrl into ${NOWHERE}`,
+      `no service is configured: add --base-url, or set INLET_SERVICE__BASEURL, or service.baseUrl in ${NOWHERE}`,
     );
   });
 });
 
-describe("the service as a file describes it", () => {
+describe("the service in a file", () => {
   const text = `
 service: { baseUrl: https://one.example.com, acceptLanguage: de }
 mailboxes:
@@ -105,7 +105,7 @@ mailboxes:
   - email: b@example.com
 `;
 
-  test("counts without inbox, and is outdone by the environment, and that by --base-url", async () => {
+  test("needs no inbox; the environment overrides it, and --base-url overrides both", async () => {
     const path = await writeConfig(text);
     const hosts = [
       await load({ path, env: {} }),
@@ -115,7 +115,7 @@ mailboxes:
     expect(hosts).toEqual(["one.example.com", "transfer.example.com", "three.example.com"]);
   });
 
-  test("may be a mailbox's own, by name or address", async () => {
+  test("may be a mailbox's own, selected by name or address", async () => {
     const path = await writeConfig(text);
     for (const mailbox of ["anna", "A@Example.com"]) {
       const own = await load({ path, env: {}, mailbox });
@@ -126,17 +126,17 @@ mailboxes:
     expect([given.baseUrl.host, given.timeoutMs]).toEqual(["three.example.com", 5_000]);
   });
 
-  test("says which mailboxes there are", async () => {
+  test("lists the known mailboxes", async () => {
     const path = await writeConfig(text);
     expect(await faultMessage(load({ path, env: {}, mailbox: "Ana" }))).toContain(
       '--mailbox: there is no mailbox "Ana", did you mean Anna?',
     );
-    expect(await faultMessage(load({ path, env: {}, mailbox: "somebody@else.example" }))).toContain(
-      '--mailbox: there is no mailbox "somebody@else.example", known are Anna, b@example.com',
+    expect(await faultMessage(load({ path, env: {}, mailbox: "someone@else.example" }))).toContain(
+      '--mailbox: there is no mailbox "someone@else.example", known: Anna, b@example.com',
     );
   });
 
-  test("does not ask for the passwords of mailboxes", async () => {
+  test("needs no passwords of mailboxes", async () => {
     const path = await writeConfig(
       `${text}    passwords: [{ sender: x, password: { credential: missing } }]\n`,
     );

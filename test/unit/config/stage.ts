@@ -1,4 +1,4 @@
-/** A configuration file in a folder of its own, and what loading it gives. */
+/** Writes and loads configuration files in temporary folders. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Fault } from "../../../src/base/faults.ts";
@@ -9,14 +9,14 @@ import { makeFolder } from "../../support/program.ts";
 
 export const CLIENT_ID = "C".repeat(64);
 
-/** Enough for the rest to be about something else. */
+/** The smallest valid configuration. */
 export const SMALLEST = `
 service: { baseUrl: https://transfer.example.com }
 inbox: /srv/inbox
 mailboxes: [{ email: orders@example.com }]
 `;
 
-/** Where no file is. */
+/** A path without a file. */
 export const NOWHERE = "/nonexistent/inlet.yaml";
 
 export async function writeConfig(text: string, mode: number = 0o600): Promise<string> {
@@ -29,7 +29,7 @@ export async function load(text: string, env: Environment = {}): Promise<Setting
   return loadSettings({ path: await writeConfig(text), env });
 }
 
-/** The lines that name problems, without the folder of the file. */
+/** The lines of the problems, without the folder of the file. */
 export async function problemsOf(text: string, env: Environment = {}): Promise<string[]> {
   const path = await writeConfig(text);
   const message = await faultMessage(loadSettings({ path, env }));
@@ -39,12 +39,12 @@ export async function problemsOf(text: string, env: Environment = {}): Promise<s
     .split("\n");
 }
 
-/** What a refusal says; it must be ours. */
+/** The message of a `CONFIG_INVALID`. */
 export async function faultMessage(loading: Promise<unknown>): Promise<string> {
   const fault = await loading.then(
     () => undefined,
     (error: Fault) => error,
   );
-  if (fault?.code !== "CONFIG_INVALID") throw fault ?? new Error("it was accepted");
+  if (fault?.code !== "CONFIG_INVALID") throw fault ?? new Error("the configuration was accepted");
   return fault.message;
 }

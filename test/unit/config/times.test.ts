@@ -6,14 +6,14 @@ import { load, SMALLEST } from "./stage.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** In July clocks in Berlin are two hours ahead, in New York four behind. */
+/** In July Berlin is two hours ahead of UTC, New York four behind. */
 const NOON_MS = Date.parse("2026-07-06T10:00Z");
 
 function isOn(timetable: Timetable | undefined, ms: number): boolean | undefined {
   return timetable === undefined ? undefined : isWithin(timetable, ms);
 }
 
-describe("what goes by the clock", () => {
+describe("keys that depend on the time of day", () => {
   const text = (zone: string) => `
 timezone: ${zone}
 service: { baseUrl: https://transfer.example.com }
@@ -31,7 +31,7 @@ limits:
     - { rate: none }
 `;
 
-  test("counts as it is written, in its time zone", async () => {
+  test("apply as written, in the time zone", async () => {
     for (const [zone, isNoon] of [
       ["Europe/Berlin", true],
       ["America/New_York", false],
@@ -61,14 +61,14 @@ limits:
     }
   });
 
-  test("is the same for a variable", async () => {
+  test("can be set by variables", async () => {
     const env = { INLET_TIMEZONE: "UTC", INLET_LIMITS__BANDWIDTH: "10MiB/s" };
     const { limits } = await load(SMALLEST, env);
     expect(limits.bandwidth).toEqual([{ at: undefined, bytesPerSecond: 10_485_760 }]);
   });
 });
 
-describe("the time zone that is not given", () => {
+describe("the default time zone", () => {
   const draft = () => ({ warnings: [] as string[] }) as unknown as Draft;
   const quiet = { mailboxes: [{ quiet: ["sat"] }] };
 
@@ -76,7 +76,7 @@ describe("the time zone that is not given", () => {
     expect(readTimezone(quiet, draft(), () => "Asia/Tokyo")).toBe("Asia/Tokyo");
   });
 
-  test("is not asked for where nothing goes by the clock", () => {
+  test("is not looked up if no key needs it", () => {
     const ask = () => {
       throw new Error("it was asked");
     };
@@ -84,7 +84,7 @@ describe("the time zone that is not given", () => {
     expect(() => readTimezone(quiet, draft(), ask)).toThrow("it was asked");
   });
 
-  test("is UTC where the system does not say, which is worth a warning where it matters", () => {
+  test("is UTC with a warning if the system has none", () => {
     for (const [raw, warnings] of [
       [{}, 0],
       [{ limits: { bandwidth: "1MiB/s" } }, 0],

@@ -52,7 +52,7 @@ describe("durations", () => {
     expect(parseDuration(text)).toBeUndefined();
   });
 
-  test("come back as they were written", () => {
+  test("round-trip", () => {
     const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
     fc.assert(
       fc.property(
@@ -94,7 +94,7 @@ describe("sizes", () => {
     },
   );
 
-  test("come back as they were written", () => {
+  test("round-trip", () => {
     const units = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, kB: 1e3, MB: 1e6, GB: 1e9 };
     fc.assert(
       fc.property(
@@ -127,7 +127,7 @@ describe("rates", () => {
 });
 
 describe("permissions", () => {
-  test("are octal, however they are written", () => {
+  test("are octal in every notation", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 0o777 }), (mode) => {
         const digits = mode.toString(8).padStart(3, "0");

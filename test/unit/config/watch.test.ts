@@ -7,46 +7,46 @@ import { followSettings } from "../../../src/config/watch.ts";
 import { useUpWatches } from "../../support/no-watches.ts";
 import { SMALLEST, writeConfig } from "./stage.ts";
 
-test("a change counts also when it was made before anybody watched", async () => {
-  const { path, heard, follow } = await setUp(SMALLEST);
+test("a change before the watch starts is noticed", async () => {
+  const { path, events, follow } = await setUp(SMALLEST);
   await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
   await follow();
-  expect(heard).toEqual(["/srv/other"]);
+  expect(events).toEqual(["/srv/other"]);
 });
 
 test.each([
-  ["as it was", SMALLEST],
-  ["as it was, with a mark for the byte order", `\ufeff${SMALLEST}`],
-])("a file that is %s is not read again", async (_, text) => {
-  const { path, heard, follow } = await setUp(text);
+  ["unchanged", SMALLEST],
+  ["unchanged, with a byte order mark", `\ufeff${SMALLEST}`],
+])("a file that is %s is not reloaded", async (_, text) => {
+  const { path, events, follow } = await setUp(text);
   await follow();
   await writeFile(path, text);
   await writeFile(path, text.replace("/srv/inbox", "/srv/other"));
-  await expect.poll(() => heard).toEqual(["/srv/other"]);
+  await expect.poll(() => events).toEqual(["/srv/other"]);
 });
 
-test("a change is noticed also where the system has no watches left, which is said once", async () => {
+test("a change is noticed without free watches, after one warning", async () => {
   useUpWatches();
-  const { path, heard, follow } = await setUp(SMALLEST);
+  const { path, events, follow } = await setUp(SMALLEST);
   await follow();
-  expect(heard).toEqual(["WATCH_REFUSED"]);
+  expect(events).toEqual(["WATCH_REFUSED"]);
   await writeFile(path, SMALLEST.replace("/srv/inbox", "/srv/other"));
-  await expect.poll(() => heard).toEqual(["WATCH_REFUSED", "/srv/other"]);
+  await expect.poll(() => events).toEqual(["WATCH_REFUSED", "/srv/other"]);
 });
 
 async function setUp(text: string) {
   const path = await writeConfig(text);
   const options = { path, env: {} };
   const settings = await loadSettings(options);
-  const heard: string[] = [];
+  const events: string[] = [];
   const watch = {
-    changed: async (next: Settings) => void heard.push(next.inbox),
-    refused: ({ message }: Error) => void heard.push(message),
-    unwatchable: ({ code }: Fault) => void heard.push(code),
+    changed: async (next: Settings) => void events.push(next.inbox),
+    refused: ({ message }: Error) => void events.push(message),
+    unwatchable: ({ code }: Fault) => void events.push(code),
   };
   const follow = async () => {
     const followed = await followSettings(path, settings.digest, options, watch);
     onTestFinished(() => followed.close());
   };
-  return { path, heard, follow };
+  return { path, events, follow };
 }

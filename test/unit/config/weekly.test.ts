@@ -18,11 +18,11 @@ describe("days", () => {
   });
 
   test.each([
-    ["mno-fri", '"mno" is no day: write mon, tue, wed, thu, fri, sat, sun or daily'],
-    ["montag", '"montag" is no day'],
-    ["mon-", '"" is no day'],
-    ["mon-wed-fri", '"mon-wed-fri" is no range of days such as mon-fri'],
-    ["daily,mon", '"daily" is no day'],
+    ["mno-fri", '"mno" is not a day: write mon, tue, wed, thu, fri, sat, sun or daily'],
+    ["montag", '"montag" is not a day'],
+    ["mon-", '"" is not a day'],
+    ["mon-wed-fri", '"mon-wed-fri" is not a range such as mon-fri'],
+    ["daily,mon", '"daily" is not a day'],
   ])("not %s", (text, problem) => {
     expect(parseDays(text)).toEqual({ problem: expect.stringContaining(problem) });
   });
@@ -61,17 +61,17 @@ describe("windows", () => {
   test.each([
     ["", "it is empty"],
     ["   ", "it is empty"],
-    ["funday", '"funday" is no day'],
-    ["mon 08:00", "08:00 is no range of times such as 08:00-18:00"],
-    ["mon 25:00-26:00", '"25:00" is no time of day such as 08:30'],
-    ["mon 08:60-09:00", '"08:60" is no time of day such as 08:30'],
-    ["mon 24:01-25:00", '"24:01" is no time of day'],
-    ["mon 8-18", '"8" is no time of day'],
+    ["funday", '"funday" is not a day'],
+    ["mon 08:00", "08:00 is not a range such as 08:00-18:00"],
+    ["mon 25:00-26:00", '"25:00" is not a time such as 08:30'],
+    ["mon 08:60-09:00", '"08:60" is not a time such as 08:30'],
+    ["mon 24:01-25:00", '"24:01" is not a time such as'],
+    ["mon 8-18", '"8" is not a time such as'],
     ["mon 08:00-08:00", "08:00-08:00 ends when it begins: leave the times out for all day"],
     ["24:00-06:00", "24:00-06:00 cannot begin at 24:00: write 00:00"],
     ["mon tue 08:00-09:00", "write the days first, then the times, with commas within each"],
     ["08:00-09:00 mon", "write the days first, then the times, with commas within each"],
-    ["mon tue", '"tue" is no time of day'],
+    ["mon tue", '"tue" is not a time such as'],
   ])("not %j", (text, problem) => {
     expect(parseWindow(text)).toEqual({ problem: expect.stringContaining(problem) });
   });

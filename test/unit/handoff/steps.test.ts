@@ -33,7 +33,7 @@ describe("an attempt", () => {
     }
     expect(pauses.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
     expect(step).toMatchObject({ state: "failed", since: new Date(NOW).toISOString() });
-    expect(step.error).toBe("The command after the delivery failed: it ended with exit code 3");
+    expect(step.error).toBe("The hand-off command failed: it ended with exit code 3");
     expect(pauses.reduce((sum, pause) => sum + pause, 0)).toBeGreaterThanOrEqual(3 * 24 * 60);
     expect(pauses.length).toBe(step.attempts - 1);
   });

@@ -7,14 +7,14 @@ import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 describe("the line of systemctl status", () => {
-  test("says how many mailboxes are polled where all is well", () => {
+  test("shows the number of polled mailboxes if all is well", () => {
     expect(describeInOneLine(makeBoard().read())).toBe("2 mailboxes are polled");
   });
 
-  test("begins with what is wrong, and with what needs a person", () => {
+  test("starts with problems, then transfers that need attention", () => {
     const board = makeBoard();
     board.listener(
-      pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail: "nobody\nanswers" }) }),
+      pollFailed({ mailbox: "m1", fault: new Fault("SERVICE_UNREACHABLE", { detail: "no\nanswer" }) }),
     );
     board.listener({ type: "disk-full", fault: new Fault("DISK_FULL", { detail: "/srv" }) });
     board.listener({
@@ -22,10 +22,10 @@ describe("the line of systemctl status", () => {
       record: makeRecord({ state: "quarantined", reason: "CHECKSUM_MISMATCH" }),
     });
     const line = describeInOneLine(board.read());
-    expect(line).toMatch(/^disk: .*; 1 more trouble; 1 transfer needs a person; 2 mailboxes are polled$/);
+    expect(line).toMatch(/^disk: .*; 1 more problem; 1 transfer needs attention; 2 mailboxes are polled$/);
   });
 
-  test("says how far the work in hand is", () => {
+  test("shows the progress of downloads", () => {
     const board = makeBoard();
     const record = makeRecord({ state: "downloading" });
     board.listener({ type: "transfer-changed", record: record });
@@ -36,10 +36,10 @@ describe("the line of systemctl status", () => {
       totalBytes: 2_000_000,
       receivedBytes: 500_000,
     });
-    expect(describeInOneLine(board.read())).toContain("1 transfer in hand, 488 KiB of 1.9 MiB; ");
+    expect(describeInOneLine(board.read())).toContain("1 transfer downloading, 488 KiB of 1.9 MiB; ");
   });
 
-  test("is one line, whatever is in it", () => {
+  test("is one line, whatever the message", () => {
     const board = makeBoard();
     board.listener(
       pollFailed({

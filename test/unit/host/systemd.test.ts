@@ -1,4 +1,4 @@
-/** What systemd is told, and when. A stand-in for systemd-notify writes it down; the real one speaks in test/systemd. */
+/** Notifications to systemd, recorded by a stand-in for systemd-notify; test/systemd runs the real one. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,77 +8,77 @@ import type { Status } from "../../../src/model/status.ts";
 import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 
-test("is ready when a first poll was tried, not before, and says when it stops", async () => {
-  const { host, told } = await setUp();
+test("is ready after the first poll, not before, and reports its stop", async () => {
+  const { host, sent } = await setUp();
   const vitals = new TestVitals();
   const stop = new AbortController();
   const attended = host?.attend(vitals, stop.signal);
   await host?.reloading(async () => {});
-  await expect.poll(told).toEqual(["STATUS=0 mailboxes are polled"]);
+  await expect.poll(sent).toEqual(["STATUS=0 mailboxes are polled"]);
   vitals.ready = true;
   vitals.change();
-  await expect.poll(told).toHaveLength(2);
-  expect((await told())[1]).toBe("READY=1 STATUS=0 mailboxes are polled");
+  await expect.poll(sent).toHaveLength(2);
+  expect((await sent())[1]).toBe("READY=1 STATUS=0 mailboxes are polled");
   stop.abort();
-  await expect.poll(async () => (await told()).at(-1)).toMatch(/^STOPPING=1 STATUS=Stopping/);
+  await expect.poll(async () => (await sent()).at(-1)).toMatch(/^STOPPING=1 STATUS=Stopping/);
   vitals.change();
   await attended?.close();
-  expect(await told()).toHaveLength(3);
+  expect(await sent()).toHaveLength(3);
 });
 
-test("says that it reads its settings again, and that it is over also where they are refused", async () => {
-  const { host, told } = await setUp();
+test("reports the start and end of a reload, even of refused settings", async () => {
+  const { host, sent } = await setUp();
   const vitals = new TestVitals();
   vitals.ready = true;
   const attended = host?.attend(vitals, SIGNAL);
   onTestFinished(() => attended?.close());
-  await expect.poll(told).toEqual([expect.stringContaining("READY=1 ")]);
+  await expect.poll(sent).toEqual([expect.stringContaining("READY=1 ")]);
   const order: string[] = [];
   await host?.reloading(async () => {
-    order.push(...(await told()));
+    order.push(...(await sent()));
   });
   expect(order.slice(1)).toEqual([expect.stringMatching(/^RELOADING=1 MONOTONIC_USEC=\d+$/)]);
-  expect((await told()).at(-1)).toBe("READY=1");
+  expect((await sent()).at(-1)).toBe("READY=1");
   await expect(host?.reloading(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
-  expect((await told()).at(-1)).toBe("READY=1");
+  expect((await sent()).at(-1)).toBe("READY=1");
 });
 
-test("feeds the watchdog as long as what runs gets on, and tells once what does not", async () => {
-  const { host, told, heard } = await setUp({ WATCHDOG_USEC: "90000", WATCHDOG_PID: String(process.pid) });
+test("feeds the watchdog while work makes progress, and reports stuck work once", async () => {
+  const { host, sent, events } = await setUp({ WATCHDOG_USEC: "90000", WATCHDOG_PID: String(process.pid) });
   const vitals = new TestVitals();
   const attended = host?.attend(vitals, SIGNAL);
   onTestFinished(() => attended?.close());
-  const fed = async () => (await told()).filter((line) => line === "WATCHDOG=1").length;
+  const fed = async () => (await sent()).filter((line) => line === "WATCHDOG=1").length;
   await expect.poll(fed).toBeGreaterThan(2);
   vitals.silent = "the download of t1";
-  await expect.poll(() => heard).toEqual(["stuck: the download of t1"]);
-  // One may be on its way.
+  await expect.poll(() => events).toEqual(["stuck: the download of t1"]);
+  // One notification may be pending.
   await new Promise((resolve) => setTimeout(resolve, 200));
   const before = await fed();
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(await fed()).toBe(before);
-  expect(heard).toHaveLength(1);
+  expect(events).toHaveLength(1);
 });
 
-test("feeds no watchdog that is for another process", async () => {
-  const { host, told } = await setUp({ WATCHDOG_USEC: "30000", WATCHDOG_PID: "1" });
+test("feeds no watchdog of another process", async () => {
+  const { host, sent } = await setUp({ WATCHDOG_USEC: "30000", WATCHDOG_PID: "1" });
   const attended = host?.attend(new TestVitals(), SIGNAL);
-  await expect.poll(told).not.toEqual([]);
+  await expect.poll(sent).not.toEqual([]);
   await new Promise((resolve) => setTimeout(resolve, 100));
   await attended?.close();
-  expect(await told()).not.toContain("WATCHDOG=1");
+  expect(await sent()).not.toContain("WATCHDOG=1");
 });
 
-test("says once where systemd cannot be told anything", async () => {
-  const heard: string[] = [];
+test("reports once that systemd cannot be notified", async () => {
+  const events: string[] = [];
   const env = { NOTIFY_SOCKET: "/nowhere", PATH: await makeFolder() };
-  const host = openHost(env, listenTo({ "supervisor-unreachable": ({ reason }) => heard.push(reason) }));
+  const host = openHost(env, listenTo({ "supervisor-unreachable": ({ reason }) => events.push(reason) }));
   const attended = host?.attend(new TestVitals(), SIGNAL);
   onTestFinished(() => attended?.close());
-  await expect.poll(() => heard).toEqual(["systemd-notify was not found"]);
+  await expect.poll(() => events).toEqual(["systemd-notify was not found"]);
 });
 
-test("is nothing where nobody wants to be told", () => {
+test("is undefined without systemd", () => {
   expect(openHost({}, () => {})).toBe(undefined);
 });
 
@@ -117,18 +117,18 @@ class TestVitals implements Vitals {
 
 async function setUp(env: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder();
-  const note = join(folder, "told");
+  const note = join(folder, "sent");
   const bin = join(folder, "bin");
   await mkdir(bin);
   await writeFile(join(bin, "systemd-notify"), `#!/bin/sh\necho "$*" >> '${note}'\n`, { mode: 0o755 });
-  const heard: string[] = [];
+  const events: string[] = [];
   const host = openHost(
     { NOTIFY_SOCKET: join(folder, "socket"), PATH: bin, ...env },
     listenTo({
-      "supervisor-unreachable": ({ reason }) => heard.push(`deaf: ${reason}`),
-      "work-stuck": ({ work }) => heard.push(`stuck: ${work}`),
+      "supervisor-unreachable": ({ reason }) => events.push(`deaf: ${reason}`),
+      "work-stuck": ({ work }) => events.push(`stuck: ${work}`),
     }),
   );
-  const told = async () => (await readFile(note, "utf8").catch(() => "")).split("\n").filter(Boolean);
-  return { host, told, heard };
+  const sent = async () => (await readFile(note, "utf8").catch(() => "")).split("\n").filter(Boolean);
+  return { host, sent, events };
 }

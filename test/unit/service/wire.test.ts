@@ -89,8 +89,8 @@ describe("what the service sends becomes the model", () => {
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries.map((entry) => entry.trackingId)).toEqual([ENTRY.trackingId, "other"]);
     expect(rejected.map(({ fault }) => fault.message)).toEqual([
-      "The answer is not what the interface promises: the list, entry 2: trackingId should be string",
-      "The answer is not what the interface promises: the list, entry 3: the answer should be Object",
+      "The answer does not follow the interface: the list, entry 2: trackingId should be string",
+      "The answer does not follow the interface: the list, entry 3: the answer should be Object",
     ]);
   });
 

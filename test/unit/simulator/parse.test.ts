@@ -69,7 +69,7 @@ describe("a scenario", () => {
     [null, "must be an object"],
     [[], "must be an object"],
     [{ transfer: [] }, "transfer: unknown key, did you mean transfers?"],
-    [{ colour: "red" }, "colour: unknown key, known are seed, apiVersion,"],
+    [{ colour: "red" }, "colour: unknown key, known: seed, apiVersion,"],
     [{ apiVersion: 1.12 }, "apiVersion: "],
     [{ apiVersion: "1" }, "apiVersion: must be major.minor"],
     [{ clientId: "short" }, "clientId: must be 50 to 4000 letters and digits"],
