@@ -1,4 +1,4 @@
-/** Every byte of every download passes the limit of the process, and nothing but the speed is changed by it. */
+/** Every byte of every download counts for the bandwidth limit, which changes nothing but the speed. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -19,7 +19,7 @@ const files = [
 ];
 const scenario = { transfers: [transferPlan({ message: "Psst", files })] };
 
-/** Lets pass odd pieces, some at once and some later, and counts. */
+/** Counts the bytes, and lets odd pieces pass, some at once and some later. */
 function countingBandwidth(): Bandwidth & { passed: number } {
   return {
     passed: 0,
@@ -32,7 +32,7 @@ function countingBandwidth(): Bandwidth & { passed: number } {
 }
 
 describe("a limit", () => {
-  test("sees every byte of files, ZIP, message and checksums, which arrive as they were sent", async () => {
+  test("counts every byte of files, ZIP, message and checksums, which arrive unchanged", async () => {
     const bandwidth = countingBandwidth();
     const { simulator, service, access, transfer } = await openPair(scenario, { bandwidth });
     const free = openTestService(simulator);
@@ -50,7 +50,7 @@ describe("a limit", () => {
     }
   });
 
-  test("is shared by all services, and by all files at once", async () => {
+  test("is shared by all services and by all files", async () => {
     const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 20_000_000 }]);
     const asked = { bytes: 0 };
     const shared: Bandwidth = {
@@ -90,7 +90,7 @@ describe("a limit", () => {
     expect(asked.bytes).toBe(0);
   });
 
-  test("is not taken for a service that has stalled", async () => {
+  test("does not make a service look stalled", async () => {
     const gate = Promise.withResolvers<void>();
     const held: Bandwidth = { take: (bytes) => gate.promise.then(() => bytes) };
     const { simulator, service, access, transfer } = await openPair(scenario, {
@@ -98,7 +98,7 @@ describe("a limit", () => {
       timeoutMs: 500,
     });
     const holding = buffer((await service.openFile(access, firstFile(transfer), {}, SIGNAL)).body);
-    // By the time that a service is given up which does stall, the other download was held for as long.
+    // When a stalled service is given up, the limited download was held back as long.
     simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 100 } });
     const free = openTestService(simulator, { timeoutMs: 1_000 });
     const stalled = free.openFile(access, firstFile(transfer), {}, SIGNAL).then(drain);
@@ -108,7 +108,7 @@ describe("a limit", () => {
     expect((await holding).equals(whole)).toBe(true);
   });
 
-  test("lets a download that waits for it end at once when it is told to stop", async () => {
+  test("does not delay the stop of a waiting download", async () => {
     const bandwidth = createBandwidth([{ at: undefined, bytesPerSecond: 1 }]);
     const { service, access, transfer } = await openPair(scenario, { bandwidth });
     const stop = new AbortController();

@@ -1,4 +1,4 @@
-/** I8 bounded: whatever a service answers, a client needs little memory for it. */
+/** I8 bounded: the client needs little memory for any answer of a service. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { Worker } from "node:worker_threads";
@@ -8,10 +8,10 @@ import type { BoundedAsk } from "../support/bounded-client.ts";
 import { listen } from "../support/servers.ts";
 import { openPair, SIGNAL } from "../support/service.ts";
 
-/** What the thread may take in all, the program included. */
+/** Memory of the thread, including the program. */
 const MOST_MEBIBYTES = 120;
 
-describe("I8 bounded: a small packed answer of millions of values is a fault, not the end of the process", () => {
+describe("I8 bounded: a small compressed answer with millions of values is a fault, not a crash", () => {
   const entry = (recipients: string) =>
     `{"data":[{"trackingId":"t","status":{"recipients":[${recipients}]}}]}`;
   const answers: readonly (readonly [string, BoundedAsk, string])[] = [
@@ -33,7 +33,7 @@ describe("I8 bounded: a small packed answer of millions of values is a fault, no
     expect(await answerOf(ask, text)).toBe(code);
   });
 
-  test("as many files as a transfer may have by default are read", async () => {
+  test("reads as many files as a transfer may have by default", async () => {
     const files = Array.from({ length: 100_000 }, (_, at) => ({
       id: `file${at}`,
       fileName: `report of a branch ${at}, quarter 3.pdf`,
@@ -45,7 +45,7 @@ describe("I8 bounded: a small packed answer of millions of values is a fault, no
   });
 });
 
-test("I8 bounded: of a checksums file no more is read than the list of files justifies", async () => {
+test("I8 bounded: reads no more of a checksums file than the file list justifies", async () => {
   let sentBytes = 0;
   const chunk = Buffer.from("a,b\n".repeat(16_384));
   const url = await listen(
@@ -75,7 +75,7 @@ function many(value: string, count: number): string {
   return `${`${value},`.repeat(count - 1)}${value}`;
 }
 
-/** How many entries were read, or the code of the fault. Fails where the thread runs out of memory. */
+/** The number of entries, or the fault's code. Fails if the thread runs out of memory. */
 async function answerOf(ask: BoundedAsk, text: string): Promise<unknown> {
   const packed = gzipSync(text);
   const url = await listen(

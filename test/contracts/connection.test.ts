@@ -9,7 +9,7 @@ import { CA, CLIENT, SERVER } from "../support/tls.ts";
 const tls = SERVER;
 
 describe("TLS", () => {
-  test("refuses a certificate that nobody vouches for, and accepts it with its authority", async () => {
+  test("refuses a certificate of an unknown authority, and accepts it once the authority is trusted", async () => {
     const simulator = await openTestSimulator({}, { tls });
     const doubtful = openTestService(simulator);
     await expect(doubtful.apiVersions(SIGNAL)).rejects.toMatchObject({
@@ -27,7 +27,7 @@ describe("TLS", () => {
     });
   });
 
-  test("shows a client certificate where the service wants one", async () => {
+  test("sends a client certificate if the service wants one", async () => {
     const body = JSON.stringify({ apiVersions: { uiApiVersions: [{ major: 1, minor: 20 }] } });
     const server = createServer(
       { ...tls, ca: CA, requestCert: true, rejectUnauthorized: true },
@@ -40,7 +40,7 @@ describe("TLS", () => {
     expect(await service.apiVersions(SIGNAL)).toEqual([{ major: 1, minor: 20 }]);
   });
 
-  test("says so where the service does not speak TLS at all", async () => {
+  test("reports a service that does not speak TLS", async () => {
     const { simulator } = await openPair();
     const baseUrl = new URL(simulator.url.replace("http:", "https:"));
     await expect(openTestService(simulator, { baseUrl }).apiVersions(SIGNAL)).rejects.toMatchObject({
@@ -50,7 +50,7 @@ describe("TLS", () => {
 });
 
 describe("a proxy", () => {
-  test("is asked for a tunnel to an https service, through which TLS holds", async () => {
+  test("opens a tunnel to an https service, with TLS inside", async () => {
     const proxy = await openProxy();
     const simulator = await openTestSimulator({}, { tls });
     const service = openTestService(simulator, { ca: CA, proxy: { ...NO_PROXY, https: proxy.url } });
@@ -68,7 +68,7 @@ describe("a proxy", () => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  test("is passed by for the hosts that need none", async () => {
+  test("is not used for excepted hosts", async () => {
     const proxy = await openProxy();
     const { simulator, access } = await openPair();
     for (const except of ["127.0.0.1", "other.example, 127.0.0.1", "*"]) {
@@ -78,7 +78,7 @@ describe("a proxy", () => {
     expect(proxy.asked).toEqual([]);
   });
 
-  test("may want a user and password, and says when it does not get them", async () => {
+  test("may demand a user and password, and a refusal is reported", async () => {
     const proxy = await openProxy("user:pass");
     const simulator = await openTestSimulator({}, { tls });
     const named = proxy.url.replace("http://", "http://user:pass@");
@@ -91,7 +91,7 @@ describe("a proxy", () => {
     });
   });
 
-  test("that is not there is told from a service that is not", async () => {
+  test("that is down is reported differently from a service that is down", async () => {
     const { simulator } = await openPair();
     const witness = await openWitness();
     const service = openTestService(simulator, {
@@ -103,7 +103,7 @@ describe("a proxy", () => {
   });
 });
 
-test("connections are reused, and there are never more than allowed", async () => {
+test("connections are reused, and never exceed the limit", async () => {
   const server = createPlainServer((_request, response) => void response.end('{"data":[]}'));
   let opened = 0;
   server.on("connection", () => opened++);

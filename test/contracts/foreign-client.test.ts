@@ -1,13 +1,13 @@
 /**
- * A client that was not written for the simulator: an older minimum version, the password in the query, addresses
- * left as they are in paths, and files fetched by their href. Other programs for this interface work like this.
+ * A client that was not written for the simulator: an older minimum version, the password in the query, unescaped
+ * addresses in paths, and files fetched by their href. Other programs for this interface work like this.
  */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { fromBufferPromise } from "yauzl";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 
-test("another client can use the simulator for all that it knows", async () => {
+test("another client can use the simulator", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan()] });
   const [transfer] = simulator.transfers();
   const headers: Record<string, string> = {

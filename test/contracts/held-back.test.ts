@@ -1,4 +1,4 @@
-/** A limit holds bytes back for long, and the service, which has sent all of them, closes the connection meanwhile. */
+/** A bandwidth limit holds bytes back while the service, which has sent all of them, closes the connection. */
 import { once } from "node:events";
 import { createServer, type OutgoingHttpHeaders } from "node:http";
 import { buffer } from "node:stream/consumers";
@@ -10,7 +10,7 @@ import { listen } from "../support/servers.ts";
 import { openTestService, SIGNAL } from "../support/service.ts";
 
 const FIRST = Buffer.alloc(10, "a");
-/** As much as is read ahead: with its last byte, reading stops. */
+/** Exactly as much as is read ahead. */
 const REST = Buffer.alloc(64 * 1024, "b");
 const ALL = Buffer.concat([FIRST, REST]);
 
@@ -23,7 +23,7 @@ const OPENINGS: [string, (service: ServicePort) => Promise<Download>][] = [
 ];
 
 describe("a service that closes the connection while bytes are held back", () => {
-  test.each(OPENINGS)("has sent a whole %s where as many bytes came as it announced", async (_, open) => {
+  test.each(OPENINGS)("has sent a complete %s if the announced number of bytes arrived", async (_, open) => {
     const { service, gate, closed } = await openHasty({ "content-length": ALL.length });
     const body = buffer((await open(service)).body);
     await closed;
@@ -31,7 +31,7 @@ describe("a service that closes the connection while bytes are held back", () =>
     expect((await body).equals(ALL)).toBe(true);
   });
 
-  test.each(OPENINGS)("has sent a whole %s where it marked its end", async (_, open) => {
+  test.each(OPENINGS)("has sent a complete %s if the end was marked", async (_, open) => {
     const { service, gate, ended } = await openHasty({ "transfer-encoding": "chunked" });
     const body = buffer((await open(service)).body);
     await ended;
@@ -40,7 +40,7 @@ describe("a service that closes the connection while bytes are held back", () =>
   });
 
   test.each(OPENINGS)(
-    "has broken off a %s where bytes are missing, and those that came count",
+    "has cut a %s short if bytes are missing, and the received bytes still count",
     async (_, open) => {
       const { service, gate, closed } = await openHasty({ "content-length": ALL.length + 1 });
       const { body } = await open(service);
@@ -56,7 +56,7 @@ describe("a service that closes the connection while bytes are held back", () =>
   );
 });
 
-/** Sends the rest once the first bytes are held back, and closes its side; `closed` says that so has the client. */
+/** Sends the rest while the first bytes are held back, then closes its side. `closed`: the client has closed too. */
 async function openHasty(headers: OutgoingHttpHeaders) {
   const gate = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();

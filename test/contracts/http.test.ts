@@ -12,7 +12,7 @@ import { MAILBOX } from "../support/settings.ts";
 
 const LARGE = [{ name: "large.bin", generate: { bytes: 1_000_000 } }];
 
-describe("whatever goes wrong on the way is a fault with a verdict", () => {
+describe("every failure of a request is a fault with a verdict", () => {
   const answers: readonly (readonly [string, Misbehaviour, string, string])[] = [
     ["a reset before the answer", { kind: "reset" }, "CONNECTION_LOST", "retry"],
     ["a reset inside the answer", { kind: "reset", afterBytes: 10 }, "CONNECTION_LOST", "retry"],
@@ -29,7 +29,7 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
     ["data of the wrong type", { kind: "alter", path: "data", value: "x" }, "BAD_ANSWER", "retry"],
     ["a field of the wrong type", { kind: "alter", path: "data.0.size", value: "5" }, "BAD_ANSWER", "retry"],
     ["a field missing", { kind: "alter", path: "data.0.id" }, "BAD_ANSWER", "retry"],
-    ["an encoding nobody asked for", { kind: "encoding", encoding: "br" }, "BAD_ANSWER", "retry"],
+    ["an encoding that was not requested", { kind: "encoding", encoding: "br" }, "BAD_ANSWER", "retry"],
     ["too many requests", { kind: "error", status: 429, errorCode: 2007 }, "RATE_LIMITED", "wait"],
     ["a failing service", { kind: "error", status: 500, errorCode: 5000 }, "SERVER_FAULT", "retry"],
     ["a missing licence", { kind: "error", status: 403, errorCode: 3001 }, "NOT_LICENSED", "wait"],
@@ -75,7 +75,7 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
     }
   });
 
-  test("an answer that is not HTTP, and nobody listening", async () => {
+  test("an answer that is not HTTP, and a closed port", async () => {
     const { service, access } = await openPair({}, { baseUrl: new URL("http://127.0.0.1:1") });
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
       code: "SERVICE_UNREACHABLE",
@@ -91,7 +91,7 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
     raw.close();
   });
 
-  test("unknown extra fields and state words are no fault", async () => {
+  test("unknown fields and states are no fault", async () => {
     const { service, access, simulator } = await openPair();
     simulator.addFault({
       on: "files",
@@ -101,7 +101,7 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
     expect(await service.files(access, SIGNAL)).toHaveLength(2);
   });
 
-  test("the time that the service asks to wait is understood", async () => {
+  test("the service's Retry-After is understood", async () => {
     const { service, access, simulator } = await openPair();
     simulator.addFault({ on: "files", does: { kind: "error", status: 503, retryAfter: "17" } });
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe("whatever goes wrong on the way is a fault with a verdict", () => {
   });
 });
 
-describe("what is refused stays refused, however slowly it is said", () => {
+describe("a refusal stays a refusal, however slowly its body arrives", () => {
   test("for JSON and for downloads", async () => {
     const url = await listen(
       createServer((_request, response) => {
@@ -130,7 +130,7 @@ describe("what is refused stays refused, however slowly it is said", () => {
     await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(refused);
   });
 
-  test("a stop that comes later does not hide it", async () => {
+  test("a later stop does not hide it", async () => {
     const stop = new AbortController();
     const url = await listen(
       createServer((_request, response) => {
@@ -159,7 +159,7 @@ describe("a body that breaks is a fault", () => {
     await expect(count(download)).rejects.toMatchObject({ code });
   });
 
-  test("but not one that arrives packed, or without its length", async () => {
+  test("but not if it is compressed, or sent without its length", async () => {
     const { service, access, transfer, simulator } = await openPair({
       transfers: [transferPlan({ files: LARGE })],
     });
@@ -174,7 +174,7 @@ describe("a body that breaks is a fault", () => {
     await expect(service.openFile(access, file, {}, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
-  test("also where the packing is broken", async () => {
+  test("also if its compression is broken", async () => {
     const packed = gzipSync(Buffer.alloc(100_000, "x"));
     packed[50] = (packed[50] ?? 0) ^ 255;
     const url = await listen(
@@ -187,7 +187,7 @@ describe("a body that breaks is a fault", () => {
     await expect(count(download)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
-  test("and so is a page for people in the place of a ZIP or a message", async () => {
+  test("and so is an HTML page instead of a ZIP or a message", async () => {
     const { service, access, simulator } = await openPair({ transfers: [transferPlan({ message: "Hi" })] });
     for (const on of ["zip", "eml", "checksums"] as const) simulator.addFault({ on, does: { kind: "html" } });
     const page = { code: "BAD_ANSWER", message: expect.stringContaining("a page for people") };
@@ -196,7 +196,7 @@ describe("a body that breaks is a fault", () => {
     await expect(service.checksums(access, [], SIGNAL)).rejects.toMatchObject(page);
   });
 
-  test("a page of a list with more entries than any has is refused whole", async () => {
+  test("a list page with too many entries is refused as a whole", async () => {
     const text = JSON.stringify({ data: Array.from({ length: 5000 }, () => 0) });
     const { service, simulator } = await openPair();
     const address = await verify(service);
@@ -225,7 +225,7 @@ describe("secrets go to the configured origin only", () => {
     },
   );
 
-  test("another scheme, another port or user information count as another origin", async () => {
+  test("another scheme, port or user information counts as another origin", async () => {
     const { service, access, simulator } = await openPair();
     const { port } = new URL(simulator.url);
     const elsewhere = [
@@ -253,7 +253,7 @@ describe("secrets go to the configured origin only", () => {
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
-  test("no fault repeats a secret that the service echoes", async () => {
+  test("no fault repeats a secret that the service echoes back", async () => {
     const { service, access, simulator } = await openPair();
     const secrets = [access.password?.reveal() ?? "", simulator.clientId];
     const echoed = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]).join(" ");
@@ -266,7 +266,7 @@ describe("secrets go to the configured origin only", () => {
     expect(String(fault)).toContain("[secret]");
   });
 
-  test("what the service says is shortened and stripped of control characters", async () => {
+  test("the service's text is shortened, and stripped of control characters", async () => {
     const { service, access, simulator } = await openPair();
     const errorMessage = `\u001b[31m${"x".repeat(1000)}`;
     simulator.addFault({ on: "files", does: { kind: "error", status: 400, errorMessage } });
@@ -284,7 +284,7 @@ describe("secrets go to the configured origin only", () => {
     expect(witness.seen).toEqual([]);
   });
 
-  test("nor one that stands in the body of a request, nor one that is half encoded", async () => {
+  test("no fault repeats a secret in the body of a request, or a half-encoded one", async () => {
     const { service, access, simulator } = await openPair();
     const code = new Secret("CODE-123456");
     const echo = (on: "verification-token" | "password-check" | "files", errorMessage: string) =>

@@ -8,8 +8,8 @@ import type { ServicePort, VerifiedAddress } from "../../src/service/port.ts";
 import { openPair, SIGNAL, transferPlan, verify } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
-describe("polling what an address has received", () => {
-  test("gives every field of the interface when all are selected", async () => {
+describe("polling received transfers", () => {
+  test("returns every known field if all are selected", async () => {
     const { service, transfer } = await openPair({
       transfers: [
         transferPlan({ to: ["other@example.com", MAILBOX], cc: ["cc@example.com"], passwordMode: "NONE" }),
@@ -34,7 +34,7 @@ describe("polling what an address has received", () => {
     expect(findRecipient(entry?.recipients ?? [], "other@example.com")?.downloadUrl).toBeUndefined();
   });
 
-  test("reads a list whose pages are too large by smaller ones, each transfer once, and goes on with these", async () => {
+  test("reads a list with smaller pages if pages are too large, each transfer once, and keeps the page size", async () => {
     const to = [MAILBOX, ...Array.from({ length: 1_000 }, (_, at) => `branch-${at}@example.com`)];
     const { service, simulator } = await openPair({
       transfers: [
@@ -52,11 +52,11 @@ describe("polling what an address has received", () => {
     expect(new Set(ids).size).toBe(140);
     const before = simulator.totals().received;
     expect(await list()).toHaveLength(140);
-    // Of ten transfers each, and the empty one that ends the list.
+    // Pages of ten transfers, and the empty page at the end.
     expect(simulator.totals().received - before).toBe(15);
   });
 
-  test("gives the service's default selection when none is made", async () => {
+  test("returns the service's default selection without one", async () => {
     const { service } = await openPair();
     const { entries } = await service.pollReceived(await verify(service), {}, SIGNAL);
     expect(entries[0]).toMatchObject({ sender: "anna@supplier.example", to: [MAILBOX], state: "active" });
@@ -64,7 +64,7 @@ describe("polling what an address has received", () => {
     expect(entries[0]?.passwordMode).toBeUndefined();
   });
 
-  test("gives what was asked for and nothing else", async () => {
+  test("returns the selected fields and nothing else", async () => {
     const { service } = await openPair();
     const fields = { trackingId: true, transfer: { expirationDate: true } } as const;
     const { entries } = await service.pollReceived(await verify(service), { fields }, SIGNAL);
@@ -72,7 +72,7 @@ describe("polling what an address has received", () => {
     expect(entries[0]?.expires).toBeInstanceOf(Date);
   });
 
-  test("tells active transfers from inactive ones, in every state", async () => {
+  test("separates active transfers from inactive ones, in every state", async () => {
     const { service, simulator } = await openPair({
       transfers: [
         transferPlan(),
@@ -100,7 +100,7 @@ describe("polling what an address has received", () => {
     expect(both.entries).toHaveLength(6);
   });
 
-  test("needs a token that fits the address", async () => {
+  test("needs a token of the same address", async () => {
     const { service } = await openPair();
     const wrong = { email: MAILBOX, token: new Secret("no-such-token") };
     await expect(service.pollReceived(wrong, {}, SIGNAL)).rejects.toMatchObject({
@@ -113,7 +113,7 @@ describe("polling what an address has received", () => {
     });
   });
 
-  test("needs version 1.12, and other operations an older one", async () => {
+  test("needs version 1.12; other operations need an older one", async () => {
     const { service, access } = await openPair({ apiVersion: "1.10" });
     expect(await service.files(access, SIGNAL)).not.toEqual([]);
     expect((await service.information(access, SIGNAL)).totalBytes).toBeGreaterThan(0);
@@ -121,7 +121,7 @@ describe("polling what an address has received", () => {
     expect(await service.languagePacks(undefined, SIGNAL)).not.toEqual([]);
   });
 
-  test("is a clear fault on a service that is too old", async () => {
+  test("fails with a clear fault if the service is too old", async () => {
     const { service } = await openPair({ apiVersion: "1.11" });
     const address = await verify(service);
     await expect(service.pollReceived(address, {}, SIGNAL)).rejects.toMatchObject({
@@ -130,7 +130,7 @@ describe("polling what an address has received", () => {
     });
   });
 
-  test("is a clear fault where the query makes no sense", async () => {
+  test("fails with a clear fault for an invalid query", async () => {
     const { service } = await openPair();
     const address = await verify(service);
     await expect(service.pollReceived(address, { page: 0 }, SIGNAL)).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describe("polling what an address has received", () => {
     });
   });
 
-  test("rejects a broken entry alone, by its place", async () => {
+  test("rejects only the broken entry, with its position", async () => {
     const { service } = await openPair({
       transfers: [transferPlan(), transferPlan({ trackingId: "fine" })],
       faults: [{ on: "received", does: { kind: "alter", path: "data.1.trackingId" } }],
@@ -151,18 +151,18 @@ describe("polling what an address has received", () => {
   });
 });
 
-describe("all pages of what an address has received", () => {
-  test("come whole, whatever the size of a page", async () => {
+describe("all pages of received transfers", () => {
+  test("are complete, whatever the page size", async () => {
     const { service } = await openPair({ transfers: many(25) });
     for (const pageSize of [1, 7, 25, 100]) expect(await idsOf(service, pageSize)).toHaveLength(25);
   });
 
-  test("come whole from a service that caps its pages", async () => {
+  test("are complete if the service caps its pages", async () => {
     const { service } = await openPair({ transfers: many(25), maxPageSize: 3 });
     expect(await idsOf(service, 100)).toHaveLength(25);
   });
 
-  test("come whole although pages repeat entries, and while newer transfers push them on", async () => {
+  test("are complete although pages repeat entries, and while new transfers shift the pages", async () => {
     const { service, simulator } = await openPair({ transfers: many(25) });
     simulator.addFault({ on: "received", times: "always", does: { kind: "repeat", entries: 2 } });
     expect(await idsOf(service, 5)).toHaveLength(25);
@@ -173,7 +173,7 @@ describe("all pages of what an address has received", () => {
     expect(new Set(found).size).toBe(found.length);
   });
 
-  test("end, with what is left, while transfers disappear", async () => {
+  test("end normally while transfers disappear", async () => {
     const { service, simulator } = await openPair({ transfers: many(25) });
     simulator.addFault({ on: "received", times: "always", does: { kind: "shift", by: -1 } });
     expect((await idsOf(service, 5)).length).toBeGreaterThan(15);
@@ -201,15 +201,15 @@ describe("all pages of what an address has received", () => {
     await expect(idsOf(service, 5)).rejects.toMatchObject({ code });
   });
 
-  test("are a fault where the list never ends", async () => {
+  test("fail if the list never ends", async () => {
     const { service, simulator } = await openPair();
     simulator.addFault({ on: "received", times: "always", does: { kind: "endless" } });
     await expect(idsOf(service, 5, 30)).rejects.toMatchObject({ code: "LIST_ENDLESS" });
   });
 });
 
-describe("polling what an address has sent", () => {
-  test("lists it with its recipients, without links or passwords for others", async () => {
+describe("polling sent transfers", () => {
+  test("lists recipients, without links or passwords", async () => {
     const { service, transfer } = await openPair();
     const address = await verify(service, "anna@supplier.example");
     const { entries } = await service.pollSent(address, { fields: KNOWN_FIELDS }, SIGNAL);
@@ -218,7 +218,7 @@ describe("polling what an address has sent", () => {
     expect((await service.pollSent(await verify(service), {}, SIGNAL)).entries).toEqual([]);
   });
 
-  test("works by the deprecated operation too, until version 2.0", async () => {
+  test("also works with the deprecated operation, until version 2.0", async () => {
     const { service, transfer } = await openPair({ transfers: [transferPlan(), ...many(12)] });
     const address = await verify(service, "anna@supplier.example");
     const first = await service.pollSentLegacy(address, {}, SIGNAL);

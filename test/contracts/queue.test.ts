@@ -1,4 +1,4 @@
-/** What every engine must do with jobs. */
+/** The contract of all engines. */
 import { setTimeout } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -28,7 +28,7 @@ const ENGINES: readonly (readonly [string, Create])[] = [
 ];
 
 describe.each(ENGINES)("the engine %s", (_name, create) => {
-  test("runs a job once, however often it is added while it is queued or running", async () => {
+  test("runs a job once, however often it is added while queued or running", async () => {
     const { queue, ran, release } = await start(create, 1);
     for (let round = 0; round < 3; round++) await queue.add(job("a"));
     await expect.poll(() => ran).toEqual(["a"]);
@@ -41,7 +41,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toEqual(["a", "a"]);
   });
 
-  test("gives the place to what expires first, and never more slots than there are", async () => {
+  test("runs the job that expires first, and never exceeds the slots", async () => {
     const { queue, ran, release, running } = await start(create, 1);
     await queue.add(job("first"));
     await expect.poll(() => ran).toEqual(["first"]);
@@ -57,7 +57,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     release();
   });
 
-  test("I6 no contagion: keeps a place for another mailbox while one has all its jobs stuck", async () => {
+  test("I6 no contagion: keeps a slot for another mailbox while all jobs of one mailbox are stuck", async () => {
     const { queue, ran } = await start(create, 2, { stuck: "s", fine: "s" });
     for (const key of ["s1", "s2", "s3"]) await queue.add(job(key, "stuck"));
     await expect.poll(() => ran).toEqual(["s1"]);
@@ -65,9 +65,9 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toEqual(["s1", "f1"]);
   });
 
-  test("I6 no contagion: a slow service with hundreds of jobs keeps no other service from its downloads", async () => {
+  test("I6 no contagion: a slow service with hundreds of jobs does not delay downloads of another service", async () => {
     const { queue, ran, running } = await start(create, 2, { s1: "slow", s2: "slow", fine: "fine" });
-    // They expire first, so they would go first.
+    // They expire first, so they would run first.
     const slow = Array.from({ length: 300 }, (_, at) => job(`slow${at}`, at % 2 ? "s1" : "s2"));
     for (const it of slow) await queue.add(it);
     await expect.poll(() => ran).toHaveLength(2);
@@ -76,7 +76,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(running()).toBe(3);
   });
 
-  test("runs a job again after its pause, or at once when it is hurried", async () => {
+  test("runs a job again after its delay, or at once with `runNow`", async () => {
     const nexts: Next[] = [{ kind: "again", afterMs: 30 }, { kind: "again", afterMs: 3_600_000 }, DONE];
     const ran: number[] = [];
     const queue = await create(1);
@@ -98,7 +98,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
   });
 
   test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
-    "runs a job once more when it is hurried while it runs (%o)",
+    "runs a running job once more after `runNow` (%o)",
     async (next) => {
       const { queue, ran, release } = await start(create, 1, undefined, next);
       await queue.add(job("a"));
@@ -113,7 +113,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     },
   );
 
-  test("is idle only when jobs that found no slot at first have run too", async () => {
+  test("is idle only after jobs that were deferred have run too", async () => {
     const ran: string[] = [];
     const queue = await create(2, { m: "s", n: "s" });
     onTestFinished(() => queue.close(0));
@@ -130,7 +130,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(ran.toSorted()).toEqual(["a", "b", "c"]);
   });
 
-  test("counts jobs that wait for a slot, also for one that another mailbox may need", async () => {
+  test("counts jobs that wait for a slot, also if the last slot is reserved for another mailbox", async () => {
     const { queue, ran, release } = await start(create, 2, { m: "s", n: "s" });
     for (const key of ["a", "b", "c"]) await queue.add(job(key));
     await expect.poll(() => ran).toHaveLength(1);
@@ -143,7 +143,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => queue.depth(), { timeout: 10_000 }).toBe(0);
   });
 
-  test("counts no job that a limit holds back among those that wait for a slot", async () => {
+  test("does not count jobs that wait for the end of a limit", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: HOUR_MS });
     await queue.add(job("limited"));
     await expect.poll(() => ran).toEqual(["limited"]);
@@ -152,7 +152,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(await queue.depth()).toBe(0);
   });
 
-  test("begins nothing of a service that asks for fewer requests, and goes on with the others", async () => {
+  test("starts no job of a service that asked for fewer requests, and continues with other services", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: 1_500, limitMs: 1_500 });
     await queue.add(job("limited"));
     await expect.poll(() => ran).toEqual(["limited"]);
@@ -167,7 +167,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
       .toEqual(["another service", "limited", "limited", "same mailbox", "same service"]);
   });
 
-  test("I6 no contagion: a transfer's own pause is no limit of its service", async () => {
+  test("I6 no contagion: a transfer's delay does not limit its service", async () => {
     const { queue, ran } = await startLimited(create, { kind: "again", afterMs: HOUR_MS, limitMs: 500 });
     await queue.add(job("limited"));
     await expect.poll(() => ran).toEqual(["limited"]);
@@ -177,7 +177,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran, { timeout: 10_000 }).toEqual(["limited", "b"]);
   });
 
-  test("polls each mailbox at once and then at its interval, and stops when it is not scheduled any more", async () => {
+  test("polls each mailbox at once and then at its interval, until it is no longer scheduled", async () => {
     const polls: string[] = [];
     const queue = await create(1);
     onTestFinished(() => queue.close(0));
@@ -198,7 +198,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(polls.filter((name) => name === "often").length - before).toBeLessThanOrEqual(1);
   });
 
-  test("I6 no contagion: has only some polls under way, however many mailboxes there are", async () => {
+  test("I6 no contagion: limits the number of running polls, however many mailboxes there are", async () => {
     const waiting: (() => void)[] = [];
     const polled = new Set<string>();
     let [now, most] = [0, 0];
@@ -225,7 +225,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(most).toBeLessThanOrEqual(POLLS_AT_ONCE);
   });
 
-  test("I6 no contagion: a slow service with many mailboxes keeps no other service from its polls", async () => {
+  test("I6 no contagion: a slow service with many mailboxes does not delay polls of another service", async () => {
     const slow = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `slow${at}`);
     const services = { ...Object.fromEntries(slow.map((name) => [name, "slow"])), f1: "fine", f2: "fine" };
     const { queue, polls } = await startPolls(create, services);
@@ -236,7 +236,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => polls.slice(POLLS_AT_ONCE), { timeout: 10_000 }).toEqual(["f1", "f2"]);
   });
 
-  test("I6 no contagion: the same holds for polls that are asked for, as `once` does", async () => {
+  test("I6 no contagion: the same holds for polls by `pollNow`", async () => {
     const slow = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `slow${at}`);
     const services = { ...Object.fromEntries(slow.map((name) => [name, "slow"])), f1: "fine", f2: "fine" };
     const { queue, polls } = await startPolls(create, services);
@@ -245,7 +245,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     expect(polls.filter((name) => name.startsWith("f"))).toEqual(["f1", "f2"]);
   });
 
-  test("polls a mailbox again no sooner than its poll said, at once when it is scheduled anew or asked for", async () => {
+  test("polls a mailbox no sooner than its last poll asked for, but at once after `schedule` or `pollNow`", async () => {
     const polls: string[] = [];
     let waitMs = 3_600_000;
     const queue = await create(1, { failing: "s", fine: "s" });
@@ -272,7 +272,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => count("failing")).toBeGreaterThan(7);
   });
 
-  test("lets what runs end when it closes, and aborts it when the time of grace is over", async () => {
+  test("lets running jobs end when it closes, and aborts them after the grace period", async () => {
     const ended: string[] = [];
     const begun: string[] = [];
     const queue = await create(2);
@@ -300,7 +300,7 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
 });
 
 test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
-  "a job that is hurried while another process runs it runs once more, and Redis keeps no note of it (%o)",
+  "`runNow` of a job that another process runs makes it run once more, and leaves no note in Redis (%o)",
   async (next) => {
     const redis = await startRedis();
     const worker = await start(() => openTestQueue(redis, { role: "worker" }), 1, undefined, next);
@@ -320,7 +320,7 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
   },
 );
 
-describe("a process that runs once, beside others on its Redis", () => {
+describe("a process that runs once, with others on its Redis", () => {
   test("does not wait for a poll that a killed daemon left", async () => {
     const redis = await startRedis();
     const polls = new Queue("poll", { connection: { url: redis.url }, prefix: "inlet" });
@@ -341,7 +341,7 @@ describe("a process that runs once, beside others on its Redis", () => {
     expect(await idleWithin(queue, 5_000)).toBe(true);
   });
 
-  test("does not wait for all that others add, though it takes a share of it", async () => {
+  test("does not wait for jobs that others add, although it runs some of them", async () => {
     const redis = await startRedis();
     const scheduler = await openTestQueue(redis, { role: "scheduler" });
     onTestFinished(() => scheduler.close(0));
@@ -364,7 +364,7 @@ describe("a process that runs once, beside others on its Redis", () => {
     expect(ran.length).toBeLessThan(25);
   });
 
-  test("waits for a job of its own that another process runs", async () => {
+  test("waits for its own job while another process runs it", async () => {
     const redis = await startRedis();
     const daemon = await start(() => openTestQueue(redis, { slots: 1 }), 1);
     await daemon.queue.add(job("a"));
@@ -388,12 +388,12 @@ test("a process that knows fewer services leaves the jobs of the others alone", 
   const fewer = await startLimited(() => openTestQueue(redis), DONE);
   await fewer.queue.add(job("a"));
   await expect.poll(() => fewer.ran).toEqual(["a"]);
-  // Long enough for a start to be over.
+  // Longer than a start takes.
   await setTimeout(500);
   expect(await redis.client.exists(`inlet:${downloadQueueOf("other")}:limited`)).toBe(1);
 });
 
-test("a start ends a pause that was left behind", async () => {
+test("a start resumes a queue that was left paused", async () => {
   const redis = await startRedis();
   const names = [downloadQueueOf("service"), "poll"];
   for (const name of names) await redis.client.hset(`inlet:${name}:meta`, "paused", 1);
@@ -416,7 +416,7 @@ test("a start ends a pause that was left behind", async () => {
   await expect.poll(() => [polls, ran], { timeout: 10_000 }).toEqual([["m"], ["a"]]);
 });
 
-test("a limit of a service holds for every process on its Redis", async () => {
+test("a limit of a service applies to every process on its Redis", async () => {
   const redis = await startRedis();
   const one = await startLimited(() => joinFleet(redis), { kind: "again", afterMs: HOUR_MS, limitMs: 1_500 });
   await one.queue.add(job("limited"));
@@ -469,7 +469,7 @@ function joinFleet(redis: TestRedis): Promise<JobQueue> {
   return openTestQueue(redis, { services: constant(LIMITED_SERVICES) });
 }
 
-/** An engine whose job `limited` ends its first run with this, and all others are done. */
+/** An engine whose job `limited` ends its first run with `first`; all other runs are done. */
 async function startLimited(create: Create, first: Next) {
   const queue = await create(1, LIMITED_SERVICES);
   onTestFinished(() => queue.close(0));

@@ -1,4 +1,4 @@
-/** Large bodies arrive as they were sent, whatever way they come in and however they are read. */
+/** Large bodies arrive unchanged, however they are sent and read. */
 import { createHash, randomBytes } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -51,7 +51,7 @@ async function serve(send: Send, isPlain: boolean): Promise<Http> {
 
 const call = { what: "a file", path: ["file"] };
 
-/** As the daemon reads: what was used is given back, and used again for what follows. */
+/** Like the daemon: gives used blocks back, so that they are used again. */
 async function hashOf(http: Http, onChunk: (number: number) => Promise<void> | void): Promise<string> {
   const { body } = await http.stream(call, SIGNAL);
   const hash = createHash("sha256");
@@ -71,7 +71,7 @@ describe.each([
   ["by TLS", false],
 ] as const)("a large body, %s", (_name, isPlain) => {
   test.each(Object.entries(WAYS))(
-    "%s, is the same for many readers at once, quick and slow",
+    "%s, arrives unchanged for many concurrent readers, fast and slow",
     async (_way, send) => {
       const http = await serve(send, isPlain);
       const slow = async (number: number) => {
@@ -88,7 +88,7 @@ describe.each([
     },
   );
 
-  test("that breaks off gives what had come before, and then says so", async () => {
+  test("that is cut short yields the received bytes, then fails", async () => {
     const sent = 3_000_000;
     const http = await serve((response) => {
       response.writeHead(200, { "content-length": CONTENT.length });
@@ -108,7 +108,7 @@ describe.each([
     expect(whole.equals(CONTENT.subarray(0, whole.length))).toBe(true);
   });
 
-  test("that nobody reads is not taken in, and ends where it is cancelled or we are told to stop", async () => {
+  test("that is not read is not buffered, and ends when it is cancelled or stopped", async () => {
     let taken = 0;
     const http = await serve(async (response) => {
       response.setMaxListeners(0).on("error", () => {});
@@ -122,17 +122,17 @@ describe.each([
     await pause(300);
     const before = taken;
     await pause(200);
-    // Pipes and queues on the way are full by then.
+    // All buffers on the way are full by then.
     expect(taken - before).toBeLessThan(1_000_000);
-    stop.abort(new Error("told to stop"));
-    await expect(body[Symbol.asyncIterator]().next()).rejects.toThrow("told to stop");
+    stop.abort(new Error("stopped"));
+    await expect(body[Symbol.asyncIterator]().next()).rejects.toThrow("stopped");
     const other = await http.stream(call, SIGNAL);
     other.body.cancel();
     await expect(other.body[Symbol.asyncIterator]().next()).rejects.toThrow("not read to its end");
   });
 });
 
-test("files of some hundred kilobytes, one after the other, take hardly any shared memory, which nobody collects", async () => {
+test("files of some hundred kilobytes, one after the other, take little shared memory, which the garbage collector does not free", async () => {
   const file = CONTENT.subarray(0, 200_000);
   const http = await serve(
     (response) => void response.writeHead(200, { "content-length": file.length }).end(file),

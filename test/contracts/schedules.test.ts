@@ -1,4 +1,4 @@
-/** Schedules of polls that several processes share, on a real Redis. */
+/** Poll schedules shared by several processes on a real Redis. */
 import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/queue/bullmq-connection.ts";
@@ -9,7 +9,7 @@ import { redisSettings } from "../support/settings.ts";
 const HOUR_MS = 3_600_000;
 const CHECK_MS = 50;
 
-test("processes that know different mailboxes leave each other's schedules alone, without an extra poll", async () => {
+test("processes with different mailboxes leave each other's schedules alone, without an extra poll", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
@@ -23,7 +23,7 @@ test("processes that know different mailboxes leave each other's schedules alone
   expect(await describe(redis, one.queue)).toEqual({ ...first, polls: 0 });
 });
 
-test("processes that want different intervals do not undo each other: the last start counts", async () => {
+test("processes with different intervals do not undo each other: the last start wins", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
@@ -36,7 +36,7 @@ test("processes that want different intervals do not undo each other: the last s
   expect(await describe(redis, one.queue)).toEqual({ ...first, polls: 0 });
 });
 
-test("a mailbox that one process drops stays as long as another has it", async () => {
+test("a mailbox that one process drops stays scheduled while another has it", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   const other = openSchedules(redis);
@@ -49,7 +49,7 @@ test("a mailbox that one process drops stays as long as another has it", async (
   await expect.poll(async () => (await describe(redis, one.queue)).mailboxes).toEqual(["a"]);
 });
 
-test("a mailbox of a process that has ended, or died, is removed by the others", async () => {
+test("a mailbox of a process that has ended or died is removed by the others", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   const ended = openSchedules(redis);
@@ -60,13 +60,13 @@ test("a mailbox of a process that has ended, or died, is removed by the others",
   await one.schedules.set(hourly("a"));
   expect((await describe(redis, one.queue)).mailboxes).toEqual(["a", "died"]);
   died.kill();
-  // Its claims would expire after a minute.
+  // Its claims would expire only after a minute.
   for (const key of await claimsIn(redis)) await redis.client.pexpire(key, 1);
   await expect.poll(async () => (await describe(redis, one.queue)).mailboxes).toEqual(["a"]);
   await expect.poll(() => redis.client.smembers("inlet:poll:claims")).toHaveLength(1);
 });
 
-test("every claim expires, and a Redis that forgot them is told again", async () => {
+test("every claim expires, and is renewed after Redis has lost it", async () => {
   const redis = await startRedis();
   const one = openSchedules(redis);
   await one.schedules.set(hourly("a", "b"));
@@ -84,13 +84,13 @@ function hourly(...names: readonly string[]) {
   return names.map((mailbox) => ({ mailbox, everyMs: HOUR_MS }));
 }
 
-/** One process's. */
+/** Of one process. */
 function openSchedules({ url }: TestRedis) {
   const client = connect(redisSettings(url));
   const queue = new Queue("poll", { connection: client, prefix: "inlet", skipVersionCheck: true });
   const schedules = new Schedules(queue, client, CHECK_MS);
   const kill = () => {
-    // What it would still say is lost with it.
+    // Its last commands may fail.
     client.disconnect();
   };
   onTestFinished(async () => {
@@ -101,7 +101,7 @@ function openSchedules({ url }: TestRedis) {
   return { schedules, queue, kill };
 }
 
-/** What there is to be polled, when next, and how many polls were asked for so far. */
+/** The scheduled mailboxes, their next polls, and the number of polls added so far. */
 async function describe({ client }: TestRedis, queue: Queue) {
   const schedulers = await queue.getJobSchedulers();
   const found = schedulers.map(({ template, every, next }) => ({ ...template?.data, every, next }));
@@ -118,7 +118,7 @@ function claimsIn({ client }: TestRedis): Promise<string[]> {
   return client.keys("inlet:poll:claims:*");
 }
 
-/** Long enough for every process to have checked and compared more than once. */
+/** Long enough for several checks of every process. */
 async function checks(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 20 * CHECK_MS));
 }

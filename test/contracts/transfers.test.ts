@@ -7,7 +7,7 @@ import type { Download } from "../../src/service/port.ts";
 import { accessTo, firstFile, openPair, SIGNAL, transferPlan } from "../support/service.ts";
 
 describe("opening a transfer", () => {
-  test("gives its size, the algorithm and its files", async () => {
+  test("returns its size, the algorithm and its files", async () => {
     const { service, access, transfer } = await openPair();
     expect(await service.information(access, SIGNAL)).toEqual({ totalBytes: 13, algorithm: "SHA-256" });
     expect(await service.files(access, SIGNAL)).toEqual([
@@ -16,7 +16,7 @@ describe("opening a transfer", () => {
     ]);
   });
 
-  test("sends the password in the header, encoded, and never in an address", async () => {
+  test("sends the password encoded in the header, and never in a URL", async () => {
     const { service, access, simulator } = await openPair();
     await service.files(access, SIGNAL);
     await drain(await service.openZip(access, {}, SIGNAL));
@@ -29,14 +29,14 @@ describe("opening a transfer", () => {
     ]);
   });
 
-  test("carries any password that is text", async () => {
+  test("sends any text as a password", async () => {
     for (const password of ["100% +sure", "a&b=c?#/\\", "ümläut €", '"quoted"', "日本", "tab\tand\nline"]) {
       const { service, access } = await openPair({ transfers: [transferPlan({ password })] });
       expect((await service.information(access, SIGNAL)).totalBytes).toBe(13);
     }
   });
 
-  test("refuses to send what is no password", async () => {
+  test("refuses to send an invalid password", async () => {
     const { service, access, simulator } = await openPair();
     for (const password of ["", "\ud800"]) {
       const wrong = { ...access, password: new Secret(password) };
@@ -45,7 +45,7 @@ describe("opening a transfer", () => {
     expect(simulator.requests()).toEqual([]);
   });
 
-  test("tells a wrong password, a deleted and a locked transfer, and an unknown one apart", async () => {
+  test("distinguishes a wrong password, a deleted, a locked and an unknown transfer", async () => {
     const { service, access, simulator } = await openPair({
       wrongPasswords: { limit: 2, reaction: "delete" },
     });
@@ -78,7 +78,7 @@ describe("opening a transfer", () => {
     expect(await locking.service.files(locking.access, SIGNAL)).toHaveLength(2);
   });
 
-  test("without a password is left to the service to judge", async () => {
+  test("without a password is up to the service", async () => {
     const { service, access, simulator } = await openPair();
     await expect(service.files({ ...access, password: undefined }, SIGNAL)).rejects.toMatchObject({
       code: "BAD_REQUEST",
@@ -86,7 +86,7 @@ describe("opening a transfer", () => {
     expect(simulator.requests()[0]).toMatchObject({ passwordSent: "none" });
   });
 
-  test("refuses ids that would ask for something else", async () => {
+  test("refuses ids that would change the path", async () => {
     const { service, access, simulator } = await openPair();
     for (const transferId of ["", ".", "..", "\ud800"]) {
       await expect(service.files({ ...access, transferId }, SIGNAL)).rejects.toMatchObject({
@@ -96,7 +96,7 @@ describe("opening a transfer", () => {
     expect(simulator.requests()).toEqual([]);
   });
 
-  test("refuses a list in which two files have the same id", async () => {
+  test("refuses a file list with a repeated id", async () => {
     const { service, access, transfer, simulator } = await openPair();
     const value = transfer.files[0]?.id;
     simulator.addFault({ on: "files", does: { kind: "alter", path: "data.1.id", value } });
@@ -105,7 +105,7 @@ describe("opening a transfer", () => {
 });
 
 describe("the checksums file", () => {
-  test("matches the file list in every form the service may choose", async () => {
+  test("matches the file list in every form that a service may choose", async () => {
     const forms = [
       {},
       { delimiter: ";", quote: "all", byteOrderMark: true, lineEnd: "\r\n" },
@@ -130,14 +130,14 @@ describe("the checksums file", () => {
     }
   });
 
-  test("is asked for in the configured language, and understood in it", async () => {
+  test("is requested in the configured language, and understood", async () => {
     const { service, access } = await openPair({}, { acceptLanguage: "de-DE,de;q=0.9" });
     expect(await text((await service.openChecksums(access, SIGNAL)).body)).toMatch(/^Betreff.*\r\nDateiname/);
     const files = await service.files(access, SIGNAL);
     expect((await service.checksums(access, files, SIGNAL)).missing).toEqual([]);
   });
 
-  test("shows what is missing or too much", async () => {
+  test("shows missing and extra files", async () => {
     const files = [
       { name: "a", text: "1", csvChecksum: "missing" },
       { name: "b", text: "2" },
@@ -161,7 +161,7 @@ describe("the checksums file", () => {
 });
 
 describe("downloading", () => {
-  test("gives a file's exact bytes, its size and its tag", async () => {
+  test("returns a file's exact bytes, its size and its ETag", async () => {
     const { service, access, transfer } = await openPair();
     const download = await service.openFile(access, firstFile(transfer), {}, SIGNAL);
     expect(download).toMatchObject({ offset: 0, totalBytes: 5 });
@@ -169,7 +169,7 @@ describe("downloading", () => {
     expect(await text(download.body)).toBe("Hello");
   });
 
-  test("goes on where an earlier download ended", async () => {
+  test("resumes an earlier download", async () => {
     const files = [{ name: "large", generate: { bytes: 300_000 } }];
     const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
     const file = firstFile(transfer);
@@ -181,7 +181,7 @@ describe("downloading", () => {
     expect(Buffer.concat([whole.subarray(0, 123_456), await buffer(rest.body)]).equals(whole)).toBe(true);
   });
 
-  test("starts again where the file has changed or ranges are ignored", async () => {
+  test("starts over if the file has changed or ranges are ignored", async () => {
     const { service, access, transfer, simulator } = await openPair();
     const file = firstFile(transfer);
     const changed = await service.openFile(access, file, { resume: { offset: 2, etag: '"other"' } }, SIGNAL);
@@ -193,7 +193,7 @@ describe("downloading", () => {
     expect(await text(ignored.body)).toBe("Hello");
   });
 
-  test("is a fault where the range is refused or another part comes", async () => {
+  test("fails if the range is refused, or another part arrives", async () => {
     const { service, access, transfer, simulator } = await openPair();
     const file = firstFile(transfer);
     simulator.addFault({ on: "file", does: { kind: "range", mode: "refuse" } });
@@ -206,7 +206,7 @@ describe("downloading", () => {
     });
   });
 
-  test("does not trust a weak tag to mean the same bytes", async () => {
+  test("does not resume by a weak ETag", async () => {
     const { service, access, transfer } = await openPair();
     const resume = { offset: 2, etag: 'W/"x"' };
     const rest = await service.openFile(access, firstFile(transfer), { resume }, SIGNAL);
@@ -214,14 +214,14 @@ describe("downloading", () => {
     expect(await text(rest.body)).toBe("llo");
   });
 
-  test("stops at the first byte too many", async () => {
+  test("stops at the first extra byte", async () => {
     const { service, access, transfer, simulator } = await openPair();
     simulator.addFault({ on: "file", does: { kind: "lengthen", bytes: 3 } });
     const download = await service.openFile(access, firstFile(transfer), { maxBytes: 5 }, SIGNAL);
     await expect(drain(download)).rejects.toMatchObject({ code: "SIZE_MISMATCH", verdict: "quarantine" });
   });
 
-  test("gives all files as a ZIP, or the chosen ones, or all but those, with the list of checksums on request", async () => {
+  test("returns all files, some, or all but some as a ZIP, optionally with the checksums file", async () => {
     for (const idListForm of ["repeat", "comma"] as const) {
       const { service, access, transfer } = await openPair(
         { transfers: [transferPlan({ files: ["a", "b", "c"].map((name) => ({ name, text: name })) })] },
@@ -237,7 +237,7 @@ describe("downloading", () => {
     }
   });
 
-  test("gives the confidential message as an EML within a threshold, or says that there is none", async () => {
+  test("returns the confidential message as an EML below a threshold, or that there is none", async () => {
     const files = [{ name: "large.bin", generate: { bytes: 2_000_000 } }];
     const { service, access } = await openPair({
       transfers: [transferPlan({ message: "For your eyes", files })],
@@ -254,7 +254,7 @@ describe("downloading", () => {
     });
   });
 
-  test("finds ZIP, EML and checksums where some services keep them, and remembers the place of each", async () => {
+  test("finds ZIP, EML and checksums at the paths of older services, and remembers these", async () => {
     const { service, access, simulator } = await openPair({
       oldPaths: true,
       transfers: [transferPlan({ message: "Hi" })],
@@ -269,7 +269,7 @@ describe("downloading", () => {
     expect(statuses).toEqual([200, 404, 200, 404, 200, 404, 200, 200, 200, 200]);
   });
 
-  test("gives back its connection when it is read to the end or cancelled", async () => {
+  test("frees its connection when it is read to the end or cancelled", async () => {
     const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
     const { service, access, transfer } = await openPair(
       { transfers: [transferPlan({ files })] },
@@ -282,7 +282,7 @@ describe("downloading", () => {
     expect(await service.files(access, SIGNAL)).toHaveLength(1);
   });
 
-  test("ends at once when it is told to stop", async () => {
+  test("ends at once when it is stopped", async () => {
     const files = [{ name: "large", generate: { bytes: 50_000_000 } }];
     const { service, access, transfer } = await openPair({ transfers: [transferPlan({ files })] });
     const stop = new AbortController();
@@ -294,7 +294,7 @@ describe("downloading", () => {
     await expect(service.files(access, AbortSignal.abort())).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  test("belongs to the recipient: another's transfer-id opens the same files", async () => {
+  test("works with each recipient's own transfer-id", async () => {
     const { service, transfer } = await openPair({ transfers: [transferPlan({ cc: ["cc@example.com"] })] });
     expect(await service.files(accessTo(transfer, "cc@example.com"), SIGNAL)).toHaveLength(2);
   });

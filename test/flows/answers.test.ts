@@ -258,7 +258,7 @@ test.each([
   });
   const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator, { pollMs: 3_600_000 })]));
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  expect(daemon.told).toEqual([]);
+  expect(daemon.reports).toEqual([]);
 });
 
 function planOf({ files = 2, message, listChecksum }: Situation, trackingId: string) {

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { openConsumersEye } from "../support/consumers-eye.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { AT_ONCE, PLANS, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { isOnRedis } from "../support/engine.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
 import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
@@ -121,7 +121,7 @@ async function live(
   if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
   const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
   // What a crash leaves stays: it need not look all the time, which would take the daemon its processor.
-  const eye = openConsumersEye(inbox, 10);
+  const observer = observeInbox(inbox, 10);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
   const { url, clientId } = simulator;
   const task = {
@@ -145,7 +145,7 @@ async function live(
   }
   await runToItsEnd(task);
   await consumer?.stop();
-  await eye.close();
+  await observer.close();
   const journal = readdirSync(join(inbox, ".inlet/journal")).flatMap((name) =>
     readFileSync(join(inbox, ".inlet/journal", name), "utf8")
       .trim()
@@ -154,7 +154,7 @@ async function live(
   const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
   return {
     tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
-    complaints: takesAway ? [] : eye.complaints,
+    complaints: takesAway ? [] : observer.problems,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
     heard: tells ? [...heardBy("command", notesIn(note)), ...heardBy("webhook", callsOf(receiver))] : [],
     crashed,

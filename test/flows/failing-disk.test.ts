@@ -113,9 +113,9 @@ async function walk(bench: Bench, points: readonly Point[]): Promise<void> {
   const waiting = [...points];
   const reached = new Map<string, number>();
   const problems: string[] = [];
-  const work = async (place: number) => {
+  const work = async (slot: number) => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
-      const visit = await bench.visit(place, point);
+      const visit = await bench.visit(slot, point);
       const { kinds, error, when, past } = point;
       const what = kinds.length > 2 ? "all" : kinds.join(" and ");
       if (visit.failed.length > 0) reached.set(what, (reached.get(what) ?? 0) + 1);
@@ -123,7 +123,7 @@ async function walk(bench: Bench, points: readonly Point[]): Promise<void> {
       problems.push(...visit.problems.map((problem) => `${problem} (${where})`));
     }
   };
-  await Promise.all(bench.places.map(work));
+  await Promise.all(bench.slots.map(work));
   const numbers = [...reached].map(([what, count]) => `${what} ${count}`).join(", ");
   const name = expect.getState().currentTestName?.split(" > ").at(-1);
   process.stdout.write(`points of failure, ${name}: ${numbers}\n`);

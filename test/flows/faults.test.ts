@@ -180,10 +180,10 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const id = simulator.addFault({ on: "received", times: "always", does });
     const daemon = startDaemon(await daemonSettings([mailboxSettings(simulator)]));
-    await expect.poll(() => daemon.told).toHaveLength(1);
+    await expect.poll(() => daemon.reports).toHaveLength(1);
     simulator.removeFault(id);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    await expect.poll(() => daemon.told.at(-1)).toContain("recovered");
+    await expect.poll(() => daemon.reports.at(-1)).toContain("recovered");
   });
 
   test("every listed transfer has one record, in one state", async () => {
@@ -243,7 +243,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       await writeFile(record, text);
       const daemon = startDaemon({ ...settings, http: pageSettings() });
       await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-      expect(daemon.told).toEqual([`${kept}: damaged`]);
+      expect(daemon.reports).toEqual([`${kept}: damaged`]);
       await expect.poll(async () => (await peekStatus(settings)).recent).toHaveLength(1);
       expect((await peekStatus(settings)).attention).toEqual([]);
     },

@@ -6,7 +6,7 @@ import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openConsumersEye } from "../support/consumers-eye.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
@@ -39,7 +39,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   const proxy = await openTcpProxy(redis.port);
   const folder = await makeFolder();
   const inbox = join(folder, "inbox");
-  const eye = openConsumersEye(inbox, 20);
+  const observer = observeInbox(inbox, 20);
   const direct = {
     url: simulator.url,
     clientId: simulator.clientId,
@@ -114,9 +114,9 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
-  await eye.close();
+  await observer.close();
 
-  expect(eye.complaints).toEqual([]);
+  expect(observer.problems).toEqual([]);
   expect(delivered()).toEqual(names);
   expect(countDeliveries(join(inbox, ".inlet/journal"))).toEqual(
     Object.fromEntries(names.map((name) => [name, 1])),

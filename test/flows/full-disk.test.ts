@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFailed, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { openConsumersEye } from "../support/consumers-eye.ts";
 import { findProgram } from "../support/debian.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -133,7 +133,7 @@ async function openSmallDisk() {
   await expect.poll(() => lines.join("\n")).toBe("mounted");
   const seen = join(`/proc/${holder.pid}/root`, mountPoint);
   const inbox = join(seen, "inbox");
-  const eye = openConsumersEye(inbox);
+  const observer = observeInbox(inbox);
   const ballast = join(seen, "ballast");
   const nsenter = await findProgram("nsenter", ["util-linux"]);
   return {
@@ -170,8 +170,8 @@ async function openSmallDisk() {
         task,
       ]);
       return watchDaemon(child, async () => {
-        await eye.close();
-        expect(eye.complaints).toEqual([]);
+        await observer.close();
+        expect(observer.problems).toEqual([]);
       });
     },
   };

@@ -34,7 +34,7 @@ describe("the command", () => {
       ],
     }));
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handed).toEqual(["t1: command done"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: command done"]);
     const { env, cwd } = JSON.parse(readFileSync(folder.note, "utf8"));
     expect(cwd).toBe(settings.inbox);
     expect(env).toEqual({
@@ -61,11 +61,11 @@ describe("the command", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     await expect.poll(() => receiver.calls.length).toBe(1);
     await expect.poll(() => notes(folder.note).length).toBeGreaterThan(2);
-    expect(daemon.handed).toContain(
+    expect(daemon.handoffs).toContain(
       "t1: command failed: The hand-off command failed: it ended with exit code 3 not yet",
     );
     await writeFile(folder.go, "");
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: command done");
     expect(new Set(notes(folder.note)).size).toBe(1);
     expect(receiver.calls).toHaveLength(1);
     expect(existsSync(join(settings.inbox, MAILBOX, SENDER, "t1"))).toBe(true);
@@ -81,9 +81,9 @@ describe("the command", () => {
     );
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(8);
-    expect(daemon.handed).toEqual([]);
+    expect(daemon.handoffs).toEqual([]);
     await writeFile(folder.go, "");
-    await expect.poll(() => daemon.handed.length).toBe(8);
+    await expect.poll(() => daemon.handoffs.length).toBe(8);
     expect(notes(folder.note).toSorted()).toHaveLength(8);
   });
 
@@ -94,8 +94,8 @@ describe("the command", () => {
       commandTimeoutMs: 300,
     }));
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
-    await expect.poll(() => daemon.handed.length).toBe(1);
-    expect(daemon.handed[0]).toContain("t1: command given up: The hand-off command failed: it took");
+    await expect.poll(() => daemon.handoffs.length).toBe(1);
+    expect(daemon.handoffs[0]).toContain("t1: command given up: The hand-off command failed: it took");
     for (const pid of notes(folder.note).join(" ").split(" "))
       await expect.poll(() => isAlive(pid)).toBe(false);
   });
@@ -107,10 +107,10 @@ describe("the command", () => {
     const first = startDaemon(settings);
     await expect.poll(() => notes(folder.note).length).toBe(1);
     await first.stop();
-    expect(first.handed).toEqual([]);
+    expect(first.handoffs).toEqual([]);
     await writeFile(folder.go, "");
     const second = startDaemon(settings);
-    await expect.poll(() => second.handed).toEqual(["t1: command done"]);
+    await expect.poll(() => second.handoffs).toEqual(["t1: command done"]);
     expect(notes(folder.note)).toHaveLength(2);
     expect(new Set(notes(folder.note)).size).toBe(1);
   });
@@ -122,7 +122,7 @@ describe("the command", () => {
       { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, token: undefined } },
     );
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
-    await expect.poll(() => daemon.handed[0]).toContain("given up");
+    await expect.poll(() => daemon.handoffs[0]).toContain("given up");
     const attention = async () => {
       const answer = await fetch(new URL("/api/status", await daemon.page));
       return ((await answer.json()) as { attention: { reason: string; message: string }[] }).attention;
@@ -138,7 +138,7 @@ describe("the command", () => {
       round: 1,
       by: "test",
     });
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: command done");
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: command done");
     await expect.poll(attention).toEqual([]);
     const metrics = await (await fetch(new URL("/metrics", await daemon.page))).text();
     expect(metrics).toContain('inlet_handoff_total{step="command",result="failed"} 1');
@@ -171,14 +171,14 @@ describe("the webhook", () => {
     );
     const { settings } = await prepare(() => ({ webhook: receiver.url, webhookTimeoutMs: 300 }));
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: webhook done");
-    expect(daemon.handed.slice(0, -1).map((line) => line.replace(/.*deliver[^:]*: /, "").trim())).toEqual([
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: webhook done");
+    expect(daemon.handoffs.slice(0, -1).map((line) => line.replace(/.*deliver[^:]*: /, "").trim())).toEqual([
       "it answered with status 500",
       "it answered with status 302, and redirects are not followed",
       "it answered with status 429",
       "no answer within 0.3 s",
     ]);
-    expect(daemon.handed.join()).not.toContain("in-the-query");
+    expect(daemon.handoffs.join()).not.toContain("in-the-query");
     expect(new Set(receiver.calls.map(({ path }) => path))).toEqual(new Set(["/hook?token=in-the-query"]));
     expect(new Set(receiver.calls.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
     for (const { headers, body } of receiver.calls) {
@@ -208,7 +208,7 @@ describe("the webhook", () => {
     await expect.poll(() => receiver.calls.length).toBe(1);
     await first.stop();
     const second = startDaemon(settings);
-    await expect.poll(() => second.handed).toEqual(["t1: webhook done"]);
+    await expect.poll(() => second.handoffs).toEqual(["t1: webhook done"]);
     const [one, two] = receiver.calls.map(({ headers }) => headers["idempotency-key"]);
     expect(one).toBe(two);
   });
@@ -220,7 +220,7 @@ describe("a folder is picked up", () => {
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     await rename(join(settings.inbox, MAILBOX, SENDER, "t1"), join(settings.inbox, "..", "mine"));
-    await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: taken"]);
     await expect.poll(() => handoffsOf(settings)).toEqual([]);
     const record = await recordOf(settings);
     expect(record).toMatchObject({ state: "picked-up", at: { "picked-up": expect.stringMatching(/^20/) } });
@@ -238,7 +238,7 @@ describe("a folder is picked up", () => {
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
     expect(existsSync(join(folder, "GOT-IT"))).toBe(false);
     await writeFile(join(folder, "GOT-IT"), "");
-    await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: acknowledged"]);
     await expect.poll(async () => (await recordOf(settings))?.state).toBe("picked-up");
     expect(existsSync(folder)).toBe(true);
   });
@@ -259,11 +259,11 @@ describe("a folder is picked up", () => {
     const handoff = handoffOf({ acknowledgement: "DONE", expectWithinMs: 1, keep: { pickedUpMs: 0 } });
     await (await reload.promise)({ ...settings, handoff });
     expect(daemon.stateOf("t1")).toBe("downloading");
-    await expect.poll(() => daemon.handed).toEqual(["t1: overdue"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: overdue"]);
     const folder = join(settings.inbox, MAILBOX, SENDER, "t1");
     expect(await readdir(folder)).toContain("DONE");
     await rm(folder, { recursive: true });
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
   });
 
   test("but not when the inbox itself is not there", async () => {
@@ -275,14 +275,14 @@ describe("a folder is picked up", () => {
     await mkdir(settings.inbox);
     // Two whole looks, seen by what they do with a file that is damaged.
     await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
-    await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
+    await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
     await writeFile(join(settings.work, "outbox", "y~1.json"), "{");
-    await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(2);
+    await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(2);
     expect((await recordOf(settings))?.state).toBe("delivered");
     await rm(settings.inbox, { recursive: true });
     await rename(aside, settings.inbox);
     await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
-    await expect.poll(() => daemon.handed).toEqual(["t1: taken"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: taken"]);
   });
 
   test("by somebody faster than we are, and the command is run all the same", async () => {
@@ -292,8 +292,8 @@ describe("a folder is picked up", () => {
     await mkdir(mine);
     const taking = setInterval(() => takeAll(join(settings.inbox, MAILBOX, SENDER), mine), 1);
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handed.filter((line) => line.endsWith("taken"))).toHaveLength(10);
-    await expect.poll(() => daemon.handed.filter((line) => line.endsWith("command done"))).toHaveLength(10);
+    await expect.poll(() => daemon.handoffs.filter((line) => line.endsWith("taken"))).toHaveLength(10);
+    await expect.poll(() => daemon.handoffs.filter((line) => line.endsWith("command done"))).toHaveLength(10);
     clearInterval(taking);
     expect((await readdir(mine)).toSorted()).toEqual(names);
     expect(notes(folder.note)).toHaveLength(10);
@@ -304,10 +304,10 @@ describe("a folder is picked up", () => {
   test("once more, where it is delivered once more", async () => {
     const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }));
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.handed).toEqual(["t1: command done"]);
+    await expect.poll(() => daemon.handoffs).toEqual(["t1: command done"]);
     const delivered = join(settings.inbox, MAILBOX, SENDER, "t1");
     await rm(delivered, { recursive: true });
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
     await giveOrder(settings.work, {
       action: "redeliver",
       mailbox: MAILBOX,
@@ -315,11 +315,11 @@ describe("a folder is picked up", () => {
       round: 1,
       by: "test",
     });
-    await expect.poll(() => daemon.handed.length).toBe(3);
-    expect(daemon.handed.at(-1)).toBe("t1: command done");
+    await expect.poll(() => daemon.handoffs.length).toBe(3);
+    expect(daemon.handoffs.at(-1)).toBe("t1: command done");
     expect(new Set(notes(folder.note)).size).toBe(2);
     await rm(delivered, { recursive: true });
-    await expect.poll(() => daemon.handed.at(-1)).toBe("t1: taken");
+    await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
     await expect.poll(async () => (await recordOf(settings))?.state).toBe("picked-up");
   });
 });
@@ -328,17 +328,17 @@ describe("a folder that is not picked up", () => {
   test("is reported once, also over a restart, until somebody does", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }));
     const first = startDaemon(settings);
-    await expect.poll(() => first.handed).toEqual(["t1: overdue"]);
+    await expect.poll(() => first.handoffs).toEqual(["t1: overdue"]);
     await first.stop();
     const second = startDaemon(settings);
     await rm(join(settings.inbox, MAILBOX, SENDER, "t1"), { recursive: true });
-    await expect.poll(() => second.handed).toEqual(["t1: taken"]);
+    await expect.poll(() => second.handoffs).toEqual(["t1: taken"]);
   });
 
   test("is removed only where that is wanted, and only if it is still the one that was delivered", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }), ["t1", "t2"]);
     const first = startDaemon(settings);
-    await expect.poll(() => first.handed.toSorted()).toEqual(["t1: overdue", "t2: overdue"]);
+    await expect.poll(() => first.handoffs.toSorted()).toEqual(["t1: overdue", "t2: overdue"]);
     await first.stop();
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
     // A consumer makes something of its own in it.
@@ -346,7 +346,7 @@ describe("a folder that is not picked up", () => {
     const handoff = handoffOf({ keep: { notPickedUpMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
     await expect
-      .poll(() => second.handed.toSorted())
+      .poll(() => second.handoffs.toSorted())
       .toEqual(["t1: removed after not-picked-up", "t2: left in place"]);
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
     expect(await recordOf(settings)).toMatchObject({ state: "delivered" });
@@ -363,7 +363,7 @@ test("a folder that was acknowledged is removed after its time, and no other", a
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.changes.filter(({ state }) => state === "delivered")).toHaveLength(2);
   await writeFile(join(settings.inbox, MAILBOX, SENDER, "t1", "GOT-IT"), "");
-  await expect.poll(() => daemon.handed).toEqual(["t1: acknowledged", "t1: removed after picked-up"]);
+  await expect.poll(() => daemon.handoffs).toEqual(["t1: acknowledged", "t1: removed after picked-up"]);
   expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toEqual(["t2"]);
   expect(await recordOf(settings)).toMatchObject({ state: "picked-up" });
 });
@@ -373,8 +373,10 @@ test("what is left of a removed folder and cannot be cleared is named, and keeps
   const left = join(settings.work, "staging", "d1.removed");
   await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
   const daemon = startDaemon(settings);
-  await expect.poll(() => daemon.handed).toEqual(["t1: removed after not-picked-up"]);
-  expect(daemon.told).toEqual([expect.stringContaining(`left over: The file could not be written: ${left}`)]);
+  await expect.poll(() => daemon.handoffs).toEqual(["t1: removed after not-picked-up"]);
+  expect(daemon.reports).toEqual([
+    expect.stringContaining(`left over: The file could not be written: ${left}`),
+  ]);
   expect(await readdir(left)).toEqual(["sub"]);
 });
 

@@ -272,7 +272,7 @@ describe("what arrives while it runs", () => {
     const simulator = await openTestSimulator({ transfers: [plan] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.told).toContain("t1: expires soon");
+    await expect.poll(() => daemon.reports).toContain("t1: expires soon");
   });
 
   test.each([
@@ -300,7 +300,7 @@ describe("what arrives while it runs", () => {
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     simulator.removeFault(fault);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    expect(daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+    expect(daemon.reports).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
   });
 
   test("a damaged record is reported once, is not guessed over, and does not delay another transfer", async () => {
@@ -317,7 +317,7 @@ describe("what arrives while it runs", () => {
     await expect.poll(() => daemon.stateOf("t3")).toBe("delivered");
     const polls = simulator.totals().received;
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
-    expect(daemon.told.filter((line) => line.includes("A ledger record is damaged"))).toHaveLength(1);
+    expect(daemon.reports.filter((line) => line.includes("A ledger record is damaged"))).toHaveLength(1);
     expect(daemon.stateOf("t1")).toBeUndefined();
     expect(await readFile(damaged, "utf8")).toBe("{");
   });
@@ -327,8 +327,8 @@ describe("what arrives while it runs", () => {
     const simulator = await openTestSimulator({ transfers: plans });
     const layout = "{mailbox}/{sender}/all";
     const settings = await daemonSettings([mailboxSettings(simulator, { layout })]);
-    const { changes, told } = await runOnce(settings);
-    expect(told).toEqual([]);
+    const { changes, reports } = await runOnce(settings);
+    expect(reports).toEqual([]);
     const delivered = changes.filter(({ state }) => state === "delivered");
     expect(delivered.map(({ folder }) => folder?.split("/").at(-1)).toSorted()).toEqual([
       "all",
@@ -376,7 +376,7 @@ describe("what arrives while it runs", () => {
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     expect(simulator.totals()["verification-token"]).toBe(2);
-    expect(daemon.told).toEqual([]);
+    expect(daemon.reports).toEqual([]);
   });
 });
 

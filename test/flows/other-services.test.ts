@@ -246,7 +246,7 @@ describe("a list", () => {
       isList(url) && url.searchParams.get("page") === "2" ? answer : undefined,
     );
     const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
-    expect([daemon.told, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
+    expect([daemon.reports, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
   });
 
   test("that has transfers which the service does not give begins them again less and less often", async () => {
@@ -311,7 +311,7 @@ describe("a list", () => {
       return { json: { data: data.map((entry) => ({ ...entry, status: { state: "PROCESSING" } })) } };
     });
     const daemon = await runOnce(await daemonSettings([mailboxSettings(front)]));
-    expect([daemon.told, daemon.changes]).toEqual([[], []]);
+    expect([daemon.reports, daemon.changes]).toEqual([[], []]);
   });
 
   test("parts of an entry that discovery can do without may have any form", async () => {

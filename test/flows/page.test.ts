@@ -378,7 +378,7 @@ test("an address that is taken is reported, and does not keep transfers from bei
   });
   const daemon = startDaemon(settings);
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-  expect(daemon.told).toEqual([`http://127.0.0.1:${taken.port}/: EADDRINUSE`]);
+  expect(daemon.reports).toEqual([`http://127.0.0.1:${taken.port}/: EADDRINUSE`]);
 });
 
 async function start(scenario: Scenario, settings: Partial<Settings> = {}) {

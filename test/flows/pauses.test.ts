@@ -9,10 +9,10 @@ import { extname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { giveOrder } from "../../src/ledger/orders.ts";
-import { openConsumersEye } from "../support/consumers-eye.ts";
 import { type CrashTask, runCrashDaemon } from "../support/crash-daemon.ts";
 import { walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
 import { pausingAfterSteps, pausingBeforeCalls, type StartPausing } from "../support/pausing.ts";
 import { makeFolder, startCommand } from "../support/program.ts";
@@ -283,12 +283,12 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
     redis: redis?.url,
     ...(hasCommand || isHeld ? { handoff: { command: ["sh", "-c", script, note, hold] } } : {}),
   };
-  const eye = openConsumersEye(inbox, 10);
+  const observer = observeInbox(inbox, 10);
   /** Runs one more daemon. `delivered`: what was in the inbox when the last one went on. */
   const finish = async (delivered: readonly string[]): Promise<Outcome> => {
     const late = listDeliveries({ inbox }).filter((name) => !delivered.includes(name));
     await runCrashDaemon(task);
-    await eye.close();
+    await observer.close();
     await redis?.client.flushall();
     const entries = listNames(join(work, "outbox")).filter((name) => name.includes("."));
     const left = EMPTY_AT_LAST.map((place) => listNames(join(work, place)).map((name) => join(place, name)));
@@ -296,7 +296,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
       end: stateIn(work),
       journal: readJournal(work),
       tree: withoutTimes(await readTree(inbox)),
-      complaints: eye.complaints,
+      complaints: observer.problems,
       late,
       runs: linesOf(note),
       outbox: entries.map((name) => extname(name)),

@@ -45,10 +45,10 @@ describe("I8 bounded: a poll has a deadline", () => {
     const daemon = startDaemon(settings, { poll });
     // The newest is on the first page.
     await expect.poll(() => daemon.stateOf("t4")).toBe("delivered");
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: POLL_TOO_LONG`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: POLL_TOO_LONG`]);
     simulator.clearFaults();
     await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: POLL_TOO_LONG`, `${MAILBOX}: recovered`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: POLL_TOO_LONG`, `${MAILBOX}: recovered`]);
   });
 });
 
@@ -69,7 +69,7 @@ describe("a mailbox that cannot be polled", () => {
     expect(simulator.totals().received - before).toBeLessThan(10);
     expect(simulator.totals().received - before).toBeGreaterThan(0);
     simulator.removeFault(fault);
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
     const after = simulator.totals().received;
     await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
   });
@@ -87,7 +87,7 @@ describe("a mailbox that cannot be polled", () => {
         return { close: async () => {} };
       },
     });
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
     const answer = await fetch(new URL("/api/status", await daemon.page));
     const [mailbox] = ((await answer.json()) as Status).mailboxes;
     expect(Date.parse(mailbox?.nextPoll ?? "") - Date.now()).toBeGreaterThan(3_500_000);
@@ -105,10 +105,10 @@ describe("a mailbox that cannot be polled", () => {
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
     const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "test" };
     await giveOrder(settings.work, { action: "retry", ...order });
-    await expect.poll(() => daemon.told).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
+    await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
   });
 });
 
@@ -121,7 +121,7 @@ test("a service that refuses the page behind the last one is polled like any oth
   simulator.revoke("t1");
   await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
   expect(daemon.changes.at(-1)).toMatchObject({ reason: "deleted_by_revocation" });
-  expect(daemon.told).toEqual([]);
+  expect(daemon.reports).toEqual([]);
 });
 
 describe("a transfer that is known", () => {
@@ -154,7 +154,7 @@ describe("a transfer that is known", () => {
     simulator.addFault({ on: "received", times: "always", does });
     await writeFile(join(settings.state, "passwords/t1"), PASSWORD);
     const daemon = await runOnce(settings);
-    expect(daemon.told).toEqual([]);
+    expect(daemon.reports).toEqual([]);
     expect(daemon.stateOf("t1")).toBe("delivered");
   });
 });

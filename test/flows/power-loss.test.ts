@@ -39,7 +39,7 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
       expect(cuts.length * every).toBeGreaterThan(LEAST_STEPS);
       expect(cuts.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
       // Cuts that lose nothing would prove nothing.
-      const losses = cuts.filter(({ words, found }) => lostNames(words.names, found).length > 0);
+      const losses = cuts.filter(({ report, found }) => lostNames(report.names, found).length > 0);
       expect(losses).not.toEqual([]);
       process.stdout.write(`power cuts, ${name}: ${cuts.length}, of which ${losses.length} lost something\n`);
     },
@@ -50,13 +50,13 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
 type Cut = Required<Aftermath>;
 
 function divide(aftermaths: readonly Aftermath[]): [Cut[], Aftermath] {
-  const undisturbed = aftermaths.find(({ words }) => words === undefined);
+  const undisturbed = aftermaths.find(({ report }) => report === undefined);
   if (undisturbed === undefined) throw new Error("no daemon came to its end without a cut");
-  return [aftermaths.filter((aftermath): aftermath is Cut => aftermath.words !== undefined), undisturbed];
+  return [aftermaths.filter((aftermath): aftermath is Cut => aftermath.report !== undefined), undisturbed];
 }
 
 /** Everything that is not as it should be after one cut; each begins with what it breaks. */
-function findProblems({ cut, words, found, end }: Cut, undisturbed: DiskState): string[] {
+function findProblems({ cut, report, found, end }: Cut, undisturbed: DiskState): string[] {
   const { deliveries } = found;
   const ledger = Object.entries(found.ledger);
   const partial = Object.keys(deliveries).filter(
@@ -66,13 +66,13 @@ function findProblems({ cut, words, found, end }: Cut, undisturbed: DiskState): 
         describeContent(undisturbed, `inbox/${folder}/`),
       ),
   );
-  const promised = PROMISES.includes(words.step) ? lostNames(words.names, found) : [];
+  const promised = PROMISES.includes(report.step) ? lostNames(report.names, found) : [];
   const isStaged = (id: string) => found.names.some((name) => name.includes(`/staging/${id}.`));
   const empty = ledger.filter(
     ([id, it]) => it.state === "delivered" && !(`${it.folder}` in deliveries) && !isStaged(id),
   );
   // Notes are not synced: only an end is never taken back.
-  const takenBack = Object.entries(words.told).filter(
+  const takenBack = Object.entries(report.reported).filter(
     ([id, state]) => state === "delivered" && found.ledger[id]?.state !== "delivered",
   );
   const again = Object.entries(deliveries).filter(([folder, inode]) => end.deliveries[folder] !== inode);
@@ -91,7 +91,7 @@ function findProblems({ cut, words, found, end }: Cut, undisturbed: DiskState): 
     ...actual
       .filter((line) => !expected.includes(line))
       .map((line) => `at the end, this is too much: ${line}`),
-  ].map((problem) => `cut ${cut}, ${words.step}: ${problem}`);
+  ].map((problem) => `cut ${cut}, ${report.step}: ${problem}`);
 }
 
 function lostNames(before: readonly string[], { names }: DiskState): string[] {

@@ -83,7 +83,7 @@ describe("Sentinel", () => {
     simulator.addTransfer(transferPlan({ trackingId: "later" }));
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
     expect(delivered()).toHaveLength(plans.length + 1);
-    expect(daemon.told.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
+    expect(daemon.reports.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
   });
 });
 

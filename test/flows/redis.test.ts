@@ -142,10 +142,10 @@ describe("a Redis that is not there", () => {
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
     await expect(runDaemon(settings, ONCE)).rejects.toMatchObject({ code: "QUEUE_UNREACHABLE" });
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.told).toEqual(["queue lost"]);
+    await expect.poll(() => daemon.reports).toEqual(["queue lost"]);
     await redis.start();
     await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
-    expect(daemon.told).toEqual(["queue lost", "queue back"]);
+    expect(daemon.reports).toEqual(["queue lost", "queue back"]);
   });
 
   test("for a daemon that is stopped while it waits: it ends at once", async () => {
@@ -154,7 +154,7 @@ describe("a Redis that is not there", () => {
     const simulator = await openTestSimulator({});
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.told).toEqual(["queue lost"]);
+    await expect.poll(() => daemon.reports).toEqual(["queue lost"]);
     await daemon.stop();
   });
 
@@ -172,7 +172,7 @@ describe("a Redis that is not there", () => {
     await redis.start();
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
     await daemon.stop();
-    expect(daemon.told.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
+    expect(daemon.reports.filter((line) => line.startsWith("queue"))).toEqual(["queue lost", "queue back"]);
     expect(delivered([daemon])).toHaveLength(2);
   });
 
@@ -213,7 +213,7 @@ test("a Redis that may forget jobs by itself is reported at the start", async ()
   const redis = await startRedis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
   const simulator = await openTestSimulator({});
   const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
-  expect((await runOnce(settings)).told).toEqual(["queue forgets: allkeys-lru"]);
+  expect((await runOnce(settings)).reports).toEqual(["queue forgets: allkeys-lru"]);
 });
 
 test("a mailbox that is not configured any more is not polled any more", async () => {

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { FilePlan } from "../../simulator/scenario.ts";
-import { openConsumersEye } from "../support/consumers-eye.ts";
+import { observeInbox } from "../support/inbox-observer.ts";
 import { type Installation, install } from "../support/installation.ts";
 import { readRecords } from "../support/ledger.ts";
 import { compilePreload } from "../support/preload.ts";
@@ -34,11 +34,11 @@ type Files = Readonly<Record<string, Buffer>>;
 
 test("without locks, two daemons deliver each transfer once and whole", async () => {
   const { sent, inbox, installation, env } = await setUp();
-  const eye = openConsumersEye(inbox, 5);
+  const observer = observeInbox(inbox, 5);
   const contested = await runBoth(installation, env, () => listNames(join(inbox, MAILBOX, SENDER)).length);
-  await eye.close();
+  await observer.close();
 
-  expect(eye.complaints).toEqual([]);
+  expect(observer.problems).toEqual([]);
   expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);
   expect(readDeliveries(join(inbox, MAILBOX, SENDER))).toEqual(sent);
   expect(contested).toBeGreaterThanOrEqual(LEAST_CONTESTED);

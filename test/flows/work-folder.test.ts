@@ -130,10 +130,10 @@ test("where others may write the folder above the work folder, that is told at t
   await mkdir(settings.inbox);
   await chmod(settings.inbox, 0o770);
   const first = startDaemon(settings);
-  await expect.poll(() => first.told).toEqual([`exposed: ${settings.inbox}`]);
+  await expect.poll(() => first.reports).toEqual([`exposed: ${settings.inbox}`]);
   await first.stop();
   await chmod(settings.inbox, 0o1770);
-  expect((await runOnce(settings)).told).toEqual([]);
+  expect((await runOnce(settings)).reports).toEqual([]);
 });
 
 test("a single round from cron removes what is older than it is to be kept", async () => {

@@ -1,4 +1,4 @@
-/** A client in a thread with little memory: posts how many entries it read, or the code of the fault. */
+/** A client in a thread with little memory: posts the number of entries that it read, or the fault's code. */
 import { parentPort, workerData } from "node:worker_threads";
 import { asFault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";

@@ -1,4 +1,4 @@
-/** A real browser without a screen, which ends with the test. */
+/** A headless browser, which ends with the test. */
 import { readFileSync } from "node:fs";
 import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { onTestFinished } from "vitest";
@@ -10,13 +10,13 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
   "--no-first-run",
-  // A name that is not the machine's own, and no secure place in the eyes of a browser.
+  // A foreign host name, and no secure context for the browser.
   "--host-resolver-rules=MAP inbox.example.com 127.0.0.1",
 ];
 
 export interface TestPage {
   readonly page: Page;
-  /** What the page complained about, broken rules of its own security policy among it. */
+  /** Console warnings and errors, including violations of the content security policy. */
   readonly complaints: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export async function openBrowser(url: string, options: BrowserContextOptions = 
   return { page, complaints };
 }
 
-/** The least contrast of any of these texts with what is behind it, as the guidelines for accessibility reckon it. */
+/** The lowest contrast between these texts and their background, by the WCAG formula. */
 export async function leastContrast(page: Page, selector: string): Promise<number> {
   const script = readFileSync(new URL("contrast.js", import.meta.url), "utf8");
   return page.evaluate(`${script}\nleastContrast(${JSON.stringify(selector)})`);

@@ -1,4 +1,4 @@
-/** Writes a checksums CSV in any of the forms that a service might choose. */
+/** Writes a checksums CSV in any form that a service might choose. */
 import type { ChecksumRow } from "../../src/service/checksums.ts";
 
 export interface CsvForm {

@@ -1,5 +1,5 @@
 // Runs inside the page.
-// biome-ignore lint/correctness/noUnusedVariables: called by whoever puts it into the page
+// biome-ignore lint/correctness/noUnusedVariables: called by the code that adds it to the page
 function leastContrast(selector) {
   const luminance = (colour) => {
     const parts = (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map((part) => Number(part) / 255);

@@ -1,4 +1,4 @@
-/** The daemon whose durable steps crash tests count: it polls once, and does one thing after the other. */
+/** The daemon of crash tests: it polls once, and works sequentially, so that its durable steps can be counted. */
 
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
@@ -14,14 +14,14 @@ export interface CrashTask {
   readonly fetch: MailboxSettings["fetch"];
   readonly fileMode?: number;
   readonly handoff?: HandoffTask;
-  /** The queue is there, and not in the process. */
+  /** The URL of the queue; missing: the embedded engine. */
   readonly redis?: string | undefined;
 }
 
-/** Another process may take a job so soon after its owner was killed. */
+/** Short, so that another process soon takes the job of a killed one. */
 const LOCK_MS = 500;
 
-/** The same task takes the same steps, in every process. */
+/** The same task takes the same steps in every process. */
 export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}): Promise<DaemonOutcome> {
   const mailbox = mailboxSettings(task, {
     pollMs: 60_000,

@@ -1,23 +1,23 @@
-/** What tests share that stop a daemon at each of its durable steps. */
+/** Shared by tests that stop a daemon at each of its durable steps. */
 import { transferPlan } from "./service.ts";
 
-/** How many daemons run at the same time. */
+/** Daemons that run at the same time. */
 export const AT_ONCE = 2;
 
-/** A message and small files, and a file of many blocks. */
+/** A transfer with a message and small files, and one with a file of many blocks. */
 export const PLANS = [
   transferPlan({ trackingId: "t1", message: "Hello", expiresInSeconds: 1000 }),
   transferPlan({ trackingId: "t2", files: [{ name: "large.bin", generate: { bytes: 300_000 } }] }),
 ];
 
 /**
- * Lives a life for each point, several at a time, until one ends before it comes to its point. How many points there are
- * differs a little from life to life, as notes and journals are written by the clock. Returns how many were reached.
+ * Runs a daemon for each point, several at a time, until one ends before its point. The number of points differs a little
+ * from run to run, because notes and journals are written by the clock. Returns how many points were reached.
  *
- * @param liveAt says whether that life came to its point.
+ * @param runTo resolves to whether the run reached its point.
  */
 export async function walkPoints(
-  liveAt: (point: number) => Promise<boolean>,
+  runTo: (point: number) => Promise<boolean>,
   which: { every?: number; from?: number; last?: number | undefined; atOnce?: number } = {},
 ): Promise<number> {
   const { every = 1, from = every, last = Number.POSITIVE_INFINITY, atOnce = AT_ONCE } = which;
@@ -26,7 +26,7 @@ export async function walkPoints(
     while (!isOver && next <= last) {
       const point = next;
       next += every;
-      if (await liveAt(point)) reached++;
+      if (await runTo(point)) reached++;
       else isOver = true;
     }
   };

@@ -1,7 +1,6 @@
 /**
- * A daemon in a process of its own that runs until SIGTERM, with little patience, and logs to stdout as JSON lines.
- * Argument: a JSON of { url, clientId, folder }, for a fleet { redis, lockMs, transfers }, and with a
- * hand-off { handoff }.
+ * A daemon in its own process that runs until SIGTERM, with short waits, and logs JSON lines to stdout.
+ * Argument: a JSON of { url, clientId, folder }, for a fleet also { redis, lockMs, transfers }, for a hand-off { handoff }.
  */
 import { logEvents } from "../../src/cli/event-log.ts";
 import { runDaemon } from "../../src/daemon.ts";

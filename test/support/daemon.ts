@@ -1,4 +1,4 @@
-/** A daemon in this process, on a simulated service and a temporary folder, watched from the consumer's side. */
+/** A daemon in this process with a temporary inbox, which a consumer observes. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
@@ -8,24 +8,25 @@ import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/dae
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
-import { type ConsumersEye, openConsumersEye } from "./consumers-eye.ts";
 import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
+import { type InboxObserver, observeInbox } from "./inbox-observer.ts";
 import { makeFolder } from "./program.ts";
 import { PASSWORD, settingsIn } from "./settings.ts";
 
-// They stand apart for processes that have no test runner.
+// In their own file, for processes without a test runner.
 export { readTree, withoutTimes } from "./tree.ts";
 
 export interface TestDaemon {
   readonly settings: Settings;
-  readonly eye: ConsumersEye;
+  readonly observer: InboxObserver;
   /** Every change of state, in order. */
   readonly changes: TransferRecord[];
-  readonly told: string[];
-  /** What followed deliveries, in order. */
-  readonly handed: string[];
-  /** The address of its status page, once it is open. */
+  /** Other events, in words. */
+  readonly reports: string[];
+  /** Events of the hand-off, in words. */
+  readonly handoffs: string[];
+  /** Resolves to the address of its status page. */
   readonly page: Promise<string>;
   readonly outcome: Promise<DaemonOutcome>;
   /** The last state of a transfer. */
@@ -46,16 +47,16 @@ interface TestOptions {
   readonly graceMs?: number;
   /** After a first failure. */
   readonly retryMs?: number;
-  /** For a locked transfer, where the service does not say. */
+  /** For a locked transfer without `Retry-After`. */
   readonly lockedMs?: number;
-  /** For so long a download may be slow where others wait. */
+  /** How long a download may be slow while others wait. */
   readonly slowMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
   readonly poll?: DeadlineLimits;
   readonly follow?: NonNullable<DaemonOptions["follow"]>;
 }
 
-/** Starts it; it is stopped when the test is over, and then nobody must have seen anything partial. */
+/** Stopped at the end of the test, which fails if the consumer saw a partial delivery, or a secret leaked. */
 export function startDaemon(
   settings: Settings,
   {
@@ -71,43 +72,46 @@ export function startDaemon(
 ): TestDaemon {
   const stop = new AbortController();
   const changes: TransferRecord[] = [];
-  const told: string[] = [];
-  const handed: string[] = [];
+  const reports: string[] = [];
+  const handoffs: string[] = [];
   const page = Promise.withResolvers<string>();
   const onEvent = listenTo({
     "transfer-changed": ({ record }) => void changes.push(record),
     "transfer-discovered": ({ record }) => void changes.push(record),
-    "poll-failed": ({ mailbox, fault, isFirst }) => void (isFirst && told.push(`${mailbox}: ${fault.code}`)),
-    "poll-recovered": ({ mailbox }) => void told.push(`${mailbox}: recovered`),
+    "poll-failed": ({ mailbox, fault, isFirst }) =>
+      void (isFirst && reports.push(`${mailbox}: ${fault.code}`)),
+    "poll-recovered": ({ mailbox }) => void reports.push(`${mailbox}: recovered`),
     "entries-rejected": ({ mailbox, entries, reasons }) =>
-      void told.push(`${mailbox}: ${entries} rejected: ${reasons.map(({ message }) => message).join("; ")}`),
-    "transfer-expiring": ({ record }) => void told.push(`${record.trackingId}: expires soon`),
-    "client-id-created": ({ origin }) => void told.push(`${origin}: client id made`),
-    "disk-full": () => void told.push("disk full"),
-    "disk-has-room": () => void told.push("room again"),
-    "transfer-stuck": ({ record, fault }) => void told.push(`${record.trackingId}: stuck: ${fault.code}`),
-    "queue-lost": () => void told.push("queue lost"),
-    "queue-back": () => void told.push("queue back"),
-    "queue-evicts": ({ policy }) => void told.push(`queue forgets: ${policy}`),
-    "transfer-lost": ({ record }) => void told.push(`${record.trackingId}: lost`),
+      void reports.push(
+        `${mailbox}: ${entries} rejected: ${reasons.map(({ message }) => message).join("; ")}`,
+      ),
+    "transfer-expiring": ({ record }) => void reports.push(`${record.trackingId}: expires soon`),
+    "client-id-created": ({ origin }) => void reports.push(`${origin}: client id made`),
+    "disk-full": () => void reports.push("disk full"),
+    "disk-has-room": () => void reports.push("room again"),
+    "transfer-stuck": ({ record, fault }) => void reports.push(`${record.trackingId}: stuck: ${fault.code}`),
+    "queue-lost": () => void reports.push("queue lost"),
+    "queue-back": () => void reports.push("queue back"),
+    "queue-evicts": ({ policy }) => void reports.push(`queue forgets: ${policy}`),
+    "transfer-lost": ({ record }) => void reports.push(`${record.trackingId}: lost`),
     "console-opened": ({ address }) => page.resolve(address),
-    "console-failed": ({ address, reason }) => void told.push(`${address}: ${reason}`),
-    "record-damaged": ({ path }) => void told.push(`${path}: damaged`),
-    "handoffs-stuck": ({ fault }) => void told.push(`hand-offs: ${fault.code}`),
-    "handoff-succeeded": ({ delivered, step }) => void handed.push(`${delivered.trackingId}: ${step} done`),
+    "console-failed": ({ address, reason }) => void reports.push(`${address}: ${reason}`),
+    "record-damaged": ({ path }) => void reports.push(`${path}: damaged`),
+    "handoffs-stuck": ({ fault }) => void reports.push(`hand-offs: ${fault.code}`),
+    "handoff-succeeded": ({ delivered, step }) => void handoffs.push(`${delivered.trackingId}: ${step} done`),
     "handoff-failed": ({ delivered, step, fault, willRetry, output }) => {
       const outcome = willRetry ? "failed" : "given up";
-      handed.push(`${delivered.trackingId}: ${step} ${outcome}: ${fault.message} ${output}`);
+      handoffs.push(`${delivered.trackingId}: ${step} ${outcome}: ${fault.message} ${output}`);
     },
-    "folder-picked-up": ({ delivered, how }) => void handed.push(`${delivered.trackingId}: ${how}`),
-    "pick-up-overdue": ({ delivered }) => void handed.push(`${delivered.trackingId}: overdue`),
-    "folder-left": ({ delivered }) => void handed.push(`${delivered.trackingId}: left in place`),
-    "work-exposed": ({ folder }) => void told.push(`exposed: ${folder}`),
-    "recovery-failed": ({ fault }) => void told.push(`left over: ${fault.message}`),
+    "folder-picked-up": ({ delivered, how }) => void handoffs.push(`${delivered.trackingId}: ${how}`),
+    "pick-up-overdue": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: overdue`),
+    "folder-left": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: left in place`),
+    "work-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
+    "recovery-failed": ({ fault }) => void reports.push(`left over: ${fault.message}`),
     "folder-removed": ({ delivered, after }) =>
-      void handed.push(`${delivered.trackingId}: removed after ${after}`),
+      void handoffs.push(`${delivered.trackingId}: removed after ${after}`),
   });
-  const eye = openConsumersEye(settings.inbox);
+  const observer = observeInbox(settings.inbox);
   const patience = {
     retryMs,
     diskMs: 50,
@@ -120,21 +124,25 @@ export function startDaemon(
   const end = async () => {
     stop.abort();
     await outcome;
-    await eye.close();
+    await observer.close();
   };
   onTestFinished(async () => {
     await end();
-    expect(eye.complaints).toEqual([]);
+    expect(observer.problems).toEqual([]);
     expect(
-      await findSecrets(settings, [...told, ...handed, ...changes.map((record) => JSON.stringify(record))]),
+      await findSecrets(settings, [
+        ...reports,
+        ...handoffs,
+        ...changes.map((record) => JSON.stringify(record)),
+      ]),
     ).toEqual([]);
   });
   return {
     settings,
-    eye,
+    observer,
     changes,
-    told,
-    handed,
+    reports,
+    handoffs,
     page: page.promise,
     outcome,
     stop: end,
@@ -142,15 +150,15 @@ export function startDaemon(
   };
 }
 
-/** Runs it once, to the end. */
+/** Runs it once to its end. */
 export async function runOnce(settings: Settings, options: TestOptions = {}): Promise<TestDaemon> {
   const daemon = startDaemon(settings, { ...options, mode: "once" });
   await daemon.outcome;
   return daemon;
 }
 
-/** Where a secret that was in play stands in what was written or told: nowhere but where secrets are kept. */
-async function findSecrets(settings: Settings, told: readonly string[]): Promise<string[]> {
+/** Files in the inbox, and reports, that hold a secret. */
+async function findSecrets(settings: Settings, reports: readonly string[]): Promise<string[]> {
   const { signal } = new AbortController();
   const sources = settings.mailboxes.flatMap(({ passwords, service }) => [
     ...passwords.map((rule) => rule.password),
@@ -167,11 +175,13 @@ async function findSecrets(settings: Settings, told: readonly string[]): Promise
   const texts = await Promise.all(sources.map(async (source) => (await source.read(signal)).reveal()));
   const secrets = [...texts, ...tokens, PASSWORD].flatMap((text) => [text, encodeURIComponent(text)]);
   const entries = await readdir(settings.inbox, { recursive: true, withFileTypes: true }).catch(() => []);
-  const places: [string, string][] = told.map((text) => ["told", text]);
+  const found: [source: string, text: string][] = reports.map((text) => ["a report", text]);
   for (const entry of entries.filter((it) => it.isFile())) {
     const path = join(entry.parentPath, entry.name);
-    // Another daemon of the same inbox may take it away meanwhile.
-    places.push([path, `${path}\n${await readFile(path, "utf8").catch(() => "")}`]);
+    // Another daemon of the same inbox may remove it meanwhile.
+    found.push([path, `${path}\n${await readFile(path, "utf8").catch(() => "")}`]);
   }
-  return places.filter(([, text]) => secrets.some((secret) => text.includes(secret))).map(([place]) => place);
+  return found
+    .filter(([, text]) => secrets.some((secret) => text.includes(secret)))
+    .map(([source]) => source);
 }

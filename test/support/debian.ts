@@ -1,7 +1,6 @@
 /**
- * Programs that tests need beside Node: what the machine has, else what Debian's packages hold, unpacked into a folder
- * of this checkout's cache. Nothing is skipped: where a program cannot be had, the test
- * fails and says what to install.
+ * Programs that tests need besides Node: the machine's own, else from Debian's packages, unpacked into this checkout's
+ * cache. No test is skipped for a missing program: it fails and says what to install.
  */
 import { execFile } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -18,28 +17,28 @@ const SYSTEM_FOLDERS = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/
 
 export interface DebianProgram {
   readonly path: string;
-  /** What it has to be started with beside the usual. */
+  /** Added to the environment of the program. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** `packages`: the one that holds it first, then the libraries that a small system lacks. */
+/** `packages`: first the program's own, then libraries that a small system lacks. */
 export async function findProgram(name: string, packages: readonly string[]): Promise<DebianProgram> {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS];
   const path = findIn(folders, name);
   if (path !== undefined) return { path, env: {} };
   const root = await unpack(packages).catch((cause: unknown) => {
-    throw new Error(`${name} is not here: install Debian's package ${packages[0]}`, { cause });
+    throw new Error(`${name} is missing: install Debian's package ${packages[0]}`, { cause });
   });
   const unpacked = findIn(
     SYSTEM_FOLDERS.map((folder) => join(root, folder)),
     name,
   );
-  if (unpacked === undefined) throw new Error(`Debian's packages ${packages.join(", ")} hold no ${name}`);
+  if (unpacked === undefined) throw new Error(`no ${name} in Debian's packages ${packages.join(", ")}`);
   const libraries = ["usr/lib", "lib"].map((folder) => join(root, folder, TRIPLETS[arch()] ?? ""));
   return { path: unpacked, env: { LD_LIBRARY_PATH: libraries.join(":") } };
 }
 
-/** For a program with too many libraries to unpack: installed as an administrator would, which needs root. */
+/** For a program with many libraries: installs its package, which needs root. */
 export async function installProgram(name: string, packageName: string): Promise<string> {
   const find = () => findIn([...(process.env["PATH"] ?? "").split(delimiter), ...SYSTEM_FOLDERS], name);
   const path = find();
@@ -53,10 +52,10 @@ export async function installProgram(name: string, packageName: string): Promise
       await run("apt-get", install, { env });
     });
   } catch (cause) {
-    throw new Error(`${name} is not here: install Debian's package ${packageName}`, { cause });
+    throw new Error(`${name} is missing: install Debian's package ${packageName}`, { cause });
   }
   const installed = find();
-  if (installed === undefined) throw new Error(`Debian's package ${packageName} holds no ${name}`);
+  if (installed === undefined) throw new Error(`no ${name} in Debian's package ${packageName}`);
   return installed;
 }
 
@@ -73,7 +72,7 @@ function findIn(folders: readonly string[], name: string): string | undefined {
     });
 }
 
-/** Several tests may ask at once: each unpacks for itself, and the first one's folder stays. */
+/** Several tests may call this at once: each unpacks, and the first one's folder stays. */
 async function unpack(packages: readonly string[]): Promise<string> {
   const target = join(CACHE, packages.join("+"));
   if ((await readdir(target).catch(() => [])).length > 0) return target;
@@ -94,7 +93,7 @@ async function unpack(packages: readonly string[]): Promise<string> {
   return target;
 }
 
-/** A fresh machine may not have the lists of packages yet. */
+/** A fresh machine may have no package lists yet. */
 async function download(packages: readonly string[], cwd: string): Promise<void> {
   const args = ["-o", "APT::Sandbox::User=root", "download", ...packages];
   try {

@@ -1,32 +1,32 @@
-/** Where a daemon is sent through a life on a disk that fails, then through one on a disk that does not. */
+/** Runs a daemon on a failing disk, then again on a working one, and checks both results. */
 import { existsSync } from "node:fs";
 import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { onTestFinished } from "vitest";
-import { openConsumersEye } from "./consumers-eye.ts";
 import { readTree, withoutTimes } from "./daemon.ts";
 import {
   type Call,
   type DiskDaemon,
   type Failure,
+  type RunResult,
   readCalls,
-  type Seen,
   startDiskDaemon,
   writtenBy,
 } from "./failing-disk.ts";
-import type { Life } from "./failing-disk-child.ts";
+import type { DaemonTask } from "./failing-disk-child.ts";
+import { observeInbox } from "./inbox-observer.ts";
 import { openTestSimulator, transferPlan } from "./service.ts";
 import { MAILBOX } from "./settings.ts";
 
-/** Power cuts are not the matter here, so memory will do. */
+/** In memory if possible: power cuts are not tested here. */
 const DISK = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const LOOK_MS = 2;
 const HOUR_MS = 60 * 60_000;
-const WELL = { failedPolls: 0, unsettled: 0 };
+const SUCCESS = { failedPolls: 0, unsettled: 0 };
 
-/** Plain names: strace writes others in a way of its own. */
+/** Plain names, because strace escapes others. */
 const PLANS = [
   transferPlan({
     trackingId: "t1",
@@ -41,37 +41,37 @@ const PLANS = [
 ];
 const TARGETS = PLANS.map(({ trackingId }) => `${MAILBOX}/${trackingId}`);
 
-/** What happened in the folder before this life. */
+/** What happened in the folder before the run. */
 export type Past = "nothing" | "a start" | "a refused rename" | "an unsynced rename";
 
 export interface Point extends Failure {
   readonly past: Past;
-  /** The daemon runs on until all is delivered. */
+  /** The daemon runs until all is delivered. */
   readonly runsOn?: boolean;
 }
 
-interface Visit {
-  /** The calls that were made to fail. */
+interface PointResult {
+  /** The calls that failed. */
   readonly failed: readonly string[];
   readonly problems: readonly string[];
 }
 
 export interface Bench {
-  /** As many can be in use at once. */
-  readonly places: readonly number[];
-  /** The calls that a life makes when nothing fails. */
+  /** Each can run one point at a time. */
+  readonly slots: readonly number[];
+  /** The calls of a run in which nothing fails. */
   calls(past: Past): Promise<Call[]>;
-  visit(place: number, point: Point): Promise<Visit>;
+  visit(slot: number, point: Point): Promise<PointResult>;
 }
 
-/** Two places, for two processors. */
-export async function openBench(fetch: Life["fetch"]): Promise<Bench> {
+/** With two slots. */
+export async function openBench(fetch: DaemonTask["fetch"]): Promise<Bench> {
   const simulator = await openTestSimulator({ transfers: PLANS });
   const service = { url: simulator.url, clientId: simulator.clientId, fetch };
   const daemons = await Promise.all([startDiskDaemon(), startDiskDaemon()]);
   const [daemon] = daemons;
-  // What is loaded late is loaded now.
-  for (const each of daemons) await each.live({ ...service, folder: await makeDisk() });
+  // Load all modules before the first trace.
+  for (const each of daemons) await each.run({ ...service, folder: await makeDisk() });
   const pasts = new Map<Past, string>();
   const begin = async (past: Past) => {
     const [from, folder] = [pasts.get(past), await makeDisk()];
@@ -80,36 +80,36 @@ export async function openBench(fetch: Life["fetch"]): Promise<Bench> {
   };
 
   const undisturbed = await begin("nothing");
-  const calls = readCalls((await daemon.liveTraced(undisturbed)).calls, undisturbed.folder);
+  const calls = readCalls((await daemon.runTraced(undisturbed)).calls, undisturbed.folder);
   const tree = withoutTimes(await readTree(join(undisturbed.folder, "inbox")));
   const written = writtenBy(calls);
   const started = await makeDisk();
-  await daemon.live({ ...service, folder: started, paused: true });
+  await daemon.run({ ...service, folder: started, paused: true });
   pasts.set("a start", started);
   for (const [past, { kind, nth }] of firstFailures(calls)) {
     const folder = await makeDisk();
     const failure = { kinds: [kind], error: "EIO", when: String(nth) } as const;
-    await daemon.liveFailing({ ...service, folder }, failure, written);
+    await daemon.runFailing({ ...service, folder }, failure, written);
     pasts.set(past, folder);
   }
 
   return {
-    places: [...daemons.keys()],
+    slots: [...daemons.keys()],
     async calls(past) {
-      const life = await begin(past);
-      return readCalls((await daemon.liveTraced(life)).calls, life.folder);
+      const task = await begin(past);
+      return readCalls((await daemon.runTraced(task)).calls, task.folder);
     },
-    async visit(place, point) {
-      const life = await begin(point.past);
-      const visit = await goThrough(daemons[place] as DiskDaemon, life, point, written, tree);
-      if (visit.died) daemons[place] = await startDiskDaemon();
-      await rm(life.folder, { recursive: true });
+    async visit(slot, point) {
+      const task = await begin(point.past);
+      const visit = await runPoint(daemons[slot] as DiskDaemon, task, point, written, tree);
+      if (visit.died) daemons[slot] = await startDiskDaemon();
+      await rm(task.folder, { recursive: true });
       return visit;
     },
   };
 }
 
-/** At which call a first life has to fail for a second one to have that past. */
+/** The call at which a first run has to fail to make each past. */
 function firstFailures(calls: readonly Call[]): [Past, Call][] {
   const renames = calls.filter(({ kind }) => kind === "rename");
   const delivery = renames.find(({ text }) => /\/staging\/.*\/inbox\//.test(text));
@@ -117,7 +117,7 @@ function firstFailures(calls: readonly Call[]): [Past, Call][] {
     ({ kind }, at) => kind === "fsync" && delivery !== undefined && at > calls.indexOf(delivery),
   );
   if (delivery === undefined || sync === undefined) {
-    throw new Error("an undisturbed life delivered nothing");
+    throw new Error("the undisturbed run delivered nothing");
   }
   return [
     ["a refused rename", delivery],
@@ -125,52 +125,52 @@ function firstFailures(calls: readonly Call[]): [Past, Call][] {
   ];
 }
 
-async function goThrough(
+async function runPoint(
   daemon: DiskDaemon,
-  life: Life,
+  task: DaemonTask,
   point: Point,
   written: readonly string[],
   tree: Readonly<Record<string, string>>,
-): Promise<Visit & { died: boolean }> {
-  const { folder } = life;
+): Promise<PointResult & { died: boolean }> {
+  const { folder } = task;
   const inbox = join(folder, "inbox");
   const isDelivered = async () => isDeepStrictEqual(withoutTimes(await readTree(inbox)), tree);
-  const eye = openConsumersEye(inbox, LOOK_MS);
-  const ill = await daemon.liveFailing(point.runsOn ? { ...life, until: TARGETS } : life, point, written);
-  const problems = problemsOf(ill);
-  if (isSaidToBeWell(ill) && !(await isDelivered())) problems.push("it says that all is well, and it is not");
-  const well = "died" in ill ? ill : await daemon.live({ ...life, aheadMs: 2 * HOUR_MS });
-  await eye.close();
-  problems.push(...eye.complaints);
-  if (well !== ill) {
-    problems.push(...problemsOf(well).map((problem) => `started again: ${problem}`));
-    if (!isSaidToBeWell(well)) problems.push(`started again: ${JSON.stringify({ ...well, calls: [] })}`);
+  const observer = observeInbox(inbox, LOOK_MS);
+  const failing = await daemon.runFailing(point.runsOn ? { ...task, until: TARGETS } : task, point, written);
+  const problems = problemsOf(failing);
+  if (claimsSuccess(failing) && !(await isDelivered())) problems.push("it claims success without a delivery");
+  const second = "died" in failing ? failing : await daemon.run({ ...task, aheadMs: 2 * HOUR_MS });
+  await observer.close();
+  problems.push(...observer.problems);
+  if (second !== failing) {
+    problems.push(...problemsOf(second).map((problem) => `second run: ${problem}`));
+    if (!claimsSuccess(second)) problems.push(`second run: ${JSON.stringify({ ...second, calls: [] })}`);
     if (!(await isDelivered())) problems.push(`delivered: ${Object.keys(await readTree(inbox)).join(" ")}`);
     problems.push(...(await leftOvers(folder)).map((path) => `left behind: ${path}`));
   }
-  const failed = ill.calls.filter((call) => call.endsWith("(INJECTED)"));
+  const failed = failing.calls.filter((call) => call.endsWith("(INJECTED)"));
   return {
     failed: failed.map((call) => call.replaceAll(folder, "")),
     problems: problems.map((problem) => problem.replaceAll(folder, "")),
-    died: "died" in well,
+    died: "died" in second,
   };
 }
 
-function isSaidToBeWell(seen: Seen): boolean {
-  return "outcome" in seen && isDeepStrictEqual(seen.outcome, WELL);
+function claimsSuccess(result: RunResult): boolean {
+  return "outcome" in result && isDeepStrictEqual(result.outcome, SUCCESS);
 }
 
-/** A life may end with a fault, which tells people what to do; with nothing else. */
-function problemsOf(seen: Seen): string[] {
-  if ("died" in seen) return [`the process died: ${seen.died}`];
-  const { error, open } = seen;
+/** A run may end with a fault, but with no other error. */
+function problemsOf(result: RunResult): string[] {
+  if ("died" in result) return [`the process died: ${result.died}`];
+  const { error, open } = result;
   return [
     ...(error === undefined ? [] : [`no fault: ${error}`]),
     ...open.map((path) => `not closed: ${path}`),
   ];
 }
 
-/** Halves, and what is only kept while a transfer is in work. */
+/** Partial files, and files that must not outlive an open transfer. */
 async function leftOvers(folder: string): Promise<string[]> {
   const paths = await readdir(folder, { recursive: true });
   return paths.filter((path) => /\.part$|\.inlet\/(staging|quarantine|notes|new)\/./.test(path));

@@ -1,7 +1,6 @@
 /**
- * A daemon in a process of its own that lives once for each line on stdin, and answers each with a line on stdout.
- * It stays the same process, so that a tracer can take hold of its one thread for files before a life and let go
- * after it. A line is a JSON of a `Life`, an answer one of an `End`.
+ * A process that runs a daemon for each line on stdin, a JSON of a `DaemonTask`, and answers each with a line on stdout, a
+ * JSON of a `RunEnd`. It stays the same process, so that a tracer can attach to its single libuv thread for each run.
  */
 import crypto from "node:crypto";
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
@@ -14,29 +13,28 @@ import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import { mailboxSettings, settingsIn } from "./settings.ts";
 
-export interface Life {
+export interface DaemonTask {
   readonly url: string;
   readonly clientId: string;
   readonly folder: string;
   readonly fetch: "files" | "zip";
-  /** It runs on, with little patience, until these are in the inbox. Without, it polls once. */
+  /** Runs with short waits until these are in the inbox. Without it the daemon polls once. */
   readonly until?: readonly string[];
-  /** Nothing is received; the folders are made. */
+  /** Only creates the folders. */
   readonly paused?: boolean;
-  /** How far the daemon's clock is ahead: what waits has waited long enough then. */
+  /** How far the daemon's clock is ahead, so that all waits are over. */
   readonly aheadMs?: number;
-  /** Temporary names count up from one: whoever traces by path knows them before they are there. */
-  readonly foreseeable?: boolean;
+  /** Temporary names count up from one, so that strace can select their paths in advance. */
+  readonly predictableNames?: boolean;
 }
 
-export interface End {
-  /** What it returned, where it did. */
+export interface RunEnd {
   readonly outcome?: DaemonOutcome;
-  /** What it threw, where it did, as a person reads it. */
+  /** A thrown fault, described for people. */
   readonly fault?: string;
-  /** The stack of what it threw and nobody foresaw. */
+  /** The stack of any other error. */
   readonly error?: string;
-  /** Files below the folder that nobody closed. */
+  /** Files in the folder that were not closed. */
   readonly open: readonly string[];
 }
 
@@ -44,36 +42,36 @@ const GRACE_MS = 5_000;
 const LITTLE_PATIENCE = { retryMs: 10, diskMs: 10, lockedMs: 10, slowMs: 60_000 };
 const { randomBytes } = crypto;
 
-// The thread for files is there from its first use on.
+// Starts the libuv thread.
 await access("/");
 process.stdout.write("ready\n");
 for await (const line of createInterface({ input: process.stdin })) {
-  process.stdout.write(`${JSON.stringify(await live(JSON.parse(line) as Life))}\n`);
+  process.stdout.write(`${JSON.stringify(await run(JSON.parse(line) as DaemonTask))}\n`);
 }
 
-async function live(life: Life): Promise<End> {
+async function run(task: DaemonTask): Promise<RunEnd> {
   let names = 0;
   const counted = (bytes: number) => Buffer.from((++names).toString(16).padStart(bytes * 2, "0"), "hex");
-  Object.assign(crypto, { randomBytes: life.foreseeable === true ? counted : randomBytes });
+  Object.assign(crypto, { randomBytes: task.predictableNames === true ? counted : randomBytes });
   syncBuiltinESMExports();
-  const end = await (life.until === undefined ? runOnce(life) : runUntil(life, life.until));
-  return { ...end, open: openFiles().filter((path) => path.startsWith(life.folder)) };
+  const end = await (task.until === undefined ? runOnce(task) : runUntil(task, task.until));
+  return { ...end, open: openFiles().filter((path) => path.startsWith(task.folder)) };
 }
 
-async function runOnce(life: Life): Promise<Omit<End, "open">> {
-  const { aheadMs = 0 } = life;
-  const settings = settingsOf(life, { pollMs: 60_000 });
+async function runOnce(task: DaemonTask): Promise<Omit<RunEnd, "open">> {
+  const { aheadMs = 0 } = task;
+  const settings = settingsOf(task, { pollMs: 60_000 });
   const clock = { now: () => Date.now() + aheadMs };
   const stop = new AbortController().signal;
   return endOf(runDaemon(settings, { mode: "once", stop, graceMs: GRACE_MS, onEvent: () => {}, clock }));
 }
 
 /**
- * A daemon that ends with a fault is started again, as systemd does. An attempt with a password counts as spent until
- * its end is written down, and a disk that fails all the time must not spend them all.
+ * Restarts a daemon that ends with a fault, as systemd does. Password attempts count as spent until their result is
+ * recorded, so a disk that always fails needs a large budget.
  */
-async function runUntil(life: Life, wanted: readonly string[]): Promise<Omit<End, "open">> {
-  const settings = settingsOf(life, { pollMs: 20, passwordAttempts: 100 });
+async function runUntil(task: DaemonTask, wanted: readonly string[]): Promise<Omit<RunEnd, "open">> {
+  const settings = settingsOf(task, { pollMs: 20, passwordAttempts: 100 });
   const stop = new AbortController();
   const options = { stop: stop.signal, graceMs: GRACE_MS, onEvent: () => {}, patience: LITTLE_PATIENCE };
   const look = setInterval(() => {
@@ -88,7 +86,7 @@ async function runUntil(life: Life, wanted: readonly string[]): Promise<Omit<End
 }
 
 function settingsOf(
-  { folder, fetch, paused = false, ...service }: Life,
+  { folder, fetch, paused = false, ...service }: DaemonTask,
   mailbox: Partial<MailboxSettings>,
 ): Settings {
   const layout = "{mailbox}/{trackingId}";
@@ -98,7 +96,7 @@ function settingsOf(
   });
 }
 
-async function endOf(run: Promise<DaemonOutcome>): Promise<Omit<End, "open">> {
+async function endOf(run: Promise<DaemonOutcome>): Promise<Omit<RunEnd, "open">> {
   try {
     return { outcome: await run };
   } catch (error) {

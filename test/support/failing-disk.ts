@@ -1,22 +1,22 @@
-/** A daemon whose disk fails: a process of its own, and a tracer that makes some of its calls on files fail. */
+/** A daemon whose disk fails: its own process, with strace making some of its file-system calls fail. */
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { End, Life } from "./failing-disk-child.ts";
+import type { DaemonTask, RunEnd } from "./failing-disk-child.ts";
 import { startCommand } from "./program.ts";
 import { ROOT } from "./root.ts";
 import { startTracing, type TraceOptions } from "./strace.ts";
 
 const CHILD = join(ROOT, "test/support/failing-disk-child.ts");
-/** Far longer than a life takes on a busy machine. */
+/** Far longer than a run takes on a busy machine. */
 const HANGS_AFTER_MS = 180_000;
-/** More temporary files and stages than a life makes. */
+/** More temporary files and stages than a run makes. */
 const MOST_RANDOM_NAMES = 100;
-/** Names that are made of random bytes: of temporary files, and of stages. */
+/** Random names of temporary files and of stages. */
 const RANDOM = /^(.*\/\.)([0-9a-f]{12})(\.part)$|^(.*\/staging\/.*~)([0-9a-f]{16})([/.].*)$/;
 
-/** Kinds of system calls, under every name that they have on some machine. */
+/** Kinds of system calls, with their names on all machines. */
 const CALLS = {
   write: "?write,?writev,?pwrite64,?pwritev",
   fsync: "?fsync,?fdatasync",
@@ -38,22 +38,22 @@ export const KINDS = Object.keys(CALLS) as readonly Kind[];
 export interface Failure {
   readonly kinds: readonly Kind[];
   readonly error: "EIO" | "ENOSPC";
-  /** As strace has it: each name of a system call is counted by itself. */
+  /** strace's syntax; each name of a system call is counted separately. */
   readonly when: string;
 }
 
-/** How a life ended, and the calls that were seen. `died`: why the process did not survive it. */
-export type Seen = (End | { readonly died: string }) & { readonly calls: readonly string[] };
+/** The end of a run, and its traced calls. `died`: why the process ended. */
+export type RunResult = (RunEnd | { readonly died: string }) & { readonly calls: readonly string[] };
 
 export interface DiskDaemon {
-  live(life: Life): Promise<Seen>;
-  /** Nothing fails; all calls are seen. */
-  liveTraced(life: Life): Promise<Seen>;
-  /** `written`: the files below the folder that are written to. Only those calls count as writes. */
-  liveFailing(life: Life, failure: Failure, written: readonly string[]): Promise<Seen>;
+  run(task: DaemonTask): Promise<RunResult>;
+  /** Nothing fails, and all calls are traced. */
+  runTraced(task: DaemonTask): Promise<RunResult>;
+  /** `written`: the files in the folder whose writes count. */
+  runFailing(task: DaemonTask, failure: Failure, written: readonly string[]): Promise<RunResult>;
 }
 
-/** All its work on files happens on one thread, so that one thread is all that has to be traced. */
+/** With a single libuv thread, so that only this thread has to be traced. */
 export async function startDiskDaemon(): Promise<DiskDaemon> {
   const child = startCommand(process.execPath, [CHILD], {
     cwd: ROOT,
@@ -62,53 +62,53 @@ export async function startDiskDaemon(): Promise<DiskDaemon> {
   const { stdin, stdout, stderr, pid } = child;
   if (stdin === null || stdout === null || stderr === null || pid === undefined) throw new Error("no pipes");
   const ended = once(child, "close");
-  let complaint = "";
+  let errors = "";
   stderr.setEncoding("utf8").on("data", (text: string) => {
-    complaint += text;
+    errors += text;
   });
   stdin.on("error", () => {});
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
-  if ((await answers.next()).value !== "ready") throw new Error(`it did not start: ${complaint}`);
-  const thread = threadForFiles(pid);
+  if ((await answers.next()).value !== "ready") throw new Error(`it did not start: ${errors}`);
+  const thread = libuvThread(pid);
 
-  const live = async (life: Life): Promise<End | { died: string }> => {
-    stdin.write(`${JSON.stringify(life)}\n`);
+  const run = async (task: DaemonTask): Promise<RunEnd | { died: string }> => {
+    stdin.write(`${JSON.stringify(task)}\n`);
     const timer = setTimeout(() => {
-      complaint += "it hangs";
+      errors += "it hangs";
       child.kill("SIGKILL");
     }, HANGS_AFTER_MS);
     const { done, value } = await answers.next();
     clearTimeout(timer);
-    if (done !== true && complaint === "") return JSON.parse(value) as End;
+    if (done !== true && errors === "") return JSON.parse(value) as RunEnd;
     child.kill("SIGKILL");
     await ended;
-    return { died: `${child.signalCode ?? child.exitCode}: ${complaint}` };
+    return { died: `${child.signalCode ?? child.exitCode}: ${errors}` };
   };
-  const liveUnder = async (life: Life, options: TraceOptions): Promise<Seen> => {
+  const runUnder = async (task: DaemonTask, options: TraceOptions): Promise<RunResult> => {
     const tracing = await startTracing(thread, options);
-    const end = await live({ ...life, foreseeable: true });
+    const end = await run({ ...task, predictableNames: true });
     return { ...end, calls: await tracing.stop() };
   };
   return {
-    live: async (life) => ({ ...(await live(life)), calls: [] }),
-    liveTraced: (life) => liveUnder(life, { calls: Object.values(CALLS).join(",") }),
-    liveFailing(life, { kinds, error, when }, written) {
+    run: async (task) => ({ ...(await run(task)), calls: [] }),
+    runTraced: (task) => runUnder(task, { calls: Object.values(CALLS).join(",") }),
+    runFailing(task, { kinds, error, when }, written) {
       const calls = kinds.map((kind) => CALLS[kind]).join(",");
-      // The thread also writes to wake the main one up, and must not fail in that: paths tell the one from the other.
-      const paths = kinds.includes("write") ? written.map((path) => join(life.folder, path)) : [];
-      return liveUnder(life, { calls, paths, fail: { error, when } });
+      // The thread also writes to wake the main thread, which must not fail: select writes by path.
+      const paths = kinds.includes("write") ? written.map((path) => join(task.folder, path)) : [];
+      return runUnder(task, { calls, paths, fail: { error, when } });
     },
   };
 }
 
-/** One call of a traced life: its kind, which one of its name it was, and what strace says of it. */
+/** One call of a traced run. `nth`: among the calls with its name. `text`: strace's line. */
 export interface Call {
   readonly kind: Kind;
   readonly nth: number;
   readonly text: string;
 }
 
-/** The calls on files below a folder, in their order. */
+/** The calls on files in a folder, in their order. */
 export function readCalls(lines: readonly string[], folder: string): Call[] {
   const named = new Map<string, number>();
   return lines.flatMap((text) => {
@@ -121,7 +121,7 @@ export function readCalls(lines: readonly string[], folder: string): Call[] {
   });
 }
 
-/** The files below its folder that a traced life wrote to. */
+/** The files in its folder that a traced run wrote to. */
 export function writtenBy(calls: readonly Call[]): string[] {
   const paths = calls.flatMap(({ kind, text }) =>
     kind === "write" ? (/<\/([^>]*)>/.exec(text)?.[1] ?? []) : [],
@@ -129,7 +129,7 @@ export function writtenBy(calls: readonly Call[]): string[] {
   return [...new Set(paths.flatMap(withOtherNames))];
 }
 
-/** Where one file with a random name was written, others may be. */
+/** A path with a random name also stands for the paths with other random names. */
 function withOtherNames(path: string): string[] {
   const [before, random, after] =
     RANDOM.exec(path)
@@ -142,10 +142,10 @@ function withOtherNames(path: string): string[] {
   return numbers.map((number) => `${before}${number}${after}`);
 }
 
-function threadForFiles(pid: number): number {
+function libuvThread(pid: number): number {
   const found = readdirSync(`/proc/${pid}/task`).filter(
     (thread) => readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim() === "libuv-worker",
   );
-  if (found.length !== 1) throw new Error(`${found.length} threads for files instead of one`);
+  if (found.length !== 1) throw new Error(`${found.length} libuv threads instead of one`);
   return Number(found[0]);
 }

@@ -1,11 +1,11 @@
-/** How folders are handed over in tests, in this process or in another: this file needs no test runner. */
+/** Hand-off settings for tests. This file needs no test runner. */
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import type { Handoff } from "../../src/model/mailbox.ts";
 import { plainSecret } from "./settings.ts";
 
 export const WEBHOOK_SECRET = "Quiet+River%17";
 
-/** Little of it, so that tests need not wait; nothing is given up. */
+/** Short, so that tests need not wait. */
 export const HANDOFF_PATIENCE: HandoffPatience = {
   retryMs: 20,
   giveUpMs: 3_600_000,
@@ -13,7 +13,7 @@ export const HANDOFF_PATIENCE: HandoffPatience = {
   killMs: 300,
 };
 
-/** What can be written as JSON, for a task of another process. */
+/** As JSON, for a task of another process. */
 export interface HandoffTask {
   readonly command?: readonly [string, ...string[]];
   readonly commandTimeoutMs?: number;

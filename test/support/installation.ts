@@ -1,4 +1,4 @@
-/** A configuration file for a simulated service, in a folder of its own, as an administrator would have it. */
+/** An administrator's configuration file for a simulated service, in a temporary folder. */
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Scenario } from "../../simulator/scenario.ts";
@@ -15,13 +15,13 @@ export interface Installation {
   readonly config: string;
   readonly inbox: string;
   readonly state: string;
-  /** What stands in the file with these keys beside, or in place of, the usual ones. */
+  /** The content of the file with these keys added to or replacing the usual ones. */
   text(keys: Keys): string;
-  /** As editors do it: a new file takes the place of the old one. */
+  /** Replaces the file by a new one, as editors do. */
   rewrite(keys: Keys): Promise<void>;
 }
 
-/** `keys`: of the configuration, beside, or in place of, the usual ones. */
+/** `keys`: added to the usual configuration, or replacing parts of it. */
 export async function install(
   scenario: Scenario = { transfers: [transferPlan({ trackingId: "t1" })] },
   keys: Keys = {},

@@ -1,4 +1,4 @@
-/** Workers that begin and end rounds by the real protocol over a model disk, and checks of the result. */
+/** Workers that begin and end rounds by the real protocol on a model disk, and checks of the result. */
 import { dirname, join } from "node:path";
 import { type Disk, tryUnlink } from "../../src/base/disk.ts";
 import { systemCode } from "../../src/base/faults.ts";
@@ -24,7 +24,7 @@ export const PATHS = new LedgerPaths("/work");
 const QUARANTINE = new Quarantine(PATHS.work);
 export const INBOX = "/inbox";
 const OUTBOX = "/work/outbox";
-/** Where the consumer moves delivered folders to. */
+/** The consumer moves delivered folders here. */
 const TAKEN = "/taken";
 
 const FILES = ["one.txt", "two.txt"];
@@ -60,21 +60,21 @@ function makeTransfer(trackingId: string, mailbox = "m"): TransferRecord {
 
 export const T1 = makeTransfer("t1");
 export const T2 = makeTransfer("t2");
-/** One transfer that two mailboxes have received. */
+/** One transfer, received by two mailboxes. */
 export const [M1, M2] = [
   makeTransfer("t1", "one@example.org"),
   makeTransfer("t1", "two@example.org"),
 ] as const;
 
 interface DownloadOptions {
-  /** Where it is delivered, in the inbox. */
+  /** The delivery's folder in the inbox. */
   readonly folder?: string;
   readonly state?: "delivered" | "quarantined";
   /** Revokes the stages of other attempts first. */
   readonly revokes?: boolean;
 }
 
-/** A process, and the work that it can do. */
+/** A process and its possible work. */
 class Process {
   readonly disk: Disk;
   readonly rounds: Rounds;
@@ -89,13 +89,13 @@ class Process {
     this.rounds = new kind({ disk, paths: PATHS, root: INBOX, folderMode: () => 0o750, isAlone });
   }
 
-  /** Downloads and delivers a transfer, where its round is open. */
+  /** Downloads and delivers a transfer if its round is open. */
   async download(record: TransferRecord, options: DownloadOptions = {}): Promise<void> {
     const deliver = await this.downloadOnly(record, options);
     await deliver();
   }
 
-  /** Stops when the content is complete, and returns the delivery. */
+  /** Stops before the delivery, and returns it as a function. */
   async downloadOnly(record: TransferRecord, options: DownloadOptions = {}): Promise<() => Promise<void>> {
     const { round, end } = await this.rounds.current(nameOf(record));
     if (end !== undefined) return async () => {};
@@ -131,7 +131,7 @@ class Process {
     rounds.targets.giveBack(folder);
   }
 
-  /** What the ledger does when the journal has the end. */
+  /** As the ledger does after the journal has the end. */
   async #settle(end: EndRecord): Promise<void> {
     if (this.#isAlone) await this.rounds.dropTicket(end);
   }
@@ -140,14 +140,14 @@ class Process {
     for (const other of await this.rounds.otherStages(stage)) await this.rounds.revoke(other);
   }
 
-  /** Each file says which attempt has written it. */
+  /** Each file names the attempt that wrote it. */
   async #fill({ folder, name, round, token }: Stage): Promise<void> {
     for (const file of FILES) await this.#write(join(folder, file), `${file} of ${token}`);
     const manifest: Manifest = { name, round, token };
     await this.#write(join(folder, MANIFEST), JSON.stringify(manifest));
   }
 
-  /** An attempt that was revoked finds its files missing, and gives up. One that fails may be continued. */
+  /** A revoked attempt finds its files missing, and gives up. A failed one may be continued. */
   async #unlessRevoked(stage: Stage, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -159,7 +159,7 @@ class Process {
     }
   }
 
-  /** The name of an entry says everything, so that each attempt can use that of another one. */
+  /** An entry is only a name, so attempts can share it. */
   async #addToOutbox({ name, round }: Stage): Promise<void> {
     try {
       await (await this.disk.create(join(OUTBOX, `${name}~${round}.json`), 0o600)).close();
@@ -179,13 +179,13 @@ class Process {
     await file.close();
   }
 
-  /** Ends the round without content, where it is open. */
+  /** Ends the round without content if it is open. */
   async endAsGone(record: TransferRecord, reason: string): Promise<void> {
     const { round, end } = await this.rounds.current(nameOf(record));
     if (end === undefined) await this.rounds.end({ ...record, round, state: "gone", reason });
   }
 
-  /** Begins the next round, where the last one has ended in one of these states. */
+  /** Begins the next round if the last one has ended in one of these states. */
   async beginNext(record: TransferRecord, ...states: readonly TransferRecord["state"][]): Promise<void> {
     const { end } = await this.rounds.current(nameOf(record));
     if (end !== undefined && states.includes(end.state)) await this.rounds.begin(nextRound(end));
@@ -206,7 +206,7 @@ class Process {
     return failed;
   }
 
-  /** A worker may still write in a folder that is to be removed: the next recovery removes it. */
+  /** A worker may still write into a folder that recovery removes: the next recovery removes it. */
   async recoverBesideWorkers(): Promise<void> {
     const failed = await this.recover();
     if (failed !== undefined && !failed.includes("ENOTEMPTY")) throw new Error(failed);
@@ -217,17 +217,17 @@ type WorkerSpec = readonly [name: string, process: Process, run: () => Promise<v
 
 export interface LedgerSpec {
   readonly transfers?: readonly TransferRecord[];
-  /** Each process believes that it works alone, as where locks do not reach the others. */
+  /** Each process assumes that it works alone, as without working locks. */
   readonly isAlone?: boolean;
-  /** Moves each folder away as soon as it appears in the inbox; `tidies`: and removes the folder above it. */
+  /** Moves each folder away as soon as it appears in the inbox; `tidies`: also removes its parent. */
   readonly consumer?: "takes" | "tidies";
-  /** Names in the inbox when everything has come to its end. */
+  /** Names in the inbox at the end. */
   readonly expected?: readonly string[];
   /** Prepares the disk, and returns the workers. */
   workers(spawn: () => Process): Promise<readonly WorkerSpec[]>;
 }
 
-/** `kind`: the protocol of the workers, which may have a hole. */
+/** `kind`: the protocol of the workers, which may be a faulty one. */
 export async function findViolation(
   name: string,
   spec: LedgerSpec,
@@ -273,7 +273,7 @@ export async function makeWorkFolder(): Promise<ModelDisk> {
   return disk.copy();
 }
 
-/** Recovery, a worker that finishes each open round, and recovery again: then nothing is left to do. */
+/** Recovery, a worker that finishes each open round, and recovery again: nothing must be left to do. */
 async function restart(
   disk: ModelDisk,
   spec: LedgerSpec,
@@ -321,7 +321,7 @@ function findChangedRecord(disk: ModelDisk, known: Map<string, string>): string 
   return undefined;
 }
 
-/** I1 and I2: each folder that appeared is whole and synced, and its round ended with it and no other. */
+/** I1 and I2: each visible folder is complete and synced, and its round ended with it alone. */
 function findWrongDelivery(disk: ModelDisk): string | undefined {
   const rounds = new Set<string>();
   for (const folder of deliveredFolders(disk)) {
@@ -357,7 +357,7 @@ function findRoundTooEarly(disk: ModelDisk): string | undefined {
   return undefined;
 }
 
-/** At the end: each round has one outcome, and everything that follows from it has happened. */
+/** At the end: each round has one outcome, and all its consequences are done. */
 async function findUnsettled(disk: ModelDisk, name: string, rounds: Rounds): Promise<string | undefined> {
   const delivered = new Set(
     deliveredFolders(disk)
@@ -377,7 +377,7 @@ async function findUnsettled(disk: ModelDisk, name: string, rounds: Rounds): Pro
     if (disk.namesIn(QUARANTINE.folder).includes(id) !== isKept)
       return `quarantine and round ${round} differ`;
   }
-  // After a power cut, a stage may be left of a round of which the order was lost: the round may be ordered again.
+  // A power cut may leave the stage of a round whose order was lost: the round may be ordered again.
   const left = disk.namesIn(PATHS.staging).map(parseStaged);
   const isOver = left.some((it) => it?.name === name && it.round <= last);
   return isOver ? `left over in staging: ${disk.namesIn(PATHS.staging)}` : undefined;
@@ -394,7 +394,7 @@ function findUnexpected(disk: ModelDisk, { expected }: LedgerSpec): string | und
   return `delivered as ${folders}`;
 }
 
-/** Every folder with a file in it that is or was in the inbox. */
+/** Every folder with files that is or was in the inbox. */
 function deliveredFolders(disk: ModelDisk): string[] {
   const folders = [INBOX, TAKEN].flatMap((place) =>
     [...disk.filesBelow(place).keys()].map((path) => join(place, path.slice(0, path.lastIndexOf("/")))),
@@ -412,7 +412,7 @@ function readEnd(disk: ModelDisk, name: string, round: number): EndRecord | unde
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** The consumer is the fastest that there can be, and a power cut takes nothing away from it. */
+/** The fastest possible consumer, whose moves survive every power cut. */
 function consume(disk: ModelDisk, { consumer }: LedgerSpec): void {
   if (consumer === undefined) return;
   for (const folder of deliveredFolders(disk)) {

@@ -1,4 +1,4 @@
-/** A ledger in a folder of a test, and what is in one. */
+/** Opens a ledger in a test's folder, and reads the records of any ledger. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -7,7 +7,7 @@ import { type LedgerOptions, openLedger } from "../../src/ledger/open.ts";
 import type { Ledger } from "../../src/ledger/port.ts";
 import { hasEnded, type TransferRecord } from "../../src/model/record.ts";
 
-/** `folder`: the inbox is there, with its work folder in `.inlet`. */
+/** `folder`: the inbox, with its work folder `.inlet`. */
 export function ledgerIn(folder: string, options: Partial<LedgerOptions> = {}): Promise<Ledger> {
   return openLedger({
     work: join(folder, ".inlet"),
@@ -19,13 +19,13 @@ export function ledgerIn(folder: string, options: Partial<LedgerOptions> = {}): 
   });
 }
 
-/** All records and notes below a work folder: of each transfer the last round, and its end where it has ended. */
+/** The last round of each transfer in a work folder: its end record if it has ended, else its note. */
 export function readRecords(work: string): TransferRecord[] {
   const found = new Map<string, TransferRecord>();
   const paths = ["notes", "ledger"].flatMap((place) => listFiles(join(work, place)));
   for (const path of paths.filter((it) => /\/notes\/|\.end-\d+\.json$/.test(it))) {
     const text = readFileSync(path, "utf8");
-    // Notes are not synced: a power cut may leave one without its text. A record never.
+    // A power cut may leave a note without its text, because notes are not synced. Records are.
     if (path.includes("/notes/") && !text.endsWith("\n")) continue;
     const record = parseRecord(text, path);
     const known = found.get(`${record.mailbox} ${record.trackingId}`);

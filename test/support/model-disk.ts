@@ -1,9 +1,9 @@
 /**
- * A folder tree in memory that answers like the system's disk, and loses unsynced changes in a power cut.
+ * A folder tree in memory that behaves like a disk, and loses unsynced changes in a power cut.
  *
- * It assumes of a real disk: a file's text is durable once the file is synced, a name once its folder is synced. A rename
- * is one change, durable once the folder that it moved into is synced; it never leaves both names or neither. Each change
- * that is not durable may survive a power cut or not, on its own and in no order.
+ * Assumptions about real disks: a file's text is durable after the file is synced, a name after its folder is synced. A
+ * rename is one change, durable after the target folder is synced; it never leaves both names or neither. Every change that
+ * is not durable may survive a power cut or not, independently of the others.
  */
 import { hash } from "node:crypto";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import type { Disk, DiskFile, EntryKind } from "../../src/base/disk.ts";
 
 class ModelFile {
   readonly kind = "file";
-  /** The path where it was created: identifies it. */
+  /** The path of its creation, which identifies it. */
   readonly origin: string;
   text = "";
   syncedText = "";
@@ -25,7 +25,7 @@ class ModelFolder {
   readonly kind = "folder";
   readonly origin: string;
   entries = new Map<string, Node>();
-  /** The entries that a power cut leaves. */
+  /** The entries that survive a power cut. */
   syncedEntries = new Map<string, Node>();
 
   constructor(origin: string) {
@@ -49,17 +49,17 @@ interface Place {
   readonly name: string;
 }
 
-/** A name that was given, moved or taken away. */
+/** A name that was added, moved or removed. */
 interface NameChange extends Place {
   /** Counts all changes of the disk. */
   readonly number: number;
-  /** Missing where the name was taken away. */
+  /** Missing for a removed name. */
   readonly node: Node | undefined;
   /** Earlier names of a node that was renamed. All but the first were never durable. */
   readonly from: readonly Place[];
 }
 
-/** A change that a power cut may take back: of a name, or of a file's text. */
+/** A change that a power cut may undo: of a name, or of a file's text. */
 export type Change = NameChange | ModelFile;
 
 type Entries = (folder: ModelFolder) => Map<string, Node>;
@@ -71,7 +71,7 @@ interface ModelDiskOptions {
 
 export class ModelDisk implements Disk {
   readonly #root: ModelFolder;
-  /** In the order in which they were made. */
+  /** In order. */
   #nameChanges: NameChange[] = [];
   #lastNumber = 0;
   #version = 0;
@@ -84,7 +84,7 @@ export class ModelDisk implements Disk {
     this.#root = root;
   }
 
-  /** Everything that is not durable yet. */
+  /** Changes that are not durable yet. */
   unsynced(): Change[] {
     return [...this.#nameChanges, ...this.#unsyncedFiles];
   }
@@ -94,7 +94,7 @@ export class ModelDisk implements Disk {
     return this.#lastNumber;
   }
 
-  /** A new disk with everything that is durable, and with those unsynced changes that survive. */
+  /** A new disk with all durable changes and the surviving unsynced ones. */
   powerCut(survivors: ReadonlySet<Change> = new Set()): ModelDisk {
     const left = new Map<ModelFolder, Map<string, Node>>();
     const entriesOf: Entries = (folder) => {
@@ -103,7 +103,7 @@ export class ModelDisk implements Disk {
       return known;
     };
     for (const change of this.#nameChanges) {
-      // Nothing can move into a folder that is lost itself.
+      // Nothing can move into a lost folder.
       const isLost = change.from.length > 0 && !isBelow(this.#root, change.folder, entriesOf);
       if (survivors.has(change) && !isLost) applyTo(entriesOf, change);
     }
@@ -116,7 +116,7 @@ export class ModelDisk implements Disk {
     return this.powerCut(new Set(this.unsynced()));
   }
 
-  /** Equal for disks that answer alike from now on, also after a power cut. */
+  /** Equal for disks that behave alike from now on, also after a power cut. */
   digest(): string {
     if (this.#digest?.version === this.#version) return this.#digest.text;
     const facts: number[] = [];
@@ -139,13 +139,13 @@ export class ModelDisk implements Disk {
     return this.#version;
   }
 
-  /** Whether a power cut would leave everything below this path as it is. */
+  /** A power cut would not change anything at or below this path. */
   isDurable(path: string): boolean {
     const node = this.#find(path);
     return node !== undefined && isSynced(node);
   }
 
-  /** Every file below a folder, by its path from there. */
+  /** Every file in a folder, by relative path. */
   filesBelow(path: string): Map<string, string> {
     const files = new Map<string, string>();
     const walk = (folder: ModelFolder, prefix: string) => {
@@ -253,7 +253,7 @@ export class ModelDisk implements Disk {
     await this.removeFolder(path);
   }
 
-  /** `later`: the numbers of changes that were made after this sync began, which it need not cover. */
+  /** `later`: numbers of changes made after this sync began, which it does not cover. */
   async syncFolder(path: string, later?: ReadonlySet<number>): Promise<void> {
     const folder = this.#needFolder(path, "open");
     this.#version++;
@@ -331,7 +331,7 @@ export class ModelDisk implements Disk {
     return { folder, name: path.slice(end + 1) };
   }
 
-  /** A file on the way is no folder; anything else is missing. */
+  /** `ENOTDIR` if a parent is a file. */
   #whyMissing(path: string): "ENOENT" | "ENOTDIR" {
     const segments = segmentsOf(path);
     const isFile = (_: string, index: number) =>
@@ -365,7 +365,7 @@ function numberOf(text: string): number {
   return numbers.size - 1;
 }
 
-/** A fact about a disk as one number: there are eight kinds of facts, and less than 65,536 texts. */
+/** A fact about a disk as one number, with less than 65,536 different texts. */
 function pack(kind: number, ...texts: readonly [string, string, string]): number {
   return texts.reduce((packed, text) => packed * 65_536 + numberOf(text), kind);
 }
@@ -391,7 +391,7 @@ function applyTo(entriesOf: Entries, { folder, name, node, from }: NameChange): 
   else entriesOf(folder).set(name, node);
 }
 
-/** The rest of a change once a rename of its node is durable: earlier names of the node are over. */
+/** The rest of a change after a rename of its node became durable: earlier names of the node are gone. */
 function afterRename(change: NameChange, { node, from }: NameChange): NameChange[] {
   if (from.length === 0 || change.node !== node) return [change];
   const isOver = from.some((place) => place.folder === change.folder && place.name === change.name);

@@ -1,11 +1,11 @@
-/** The package as users get it: packed from this checkout, and installed below a folder. */
+/** The package as users get it: packed from this checkout, and installed in a folder. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { runNpm } from "./program.ts";
 import { ROOT } from "./root.ts";
 
-/** Into `folder`, which holds nothing else yet. Returns the prefix, below which `bin/inlet` stands. */
+/** `folder` must be empty. Returns the prefix that holds `bin/inlet`. */
 export async function installPackage(folder: string): Promise<string> {
   expect(await runNpm(["pack", "--pack-destination", folder], ROOT)).toMatchObject({ exitCode: 0 });
   const [tarball = ""] = await readdir(folder);

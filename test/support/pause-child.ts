@@ -1,7 +1,6 @@
 /**
- * A daemon in a process of its own that polls once. Argument: a JSON of a `CrashTask`, and with { pauseAt, steps } it
- * notes the durable steps that follow the discovery of a transfer in the file `steps`, and stops itself with SIGSTOP at
- * one of them.
+ * A daemon in its own process that polls once. Argument: a JSON of a `CrashTask`. With { pauseAt, steps } it logs the
+ * durable steps after the discovery of a transfer to the file `steps`, and suspends itself with SIGSTOP at one of them.
  */
 import { subscribe } from "node:diagnostics_channel";
 import { appendFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Daemons in processes of their own that stop themselves with SIGSTOP at one of their steps. */
+/** Daemons in their own processes that suspend themselves with SIGSTOP at one of their steps. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,27 +11,27 @@ import { makeFolder, startCommand } from "./program.ts";
 import { ROOT } from "./root.ts";
 
 interface PausingDaemon {
-  /** Waits until it is stopped, or has ended without. */
+  /** Resolves when it is suspended, or to false when it has ended. */
   isStopped(): Promise<boolean>;
   goOn(): void;
-  /** Waits until it has ended, and demands that it ended well. */
+  /** Waits for its end, and demands success. */
   end(): Promise<void>;
   /** So far. */
   steps(): string[];
 }
 
-/** `point`: the number of the step at which it stops, or `/` and a part of its path; 0 for none. */
+/** `point`: the number of the step at which it suspends itself, or `/` and a part of its path; 0 for none. */
 export type StartPausing<Point = number> = (task: CrashTask, point: Point) => Promise<PausingDaemon>;
 
-/** It stops after a durable step, counted from the discovery of a transfer. */
+/** Suspends after a durable step, counted from the discovery of a transfer. */
 export const pausingAfterSteps: StartPausing = async (task, point) => {
   const steps = join(await makeFolder(), "steps");
   return start({ ...task, pauseAt: point, steps }, {}, steps);
 };
 
 /**
- * It stops before a call that changes what is in the inbox or the work folder, and goes on with what it has found out
- * before. `from`: a part of the path of the first call that counts.
+ * Suspends before a call that changes the inbox or the work folder, so that it continues with outdated knowledge. `from`: a
+ * part of the path of the first call that counts.
  */
 export async function pausingBeforeCalls(from: string): Promise<StartPausing<number | `/${string}`>> {
   const preload = await compilePreload("pause");

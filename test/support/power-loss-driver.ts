@@ -1,11 +1,12 @@
 /**
- * Cuts the power at durable steps of a daemon, each time on a new disk, until one has ended before its step. Says what
- * the disk held when the power was back, and what it held when the daemon had run again.
+ * Cuts the power at durable steps of a daemon, each time on a new disk, until a daemon ends before its step. Reads the disk
+ * when the power is back, and again after another run of the daemon.
  *
- * It mounts file systems, so it has to be started in a mount name space of its own: whatever ends it, the last process
- * there takes all mounts and loop devices along.
- * Argument: a JSON of a `PowerTask`. Prints a JSON of an `Aftermath` for each life, one per line; the
- * last one is that of the daemon that no cut has reached.
+ * It mounts file systems, so it must be started in its own mount namespace: the kernel removes all mounts and loop devices
+ * with the last process there.
+ *
+ * Argument: a JSON of a `PowerTask`. Prints a JSON of an `Aftermath` for each run, one per line; the last one is of the
+ * daemon that ended before its cut.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -20,14 +21,14 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
+import { type CrashReport, listNames } from "./crash-report.ts";
 import type { DebianProgram } from "./debian.ts";
-import { type LastWords, listNames } from "./last-words.ts";
 import { readRecords } from "./ledger.ts";
 import { MAILBOX } from "./settings.ts";
 import { readTree, withoutTimes } from "./tree.ts";
 
 export interface PowerTask extends Omit<CrashTask, "folder"> {
-  /** An empty folder, below which everything is mounted. */
+  /** An empty folder for all mounts. */
   readonly folder: string;
   readonly programs: Readonly<Record<"mount" | "umount" | "mkfs.ext4" | "perl", DebianProgram>>;
   /** The steps at which the power is cut. */
@@ -37,19 +38,19 @@ export interface PowerTask extends Omit<CrashTask, "folder"> {
 
 export interface Aftermath {
   readonly cut: number;
-  /** Not there where no cut has reached it. */
-  readonly words?: LastWords;
-  /** When the power was back, before anything ran. */
+  /** Missing if the daemon ended before the cut. */
+  readonly report?: CrashReport;
+  /** When the power is back, before anything runs. */
   readonly found: DiskState;
-  /** When the daemon had run again, to its end. */
+  /** After another run of the daemon. */
   readonly end: DiskState;
 }
 
 export interface DiskState {
   readonly names: readonly string[];
-  /** The number of each delivered folder's inode: another one would be another delivery. */
+  /** The inode of each delivered folder: a different one would be a second delivery. */
   readonly deliveries: Readonly<Record<string, number>>;
-  /** A digest of every delivered file but for its times, by path in the inbox. */
+  /** A digest of every delivered file without its times, by path in the inbox. */
   readonly digests: Readonly<Record<string, string>>;
   /** By tracking-id. */
   readonly ledger: Readonly<Record<string, { readonly state: string; readonly folder: string | undefined }>>;
@@ -59,9 +60,9 @@ export interface DiskState {
 
 const CHILD = join(import.meta.dirname, "crash-child.ts");
 const IMAGE_BYTES = 24 * 1024 ** 2;
-/** Nothing reaches the disk by itself: no commit by time, no flush of a new file because a rename replaces an old one. */
+/** Nothing is written without a sync: no timed commits, no flush of a new file when a rename replaces an old one. */
 const OPTIONS = "loop,noauto_da_alloc,commit=600";
-/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from here on nothing is written, not even the journal. */
+/** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: after it nothing is written, not even the journal. */
 const UNPLUG =
   'open(my $f, "<", $ARGV[0]) or die $!; my $v = pack("L", 2); ioctl($f, 0x8004587d, $v) or die "ioctl: $!"';
 
@@ -70,7 +71,7 @@ const image = join(task.folder, "image");
 const disk = join(task.folder, "disk");
 const blank = join(task.folder, "blank");
 
-// What is under the loop devices needs no disk: what counts is what was written to them.
+// The images may be in memory: only writes to the loop devices count.
 run("mount", ["-t", "tmpfs", "-o", "size=100M", "tmpfs", task.folder]);
 mkdirSync(disk);
 writeFileSync(blank, "");
@@ -80,31 +81,31 @@ let [cut, isOver] = [task.first, false];
 while (!isOver) {
   const aftermath = await cutPower(cut);
   process.stdout.write(`${JSON.stringify(aftermath)}\n`);
-  isOver = aftermath.words === undefined;
+  isOver = aftermath.report === undefined;
   cut += task.every;
 }
 
 async function cutPower(cut: number): Promise<Aftermath> {
   copyFileSync(blank, image);
   run("mount", ["-o", OPTIONS, image, disk]);
-  const words = runChild(cut);
+  const report = runChild(cut);
   run("umount", [disk]);
   run("mount", ["-o", OPTIONS, image, disk]);
   const found = await readDisk();
   await runCrashDaemon({ ...task, folder: disk });
   const end = await readDisk();
   run("umount", [disk]);
-  return { cut, ...words, found, end };
+  return { cut, ...report, found, end };
 }
 
-function runChild(cut: number): Pick<Aftermath, "words"> {
+function runChild(cut: number): Pick<Aftermath, "report"> {
   const unplug = [task.programs.perl.path, "-e", UNPLUG, disk];
   const childTask = { ...task, folder: disk, crashAt: cut, unplug };
   const { signal, status, stdout, stderr } = spawnSync(process.execPath, [CHILD, JSON.stringify(childTask)], {
     encoding: "utf8",
   });
   if (status === 0) return {};
-  if (signal === "SIGKILL" && stdout !== "") return { words: JSON.parse(stdout) };
+  if (signal === "SIGKILL" && stdout !== "") return { report: JSON.parse(stdout) };
   throw new Error(`cut ${cut}: the daemon ended with ${signal ?? status}: ${stderr}`);
 }
 

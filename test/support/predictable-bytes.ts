@@ -1,20 +1,20 @@
-/** Random bytes that can be repeated: they depend on the worker that asks for them, and on nothing else. */
+/** Repeatable "random" bytes, which depend only on the worker. */
 import { AsyncLocalStorage } from "node:async_hooks";
 
 export interface RandomSource {
   /** A hexadecimal digit. */
   readonly letter: string;
-  /** How often bytes were asked for. */
+  /** The number of calls. */
   randoms: number;
 }
 
-/** The worker that runs. */
+/** The current worker. */
 export const worker = new AsyncLocalStorage<RandomSource>();
 
-/** Code outside of workers. */
+/** For code outside workers. */
 export const outsider: RandomSource = { letter: "0", randoms: 0 };
 
-/** Tests put it in the place of `randomBytes`. */
+/** Replaces `randomBytes` in tests. */
 export function predictableBytes(size: number): Buffer {
   const source = worker.getStore() ?? outsider;
   source.randoms++;

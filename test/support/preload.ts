@@ -1,12 +1,12 @@
-/** Libraries that the system puts before the C library of a program, so that a test can change what its calls do. */
+/** Libraries for `LD_PRELOAD`, which change system calls of a program under test. */
 import { join } from "node:path";
 import { installProgram } from "./debian.ts";
 import { makeFolder, runCommand } from "./program.ts";
 import { ROOT } from "./root.ts";
 
 /**
- * Compiles one of `test/support/preload` for this machine. Returns the environment of programs that are to have it. Where
- * there is no compiler, Debian's is installed, which needs root; where that fails too, the error says what to install.
+ * Compiles a source in `test/support/preload`, and returns the environment that loads it. A missing compiler is installed
+ * from Debian, which needs root.
  */
 export async function compilePreload(
   name: "grant-locks" | "pause",

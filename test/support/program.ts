@@ -1,4 +1,4 @@
-/** The program as users run it: a process of its own, with its output, its exit code and, if wanted, a terminal. */
+/** The program as users run it: a process with output, exit code and, if needed, a terminal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { ROOT } from "./root.ts";
 
 export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
 
-/** Hundreds of processes start from the same source: what Node made of it is kept, which halves their start. */
+/** Hundreds of processes start from the same source. A cache of Node's compiled code halves their start. */
 const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
 
 export interface Finished {
@@ -23,11 +23,11 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly input?: string;
-  /** On a terminal: the input is typed when this was printed. */
+  /** On a terminal: the input is typed after this was printed. */
   readonly prompt?: string;
 }
 
-/** Starts it; it is killed when the test ends, if it still runs then. */
+/** Killed at the end of the test if it still runs. */
 export function startProgram(args: readonly string[], options: RunOptions = {}): ChildProcess {
   return startCommand(process.execPath, [LAUNCHER, ...args], options);
 }
@@ -36,7 +36,7 @@ export async function runProgram(args: readonly string[], options: RunOptions = 
   return finish(startProgram(args, options), options.input);
 }
 
-/** The same on a pseudo-terminal, where both outputs are one. */
+/** On a pseudo-terminal, which combines both outputs. */
 export async function runOnTerminal(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const child = startOnTerminal(args, options);
   if (options.prompt === undefined) return finish(child, options.input);
@@ -44,7 +44,7 @@ export async function runOnTerminal(args: readonly string[], options: RunOptions
   return finish(child, options.input);
 }
 
-/** A conversation on a pseudo-terminal: each answer is typed when its question was printed. */
+/** On a pseudo-terminal: each answer is typed after its question was printed. */
 export async function converse(
   args: readonly string[],
   answers: readonly (readonly [question: string, answer: string | (() => string)])[],
@@ -53,29 +53,29 @@ export async function converse(
   const child = startOnTerminal(args, options);
   const { stdin, stdout } = child;
   if (stdin === null || stdout === null) throw new Error("no pipes");
-  let said = "";
-  let heard = 0;
+  let output = "";
+  let answered = 0;
   stdout.on("data", (chunk: Buffer) => {
-    said += chunk.toString();
+    output += chunk.toString();
   });
   const ended = new Promise<number | null>((done) => child.once("close", (code) => done(code)));
   for (const [question, answer] of answers) {
-    await expect.poll(() => said.slice(heard)).toContain(question);
-    heard = said.length;
+    await expect.poll(() => output.slice(answered)).toContain(question);
+    answered = output.length;
     stdin.write(`${typeof answer === "string" ? answer : answer()}\n`);
   }
-  return { exitCode: await ended, stdout: said, stderr: "" };
+  return { exitCode: await ended, stdout: output, stderr: "" };
 }
 
 function startOnTerminal(args: readonly string[], options: RunOptions): ChildProcess {
-  // Without a shell between, which would have a say in the exit code.
+  // Without a shell in between, which could change the exit code.
   const words = [process.execPath, LAUNCHER, ...args]
     .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
     .join(" ");
   return startCommand("script", ["-qec", `exec ${words}`, "/dev/null"], options);
 }
 
-/** npm as this machine has set it up: its registry, cache and certificates come from the environment. */
+/** npm with this machine's registry, cache and certificates, which come from the environment. */
 export async function runNpm(args: readonly string[], cwd: string): Promise<Finished> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_")));
   return runCommand("npm", args, { cwd, env: env as Record<string, string> });
@@ -90,15 +90,15 @@ export async function runCommand(
   return finish(startCommand(command, args, options), options.input);
 }
 
-/** A folder that is gone when the test is over. */
+/** A folder that is removed at the end of the test. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "inlet-test-"));
-  // What is written a little later may come while it is removed.
+  // Late writes may still arrive during the removal.
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 
-/** What was printed so far is put back, for whoever reads on. */
+/** Waits for a prompt, and puts the output back for the next reader. */
 async function printed(child: ChildProcess, prompt: string): Promise<void> {
   const { stdout } = child;
   if (stdout === null) throw new Error("no pipe");
@@ -110,7 +110,7 @@ async function printed(child: ChildProcess, prompt: string): Promise<void> {
   stdout.unshift(seen);
 }
 
-/** Starts any other program; it is killed when the test ends, if it still runs then. */
+/** Any other program. Killed at the end of the test if it still runs. */
 export function startCommand(
   command: string,
   args: readonly string[],

@@ -1,10 +1,10 @@
-/** The engine on a Redis of the test's own. */
+/** The BullMQ engine on the test's Redis. */
 import { Outage } from "../../src/base/outage.ts";
 import { type BullOptions, openBullQueue } from "../../src/queue/bullmq.ts";
 import type { JobQueue } from "../../src/queue/port.ts";
 import { redisSettings } from "./settings.ts";
 
-/** The mailboxes of tests that care about no service. */
+/** For tests in which services do not matter. */
 const ONE_SERVICE: ReadonlyMap<string, string> = new Map([["m", "service"]]);
 
 export async function openTestQueue(

@@ -1,4 +1,4 @@
-/** A receiver of webhooks, over real HTTP, that answers as a test wants. */
+/** A receiver of webhooks over real HTTP, with answers chosen by the test. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
@@ -15,7 +15,7 @@ export interface Receiver {
   readonly calls: Call[];
 }
 
-/** The answers are given in turn, and the last one for ever. */
+/** Gives the answers in turn, then repeats the last one. */
 export async function openReceiver(...answers: ((response: ServerResponse) => void)[]): Promise<Receiver> {
   const calls: Call[] = [];
   const server = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-/** A record for tests, with nothing in it but what is given. */
+/** A record for tests, with defaults for all that is not given. */
 import { RECORD_VERSION, type TransferRecord } from "../../src/model/record.ts";
 
 export function makeRecord(facts: Partial<TransferRecord> = {}): TransferRecord {

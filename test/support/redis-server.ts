@@ -1,6 +1,6 @@
 /**
- * A real Redis: what the machine has, or Debian's package. Without persistence: a restart forgets everything. This file
- * needs no test runner: whoever launches a server kills it.
+ * A real Redis, the machine's or Debian's, without persistence: a restart loses everything. This file needs no test runner:
+ * the caller kills the server.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,11 +12,11 @@ const READY = /Ready to accept connections|Sentinel ID is/;
 
 export interface RedisServer {
   readonly pid: number;
-  /** SIGKILL, as a power cut would. */
+  /** With SIGKILL, like a power cut. */
   kill(): Promise<void>;
 }
 
-/** `options` as on its command line, in the folder where it may write. */
+/** `options`: of its command line. `folder`: for its files. */
 export async function launchRedis(folder: string, options: readonly string[]): Promise<RedisServer> {
   const { path, env } = await findProgram("valkey-server", PACKAGES).catch(() =>
     findProgram("redis-server", PACKAGES),
@@ -26,15 +26,15 @@ export async function launchRedis(folder: string, options: readonly string[]): P
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
+  let output = "";
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  for (const output of [server.stdout, server.stderr]) {
-    output.on("data", (chunk: Buffer) => {
-      said = `${said}${chunk}`.slice(-10_000);
-      if (READY.test(said)) resolve();
+  for (const stream of [server.stdout, server.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      output = `${output}${chunk}`.slice(-10_000);
+      if (READY.test(output)) resolve();
     });
   }
-  server.once("error", reject).once("exit", () => reject(new Error(`Redis ended: ${said}`)));
+  server.once("error", reject).once("exit", () => reject(new Error(`Redis ended: ${output}`)));
   await promise;
   return {
     pid: server.pid ?? 0,
@@ -47,7 +47,7 @@ export async function launchRedis(folder: string, options: readonly string[]): P
   };
 }
 
-/** A server of its own on a port of this machine. */
+/** Options of a single server on a port of this machine. */
 export function singleServer(port: number): string[] {
   return ["--port", String(port), "--bind", "127.0.0.1", "--save", ""];
 }

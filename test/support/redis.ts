@@ -1,4 +1,4 @@
-/** Real Redis servers, on ports of their own, that end with the test. */
+/** Real Redis servers on free ports, which end with the test. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
@@ -9,11 +9,10 @@ import { freePort, launchRedis, type RedisServer, singleServer } from "./redis-s
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
-  /** For looking at it, and for FLUSHALL. */
   readonly client: Redis;
-  /** SIGKILL, as a power cut would. */
+  /** With SIGKILL, like a power cut. */
   kill(): Promise<void>;
-  /** Again on the same port, empty. */
+  /** Starts it again on the same port, empty. */
   start(): Promise<void>;
 }
 
@@ -38,7 +37,7 @@ export interface TestSentinel {
   readonly master: TestRedis;
 }
 
-/** A master, a replica, and a sentinel with a password that makes the one of the other when it is gone. */
+/** A master, a replica, and a sentinel with a password, which promotes the replica when the master is gone. */
 export async function startSentinel(name: string, password: string): Promise<TestSentinel> {
   const master = await startRedis();
   const replica = await startRedis(["--replicaof", "127.0.0.1", String(master.port)]);
@@ -63,7 +62,7 @@ export async function startSentinel(name: string, password: string): Promise<Tes
 
 const SLOTS = 16_384;
 
-/** Three masters that share the slots, and have no replicas. */
+/** Three masters that share the slots, without replicas. */
 export async function startCluster(): Promise<readonly TestRedis[]> {
   const nodes = await Promise.all([startNode(), startNode(), startNode()]);
   const share = Math.ceil(SLOTS / nodes.length);

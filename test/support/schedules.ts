@@ -1,10 +1,10 @@
 /**
- * Walks the schedules of a few workers over one disk: each call on the disk is a step, and before each step another worker
+ * Explores the schedules of a few workers on one disk: each call on the disk is a step, and before each step another worker
  * may continue, a process may crash, or the power may be cut.
  *
- * A run is repeated from its start for each schedule, and is the same for the same schedule. A *preemption* is a switch
- * away from a worker that could continue; other switches are free. A run stops where it reaches a state that an earlier
- * run has reached with as many preemptions left: from there on, both could only do the same.
+ * Each schedule is a run from the start, and the same schedule gives the same run. A *preemption* is a switch away from a
+ * worker that could continue; other switches are free. A run stops at a state that an earlier run has reached with as many
+ * preemptions left: both would continue alike.
  */
 import { join } from "node:path";
 import { type Disk, type DiskFile, tryUnlink } from "../../src/base/disk.ts";
@@ -12,7 +12,7 @@ import { systemCode } from "../../src/base/faults.ts";
 import type { Change, ModelDisk } from "./model-disk.ts";
 import { outsider, type RandomSource, worker } from "./predictable-bytes.ts";
 
-/** Takes one step, when the schedule says so. */
+/** Takes one step when the schedule says so. */
 export type Gate = <Value>(label: string, step: () => Promise<Value>) => Promise<Value>;
 
 interface Worker {
@@ -26,15 +26,15 @@ interface Worker {
 export interface Run {
   readonly disk: ModelDisk;
   readonly workers: readonly Worker[];
-  /** The state of everything but the disk and the processes. */
+  /** The state of everything besides the disk and the processes. */
   outside(): string;
-  /** Called after each step, but for those that were checked in an earlier run. */
+  /** Called after each step that no earlier run has checked. */
   check(): string | undefined;
-  /** Called after each step, for everything that is no worker: a consumer. */
+  /** Called after each step, for a consumer. */
   react(): void;
-  /** Every worker has ended, and none has crashed. */
+  /** Called when every worker has ended without a crash. */
   checkEnd(): string | undefined;
-  /** Every process has stopped, and this disk is left: a new process finishes everything, and checks it. */
+  /** Called after all processes have stopped and left this disk: a new process finishes everything, and checks it. */
   restart(left: ModelDisk, afterStep: () => void): Promise<string | undefined>;
 }
 
@@ -44,26 +44,26 @@ export interface Scenario {
 }
 
 export interface Limits {
-  /** Of one schedule. */
+  /** In one schedule. */
   readonly preemptions: number;
   readonly crashes: number;
   /** Cuts the power once more, at each step of a restart. */
   readonly cutsRestarts?: boolean;
-  /** Stops no run early. The same states are reached, much later. */
+  /** Stops no run early. Reaches the same states, much later. */
   readonly isExhaustive?: boolean;
 }
 
 export interface Violation {
   readonly problem: string;
-  /** Each step that led there, in order. */
+  /** All steps that led to it, in order. */
   readonly steps: readonly string[];
 }
 
 export interface Explored {
   readonly schedules: number;
-  /** Different states in which a worker was about to take a step. */
+  /** Distinct states before a step. */
   readonly states: number;
-  /** Different disks that crashes and power cuts have left. A new process has started on each. */
+  /** Distinct disks after crashes and power cuts, each with a restart. */
   readonly restarts: number;
   readonly violation: Violation | undefined;
 }
@@ -84,7 +84,7 @@ export const LIMITS: Limits = {
 /** Stops at the first violation. Schedules with fewer preemptions and crashes come first. */
 export async function explore(scenario: Scenario, limits: Limits = LIMITS): Promise<Explored> {
   const { stackTraceLimit } = Error;
-  // Most errors are about missing files, and a stack trace costs more than a step.
+  // Most errors are about missing files, and a stack trace takes longer than a step.
   Error.stackTraceLimit = 0;
   const startedMs = performance.now();
   try {
@@ -103,7 +103,7 @@ export async function explore(scenario: Scenario, limits: Limits = LIMITS): Prom
 /** For the message of a failed test. */
 export function formatViolation(violation: Violation | undefined): string | undefined {
   const text = violation && [violation.problem, ...violation.steps].join("\n  ");
-  // Digests and tokens are longer than they need to be for people.
+  // Shorten digests and tokens.
   return text?.replaceAll(/\.[0-9a-f]{32}/g, "").replaceAll(/([0-9a-f])\1{7,}/g, "$1");
 }
 
@@ -111,7 +111,7 @@ export function formatViolation(violation: Violation | undefined): string | unde
 interface Thread extends RandomSource {
   readonly name: string;
   readonly process: number;
-  /** Steps that wait. */
+  /** Waiting steps. */
   readonly calls: Call[];
 }
 
@@ -125,13 +125,13 @@ interface Choice {
   readonly isCrash: boolean;
 }
 
-/** Choices, the last one first: schedules share their beginnings. */
+/** A linked list of choices, the last one first, so that schedules share their beginnings. */
 interface Path {
   readonly before: Path | undefined;
   readonly choice: Choice;
 }
 
-/** All choices but the last are those of an earlier run. */
+/** All choices but the last come from an earlier run. */
 interface Beginning {
   readonly path: Path | undefined;
   /** Of the processes, before the last choice. */
@@ -144,13 +144,13 @@ const MAX_STEPS = 2000;
 class Exploration {
   readonly #scenario: Scenario;
   readonly #limits: Limits;
-  /** Beginnings of schedules that are still to be walked, by the number of preemptions and crashes in them. */
+  /** Beginnings of schedules that are still to be run, by their number of preemptions and crashes. */
   readonly #beginnings: Beginning[][] = [[{ path: undefined, pasts: [] }]];
-  /** States, with the number of preemptions that were left. */
+  /** Reached states, with the number of preemptions left. */
   readonly #reached = new Map<string, number>();
   readonly #cut = new Set<string>();
   readonly #restarted = new Set<string>();
-  /** A process is a function of the answers that it got: each sequence of answers has a number. */
+  /** The state of a process follows from the answers it got: each sequence of answers has a number. */
   readonly #pasts = new Map<string, number>();
   #schedules = 0;
 
@@ -220,7 +220,7 @@ class Exploration {
       this.#beginnings[index] ??= [];
       this.#beginnings[index].push({ path: { before: walked, choice }, pasts });
     };
-    // A process that crashes while another one runs might as well have crashed after its own last step.
+    // A crash while another process runs equals a crash right after the process's own last step.
     if (canContinue && crashes < this.#limits.crashes) add({ thread: current, isCrash: true }, 1);
     if (canContinue && preemptions >= this.#limits.preemptions) return;
     for (const thread of execution.ready()) {
@@ -288,12 +288,12 @@ async function replay(
   execution.continueFrom(pasts);
 }
 
-/** The workers of one run, and how far they have come. */
+/** The workers of one run and their progress. */
 class Execution {
   readonly steps: string[] = [];
   preemptions = 0;
   crashes = 0;
-  /** The worker that took the last step; -1 where there is none, or where it crashed. */
+  /** The worker that took the last step; -1 without one, or after a crash. */
   current = -1;
   #failure: string | undefined;
   readonly #threads: Thread[] = [];
@@ -302,7 +302,7 @@ class Execution {
   readonly #knownPasts: Map<string, number>;
   /** By process. */
   #pasts: number[] = [];
-  /** Pasts need not be found out: an earlier run has. */
+  /** Pasts are known from an earlier run. */
   isReplaying = false;
 
   constructor(knownPasts: Map<string, number>) {
@@ -348,7 +348,7 @@ class Execution {
     return thread !== undefined && thread.calls.length > 0 && !this.#crashed.has(thread.process);
   }
 
-  /** The worker that continues where nothing else is chosen; -1 where none can. */
+  /** The worker that continues by default; -1 if none can. */
   next(): number {
     return this.isReady(this.current) ? this.current : (this.ready()[0] ?? -1);
   }
@@ -418,7 +418,7 @@ function microtasksDone(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }
 
-/** Of the unsynced changes, a power cut leaves none, all, one alone, or all but one. */
+/** A power cut leaves no unsynced changes, all, one alone, or all but one. */
 function selectSurvivors(changes: readonly Change[]): ReadonlySet<Change>[] {
   const alone = changes.map((change) => new Set([change]));
   const others = changes.map((change) => new Set(changes.filter((it) => it !== change)));
@@ -438,7 +438,7 @@ function formatPowerCut(survivors: ReadonlySet<Change>): string {
 export class GatedDisk implements Disk {
   readonly #disk: ModelDisk;
   readonly #gate: Gate;
-  /** The numbers of the changes that this process has made. */
+  /** Numbers of the changes made by this process. */
   readonly #changes: number[] = [];
 
   constructor(disk: ModelDisk, gate: Gate) {
@@ -465,7 +465,7 @@ export class GatedDisk implements Disk {
     this.#change(`make folder ${path}`, () => this.#disk.makeFolder(path, mode));
   removeFolder = (path: string) => this.#change(`remove folder ${path}`, () => this.#disk.removeFolder(path));
 
-  /** Covers no changes that this process makes while the sync runs. */
+  /** Does not cover changes that this process makes during the sync. */
   syncFolder(path: string): Promise<void> {
     const before = this.#changes.length;
     return this.#gate(`sync folder ${path}`, () =>
@@ -473,7 +473,7 @@ export class GatedDisk implements Disk {
     );
   }
 
-  /** As Node does it: one entry after the other, and again where one was added meanwhile. */
+  /** Like Node: one entry after the other, and again if an entry was added meanwhile. */
   async removeTree(path: string): Promise<void> {
     for (let retries = 3; ; retries--) {
       try {
@@ -491,7 +491,7 @@ export class GatedDisk implements Disk {
     return {
       write: (text) => this.#gate(`write ${path}`, () => file.write(text)),
       sync: () => this.#gate(`sync ${path}`, () => file.sync()),
-      // Changes nothing that another worker could see.
+      // Invisible to other workers, so not a step.
       close: () => file.close(),
     };
   }

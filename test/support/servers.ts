@@ -1,10 +1,10 @@
-/** Small servers that tests put beside or in front of the simulated service; each ends with its test. */
+/** Small servers beside or in front of the simulated service, which end with the test. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** Listens on a free port of this machine until the test is over. */
+/** Listens on a free port of this machine until the end of the test. */
 export async function listen(server: Server): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -16,7 +16,7 @@ export async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server that answers everything with 200 and remembers the requests it saw. */
+/** A server that answers everything with 200, and records all requests. */
 export async function openWitness(): Promise<{ url: string; seen: IncomingMessage[] }> {
   const seen: IncomingMessage[] = [];
   const server = createServer((message, response) => {
@@ -26,7 +26,7 @@ export async function openWitness(): Promise<{ url: string; seen: IncomingMessag
   return { url: await listen(server), seen };
 }
 
-/** A forward proxy that remembers what it was asked to reach; with `credentials` it wants to be told them. */
+/** A forward proxy that records all requests. Demands `credentials` if given. */
 export async function openProxy(credentials?: string): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const refused = (message: IncomingMessage) =>
@@ -72,10 +72,7 @@ export interface Rewritten {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * Stands before a service and changes some of its answers, by the address that was asked for and the body that came. With
- * `base` it is found below that path. Remembers the addresses.
- */
+/** A reverse proxy that rewrites some of a service's answers, and records all URLs. `base`: the path that it serves. */
 export async function openFront(
   service: { readonly url: string; readonly clientId: string },
   rewrite: (url: URL, body: string) => Rewritten | undefined,

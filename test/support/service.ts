@@ -1,4 +1,4 @@
-/** A simulated service and a client for it, which end with the test. */
+/** A simulated service and its client, which end with the test. */
 import { onTestFinished } from "vitest";
 import { openSimulator, type SimulatorOptions } from "../../simulator/open.ts";
 import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
@@ -60,7 +60,6 @@ export interface Pair {
   readonly service: ServicePort;
   /** The first transfer of the scenario. */
   readonly transfer: SimulatedTransfer;
-  /** What opens it. */
   readonly access: TransferAccess;
 }
 

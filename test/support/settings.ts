@@ -1,4 +1,4 @@
-/** Settings of a daemon for tests, in this process or in another: this file needs no test runner. */
+/** Settings of a daemon for tests. This file needs no test runner. */
 import { join } from "node:path";
 import { Secret } from "../../src/base/secret.ts";
 import type {
@@ -17,7 +17,7 @@ export function plainSecret(text: string) {
   return { described: "plain text", read: async () => new Secret(text) };
 }
 
-/** One mailbox of a simulated service, whose transfers all open with the usual password. */
+/** One mailbox of a simulated service whose transfers all have the usual password. */
 export function mailboxSettings(
   { url, clientId }: { readonly url: string; readonly clientId: string },
   mailbox: Partial<MailboxSettings> = {},
@@ -48,7 +48,7 @@ export function mailboxSettings(
   };
 }
 
-/** Inbox and state below one folder. */
+/** Inbox and state in one folder. */
 export function settingsIn(
   folder: string,
   mailboxes: readonly MailboxSettings[],
@@ -87,7 +87,7 @@ export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings
   };
 }
 
-/** A queue on a Redis of the test's own. */
+/** A queue on the test's Redis. */
 export function redisQueue(url: string, lockMs = 5_000): RedisQueueSettings {
   const secrets = { password: undefined, sentinelPassword: undefined };
   return {

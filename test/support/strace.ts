@@ -1,26 +1,26 @@
-/** System calls of one thread of a running process, seen and made to fail at will: strace on the real thing. */
+/** Traces system calls of one thread of a running process with strace, and makes some of them fail. */
 import { once } from "node:events";
 import { findProgram } from "./debian.ts";
 import { startCommand } from "./program.ts";
 
 export interface TraceOptions {
-  /** Names of system calls, separated by commas; a question mark before one that not every machine has. */
+  /** Names of system calls, separated by commas, with a question mark before names that some machines lack. */
   readonly calls: string;
-  /** Only calls on these very paths, or on files that were opened by them, are seen and counted. */
+  /** Trace only calls on exactly these paths, or on files opened by them. */
   readonly paths?: readonly string[];
   /**
-   * `when` as strace has it: `5` the fifth call, `3+3` every third, `7+` all from the seventh on, `2..9+2` every
-   * second up to the ninth. Each name is counted by itself.
+   * `when` in strace's syntax: `5` the fifth call, `3+3` every third, `7+` all from the seventh on, `2..9+2` every second up
+   * to the ninth. Each name is counted separately.
    */
   readonly fail?: { readonly error: string; readonly when: string };
 }
 
 export interface Tracing {
-  /** Lets go of the thread, and returns one line per call. */
+  /** Detaches, and returns one line per call. */
   stop(): Promise<string[]>;
 }
 
-/** When it returns, the thread's next call is seen. */
+/** Resolves when strace is attached. */
 export async function startTracing(thread: number, options: TraceOptions): Promise<Tracing> {
   const strace = await findProgram("strace", ["strace", "libunwind8"]);
   const { calls, paths = [], fail } = options;
@@ -30,22 +30,20 @@ export async function startTracing(thread: number, options: TraceOptions): Promi
   const { stderr } = child;
   if (stderr === null) throw new Error("no pipe");
   const ended = once(child, "close");
-  let told = "";
+  let output = "";
   stderr.setEncoding("utf8").on("data", (text: string) => {
-    told += text;
+    output += text;
   });
-  while (!told.includes(" attached\n")) {
+  while (!output.includes(" attached\n")) {
     const end = await Promise.race([once(stderr, "data").then(() => undefined), ended]);
     if (end === undefined) continue;
-    throw new Error(
-      `strace cannot attach to a process here, which root or CAP_SYS_PTRACE is needed for: ${told}`,
-    );
+    throw new Error(`strace cannot attach, which needs root or CAP_SYS_PTRACE: ${output}`);
   }
   return {
     async stop() {
       child.kill("SIGTERM");
       await ended;
-      return told.split("\n").filter((line) => /^\w+\(/.test(line));
+      return output.split("\n").filter((line) => /^\w+\(/.test(line));
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Stands between a client and a server, and can cut the line: nothing passes, and nobody is told. */
+/** A TCP proxy that can drop all data without closing the connections, like a cut line. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
@@ -40,7 +40,7 @@ export async function openTcpProxy(targetPort: number): Promise<TcpProxy> {
     cut() {
       isCut = true;
     },
-    /** What was cut stays lost: both ends find a broken connection. */
+    /** Dropped data stays lost, so both ends get a closed connection. */
     mend() {
       isCut = false;
       for (const [near, far] of pairs) [near, far].map((socket) => socket.destroy());

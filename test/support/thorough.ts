@@ -1,6 +1,6 @@
-/** How much is walked of what takes long: `INLET_EXPLORE=long` walks all of it. */
+/** How thorough long tests are: `INLET_EXPLORE=long` runs every point. */
 
-/** Every so many points are enough for a run that is to be over soon. */
+/** The default is every `every`th point. */
 export function oneIn(every: number): number {
   return process.env["INLET_EXPLORE"] === undefined ? every : 1;
 }

@@ -1,8 +1,8 @@
-/** What a folder holds, in a form that can be compared. This file needs no test runner. */
+/** The content of a folder in a comparable form. This file needs no test runner. */
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 
-/** Every file below a folder, by path from there; the work folder is left out. */
+/** Every file in a folder by relative path, without the work folder. */
 export async function readTree(folder: string): Promise<Record<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile() && !entry.parentPath.includes(".inlet"));
@@ -12,7 +12,7 @@ export async function readTree(folder: string): Promise<Record<string, string>> 
   );
 }
 
-/** Times differ from run to run; nothing else may. */
+/** Removes times, which differ from run to run. */
 export function withoutTimes(tree: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(tree).map(([path, content]) => [

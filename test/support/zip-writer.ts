@@ -1,7 +1,7 @@
-/** Writes ZIP archives by hand, so that every field of them can lie. */
+/** Writes ZIP archives field by field, so that every field can be wrong. */
 import { crc32, deflateRawSync } from "node:zlib";
 
-/** The fields of a header that say what an entry holds. */
+/** Header fields that describe the content of an entry. */
 interface EntryFields {
   readonly name?: string | Buffer;
   readonly flags?: number;
@@ -14,34 +14,34 @@ interface EntryFields {
 export interface ZipEntry extends EntryFields {
   readonly name: string | Buffer;
   readonly content?: Buffer | string;
-  /** Written as they are in place of the stored or deflated content. */
+  /** Replaces the stored or deflated content. */
   readonly data?: Buffer;
-  /** What the header before the bytes says instead of the directory's. */
+  /** Fields of the local header that differ from the directory's. */
   readonly local?: EntryFields;
-  /** The higher half is the mode that a Unix would give it. */
+  /** The higher half is the Unix mode. */
   readonly attributes?: number;
   readonly extra?: Buffer;
-  /** Where the directory says that it begins. */
+  /** The entry's offset in the directory. */
   readonly offset?: number | bigint;
-  /** Sizes and offset in 64 bits; a number is written in place of both sizes. */
+  /** Sizes and offset in 64 bits; a number replaces both sizes. */
   readonly zip64?: boolean | bigint;
-  /** Sizes and checksum after the bytes in place of before them. */
+  /** Sizes and checksum after the content, not before it. */
   readonly descriptor?: boolean;
-  /** Bytes, but no place in the directory; or a place in the directory, but no bytes. */
+  /** Content without a directory entry, or a directory entry without content. */
   readonly only?: "bytes" | "directory";
 }
 
 export interface ZipWhole {
   readonly comment?: Buffer;
-  /** Before everything, without being counted in any offset. */
+  /** Before the archive, not counted in any offset. */
   readonly prefix?: Buffer;
   readonly suffix?: Buffer;
-  /** Where everything is said to begin, for an archive that follows other bytes. */
+  /** Added to all offsets, for an archive that follows other bytes. */
   readonly base?: number;
   readonly zip64?: boolean;
   readonly entryCount?: number;
   readonly directoryOffset?: number | bigint;
-  /** Where the 64-bit end is said to be. */
+  /** The offset of the 64-bit end record. */
   readonly zip64EndOffset?: bigint;
 }
 
@@ -73,7 +73,7 @@ export function writeZip(entries: readonly ZipEntry[], whole: ZipWhole = {}): Bu
   ]);
 }
 
-/** A field of the kind that archives keep beside names. */
+/** An extra field of an entry. */
 export function extraField(id: number, data: Buffer): Buffer {
   return Buffer.concat([integers([2, id], [2, data.length]), data]);
 }
@@ -134,7 +134,7 @@ function directoryEntry(entry: ZipEntry, fields: Required<EntryFields>, offset: 
   ]);
 }
 
-/** What local and directory headers have in common. */
+/** The common part of local and directory headers. */
 function describe({ flags, method, crc, compressedBytes, bytes }: Required<EntryFields>): Buffer {
   const [time, date] = [0x6000, 0x5821];
   return integers([2, flags], [2, method], [2, time], [2, date], [4, crc], [4, compressedBytes], [4, bytes]);
@@ -161,7 +161,7 @@ function plainEnd(whole: ZipWhole, count: number, directoryBytes: number, at: nu
   ]);
 }
 
-/** Little-endian numbers of so many bytes each; what does not fit is cut off. */
+/** Little-endian numbers of the given lengths; larger values are cut off. */
 function integers(...fields: readonly (readonly [bytes: number, value: number | bigint])[]): Buffer {
   return Buffer.concat(
     fields.map(([bytes, value]) => {

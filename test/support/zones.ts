@@ -1,7 +1,7 @@
-/** Time zones that have surprised programs before, and instants near those at which their clocks are changed. */
+/** Time zones with unusual rules, and instants near the changes of their clocks. */
 import fc from "fast-check";
 
-/** Half an hour's change, a change at midnight or a minute later, a skipped day, a pause of summer time, odd offsets. */
+/** Changes by half an hour, at midnight or a minute later, a skipped day, interrupted summer time, odd offsets. */
 const CHANGES: Readonly<Record<string, readonly string[]>> = {
   UTC: [],
   "Europe/Berlin": ["2026-03-29T01:00Z", "2026-10-25T01:00Z"],
@@ -19,7 +19,7 @@ export const ZONES = Object.keys(CHANGES);
 
 const WEEK_MINUTES = 7 * 24 * 60;
 
-/** Whole minutes: half of them within a week of a change. */
+/** Whole minutes, half of them within a week of a change. */
 export function instants(): fc.Arbitrary<{ readonly zone: string; readonly ms: number }> {
   return fc.constantFrom(...ZONES).chain((zone) => {
     const changes = (CHANGES[zone] ?? []).map((text) => Date.parse(text));

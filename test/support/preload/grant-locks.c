@@ -1,6 +1,6 @@
 /*
- * Grants every fcntl lock and tells everybody that no lock is held, as file systems do whose locks do not reach other
- * hosts. Includes no header, so that Debian's package gcc is enough to compile it.
+ * Grants every fcntl lock and reports that no lock is held, like file systems whose locks do not reach other hosts.
+ * Includes no header, so that Debian's package gcc is enough to compile it.
  */
 enum {
   F_GETLK = 5,

@@ -1,6 +1,6 @@
 /*
- * Stops the process with SIGSTOP before one of its calls that create, link, rename or remove something below a folder,
- * and notes these calls in a file.
+ * Suspends the process with SIGSTOP before one of its calls that create, link, rename or remove something in a folder, and
+ * logs these calls to a file.
  *
  * PAUSE_BELOW: the folder. PAUSE_FROM: a part of the path of the first call that counts. PAUSE_AT: the number of the
  * call, or `/` and a part of the path of the first such call. PAUSE_LOG: the file, elsewhere.

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Checksum, nodeAlgorithm, startVerification } from "../../../src/model/checksum.ts";
 
-describe("algorithms are recognised in any spelling", () => {
+describe("algorithms are recognized in any spelling", () => {
   test.each([
     ["SHA-256", "sha256"],
     ["SHA256", "sha256"],
@@ -24,7 +24,7 @@ describe("algorithms are recognised in any spelling", () => {
 describe("a verification", () => {
   const digest = createHash("sha256").update("hello").digest();
 
-  test("accepts digits of either case and base64, several checksums, and none", () => {
+  test("accepts hex of either case, base64, several checksums, and none", () => {
     for (const value of [
       digest.toString("hex"),
       ` ${digest.toString("hex").toUpperCase()}`,
@@ -41,14 +41,14 @@ describe("a verification", () => {
     expect(() => verify([])).not.toThrow();
   });
 
-  test("refuses where one of several checksums does not match, is cut or empty", () => {
+  test("refuses content if one of several checksums is wrong, cut or empty", () => {
     const right = { value: digest.toString("hex"), algorithm: "SHA-256" };
     for (const value of ["0".repeat(64), digest.toString("hex").slice(0, 40), ""]) {
       expect(() => verify([right, { value, algorithm: "SHA256" }])).toThrow("checksum: a file (SHA256)");
     }
   });
 
-  test("refuses an algorithm that it cannot compute, before any byte", () => {
+  test("refuses an unknown algorithm before the first byte", () => {
     expect(() => startVerification([{ value: "1c291ca3", algorithm: "CRC32" }])).toThrow("CRC32");
   });
 });

@@ -1,10 +1,10 @@
-/** Who may begin a job, whatever the others do. */
+/** Slots are shared fairly, whatever other services and mailboxes do. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Holder, Slots } from "../../../src/queue/slots.ts";
 
 describe("I6 no contagion: slots", () => {
-  test("are never more than the limit and one for each further service; a service without one always gets one", () => {
+  test("never exceed the limit plus one for each further service; a service without a slot always gets one", () => {
     const mailboxes = fc.array(fc.tuple(fc.string(), fc.constantFrom("a", "b", "c")), { minLength: 1 });
     const steps = fc.array(fc.nat(), { maxLength: 60 });
     fc.assert(
@@ -28,12 +28,12 @@ describe("I6 no contagion: slots", () => {
     );
   });
 
-  test("are all used by one mailbox that is alone", () => {
+  test("are all available to a single mailbox", () => {
     const slots = slotsOf(3, { m: "s" });
     expect(takeAll(slots, "m", "s")).toBe(3);
   });
 
-  test("are all but one used by a mailbox while another of its service has none, and all when it has", () => {
+  test("are all but one available to a mailbox while another of its service has none, and all after it has one", () => {
     const slots = slotsOf(4, { m: "s", other: "s" });
     expect(takeAll(slots, "m", "s")).toBe(3);
     slots.take({ mailbox: "other", service: "s" });

@@ -49,20 +49,20 @@ describe("a refusal becomes a fault", () => {
   });
 
   test.each(['{"errorCode":3003,"errorMessage":null}', '{"errorCode":"3003"}', '\ufeff{"errorCode":3003}'])(
-    "of the password, however it is written: %j",
+    "of the password, in any spelling of the error: %j",
     (body) => {
       expect(refuse(401, body)).toMatchObject({ code: "PASSWORD_REFUSED", word: "service" });
     },
   );
 
   test.each(["", "<html>", '{"errorCode":9999}'])(
-    "of something else, where nothing says that the password is wrong: %j",
+    "of something else, if the answer does not name the password: %j",
     (body) => {
       expect(refuse(401, body).code).toBe("ACCESS_REFUSED");
     },
   );
 
-  test("with the time that the service asks to wait", () => {
+  test("with the service's Retry-After", () => {
     expect(refuse(429, "", "7").retryAfterMs).toBe(7000);
   });
 });
@@ -105,7 +105,7 @@ describe("a broken connection becomes a fault", () => {
     ).toContain(`it: why (${code})`);
   });
 
-  test("also where something odd was thrown", () => {
+  test("also for a thrown value that is no error", () => {
     expect(faultOfTransport("odd", "it", "silence")).toMatchObject({ code: "CONNECTION_LOST" });
   });
 });

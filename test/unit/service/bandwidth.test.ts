@@ -35,7 +35,7 @@ function during(window: string, bytesPerSecond: number | undefined): BandwidthRu
   return { at: makeTimetable("UTC", parsed.value), bytesPerSecond };
 }
 
-/** Reads as fast as it may, as a download does, and counts. */
+/** Reads as fast as allowed, like a download, and counts. */
 function startDownload(bandwidth: Bandwidth, totalBytes = Number.POSITIVE_INFINITY, stop = signal) {
   const download = { bytes: 0, largestTurn: 0, ended: Promise.resolve() };
   const run = async () => {
@@ -62,7 +62,7 @@ describe("without a limit", () => {
 });
 
 describe("with a limit", () => {
-  test("downloads together reach it exactly, and each gets the same", async () => {
+  test("all downloads together use it exactly, in equal shares", async () => {
     for (const rate of [KIB, 100 * KIB, 1024 * KIB, 100 * 1024 * KIB]) {
       const bandwidth = createBandwidth(always(rate));
       const stop = new AbortController();
@@ -81,7 +81,7 @@ describe("with a limit", () => {
     }
   });
 
-  test("what was not used does not come back as more than a quarter of a second's worth", async () => {
+  test("unused bandwidth is saved for at most a quarter of a second", async () => {
     const bandwidth = createBandwidth(always(1024 * KIB));
     await vi.advanceTimersByTimeAsync(3_600_000);
     const download = startDownload(bandwidth);
@@ -91,7 +91,7 @@ describe("with a limit", () => {
     expect(download.bytes).toBeLessThanOrEqual(1280 * KIB);
   });
 
-  test("whoever comes stands behind those who wait", async () => {
+  test("a new download waits behind the others", async () => {
     const bandwidth = createBandwidth(always(4 * KIB));
     const order: string[] = [];
     const take = async (name: string) => {
@@ -104,22 +104,22 @@ describe("with a limit", () => {
     expect(order).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("a wait ends with its signal, leaves nothing behind, and the others move up", async () => {
+  test("a wait ends with its signal, and the others move up", async () => {
     const bandwidth = createBandwidth(always(KIB));
     expect([bandwidth.take(128, signal), bandwidth.take(999, signal)]).toEqual([128, 128]);
     const stop = new AbortController();
     const stopped = bandwidth.take(128, stop.signal);
     const next = bandwidth.take(128, signal);
-    stop.abort(new Error("told to stop"));
-    await expect(stopped).rejects.toThrow("told to stop");
+    stop.abort(new Error("stopped"));
+    await expect(stopped).rejects.toThrow("stopped");
     await vi.advanceTimersByTimeAsync(125);
     expect(await next).toBe(128);
-    await expect(bandwidth.take(128, stop.signal)).rejects.toThrow("told to stop");
+    await expect(bandwidth.take(128, stop.signal)).rejects.toThrow("stopped");
     expect(vi.getTimerCount()).toBe(0);
     expect([stop.signal, signal].map((it) => getEventListeners(it, "abort").length)).toEqual([0, 0]);
   });
 
-  test("the last one that is told to stop takes the timer along", async () => {
+  test("no timer is left after the last download was stopped", async () => {
     const bandwidth = createBandwidth(always(KIB));
     const stop = new AbortController();
     const download = startDownload(bandwidth, Number.POSITIVE_INFINITY, stop.signal);
@@ -130,7 +130,7 @@ describe("with a limit", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("it wakes up at most fifty times a second, however fast", async () => {
+  test("it wakes up at most fifty times a second, whatever the rate", async () => {
     const set = vi.spyOn(globalThis, "setTimeout");
     const stop = new AbortController();
     const bandwidth = createBandwidth(always(500 * 1024 * KIB));
@@ -142,7 +142,7 @@ describe("with a limit", () => {
     set.mockRestore();
   });
 
-  test("any downloads of any size get all their bytes, and no more than the rate", async () => {
+  test("downloads of any number and size get all their bytes, never faster than the rate", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: KIB, max: 10_000 * KIB }),
@@ -156,7 +156,7 @@ describe("with a limit", () => {
           await Promise.all(downloads.map(({ ended }) => ended));
           const total = sizes.reduce((sum, size) => sum + size, 0);
           expect(downloads.map(({ bytes }) => bytes)).toEqual(sizes);
-          // One burst is there at the start; two shortest pauses are lost at most.
+          // One burst is available at the start; at most two shortest pauses are lost.
           expect(total).toBeLessThanOrEqual(rate * ((Date.now() - beganMs) / 1000 + 0.25) + 1);
           expect(Date.now() - beganMs).toBeLessThanOrEqual((total / rate) * 1000 + 2 * 20 + sizes.length);
           expect(vi.getTimerCount()).toBe(0);
@@ -166,7 +166,7 @@ describe("with a limit", () => {
     );
   });
 
-  test("a clock that jumps neither stops downloads nor lets a flood through", async () => {
+  test("a clock that jumps neither stops downloads nor lifts the limit", async () => {
     const bandwidth = createBandwidth(always(100 * KIB));
     const download = startDownload(bandwidth);
     await vi.advanceTimersByTimeAsync(1_000);
@@ -181,7 +181,7 @@ describe("with a limit", () => {
 });
 
 describe("with a timetable", () => {
-  test("a change counts for a download that runs", async () => {
+  test("a change applies to running downloads", async () => {
     const bandwidth = createBandwidth([
       during("mon 07:00-07:01", 100 * KIB),
       during("mon 07:01-07:02", 10 * KIB),
@@ -193,20 +193,20 @@ describe("with a timetable", () => {
     const before = download.bytes;
     await vi.advanceTimersByTimeAsync(59_999);
     expect(Math.abs(download.bytes - before - 600 * KIB)).toBeLessThan(30 * KIB);
-    // No rule fits from 07:02: the rest comes at once.
+    // No rule applies from 07:02: the rest passes at once.
     await vi.advanceTimersByTimeAsync(500);
     expect(download.bytes).toBe(8_000 * KIB);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("a limit that begins later counts from then on", () => {
+  test("a limit that begins later applies from then on", () => {
     const bandwidth = createBandwidth([during("mon 08:00-09:00", 4 * KIB)]);
     expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(CHUNK_BYTES);
     vi.setSystemTime(START_MS + 3_600_000);
     expect(bandwidth.take(CHUNK_BYTES, signal)).toBe(KIB / 2);
   });
 
-  test("the first rule that fits counts, until any of them may change", () => {
+  test("the first rule that applies sets the limit, until any rule changes", () => {
     const rules = [during("mon 08:00-18:00", 2), during("06:00-20:00", 5), ...always(9)];
     const at = (text: string) => rateAt(rules, Date.parse(text));
     expect(at("2026-03-02T07:00Z")).toEqual({ bytesPerSecond: 5, untilMs: Date.parse("2026-03-02T08:00Z") });

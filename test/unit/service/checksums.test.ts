@@ -17,40 +17,40 @@ const NAMES = [
   " leading and trailing ",
 ];
 
-describe("the checksums file is understood", () => {
+describe("the checksums file is parsed", () => {
   for (const delimiter of [",", ";", "\t"]) {
     for (const quote of ["all", "minimal"] as const) {
       for (const lineEnd of ["\n", "\r\n", "\r"]) {
         test(`with ${JSON.stringify(delimiter)}, ${quote} quotes and ${JSON.stringify(lineEnd)}`, () => {
           const form = { ...PLAIN_FORM, delimiter, quote, lineEnd };
-          expectUnderstood(form, "Invoices, October", NAMES);
+          expectParsed(form, "Invoices, October", NAMES);
         });
       }
     }
   }
 
-  test("without any quotes, as far as a line can hold a name", () => {
+  test("without quotes, if names fit into lines", () => {
     const names = NAMES.filter((name) => !name.includes("\n"));
     for (const delimiter of [",", ";", "\t"]) {
-      expectUnderstood({ ...PLAIN_FORM, delimiter, quote: "none" }, 'He said "yes, but', names);
+      expectParsed({ ...PLAIN_FORM, delimiter, quote: "none" }, 'He said "yes, but', names);
     }
   });
 
   test("in UTF-8 and UTF-16, with and without a byte-order mark", () => {
     for (const charset of ["utf-8", "utf-16le", "utf-16be"] as const) {
       for (const byteOrderMark of [true, false]) {
-        expectUnderstood(
+        expectParsed(
           { ...PLAIN_FORM, charset, byteOrderMark },
           "Grüße",
           NAMES,
           `text/csv; charset=${charset}`,
         );
-        expectUnderstood({ ...PLAIN_FORM, charset, byteOrderMark }, "Grüße", NAMES, "text/csv");
+        expectParsed({ ...PLAIN_FORM, charset, byteOrderMark }, "Grüße", NAMES, "text/csv");
       }
     }
   });
 
-  test("in the charset that the Content-Type names", () => {
+  test("in the charset of the Content-Type", () => {
     const text = 'Betreff,"Größe"\nDateiname,Prüfsumme\nfünf €.txt,0123456789abcdef (MD5)\n';
     const bytes = Buffer.from(text.replace("€", "\u0080"), "latin1");
     const report = parseChecksums(bytes, 'text/csv; charset="windows-1252"', filesOf(["fünf €.txt"]));
@@ -58,22 +58,22 @@ describe("the checksums file is understood", () => {
     expect(report.subject).toBe("Größe");
   });
 
-  test("although the Content-Type names the wrong charset", () => {
-    expectUnderstood(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=iso-8859-1");
-    expectUnderstood(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=no-such-charset");
+  test("despite a wrong charset in the Content-Type", () => {
+    expectParsed(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=iso-8859-1");
+    expectParsed(PLAIN_FORM, "Grüße", ["fünf.txt"], "text/csv; charset=no-such-charset");
   });
 
-  test("whatever its labels are called", () => {
+  test("whatever its labels are", () => {
     const labels = [
       ["Betreff", "Dateiname", "Prüfsumme"],
       ["Objet", "Nom du fichier", "Somme de contrôle"],
       ["件名", "ファイル名", "チェックサム"],
     ] as const;
-    for (const words of labels) expectUnderstood({ ...PLAIN_FORM, labels: words }, "Hello", NAMES);
+    for (const words of labels) expectParsed({ ...PLAIN_FORM, labels: words }, "Hello", NAMES);
   });
 
   test("with the subject present, empty or missing", () => {
-    for (const subject of ["Hello", "", undefined]) expectUnderstood(PLAIN_FORM, subject, NAMES);
+    for (const subject of ["Hello", "", undefined]) expectParsed(PLAIN_FORM, subject, NAMES);
   });
 
   test("with a subject line that is not CSV at all", () => {
@@ -86,7 +86,7 @@ describe("the checksums file is understood", () => {
   });
 
   test("with no files at all", () => {
-    expectUnderstood(PLAIN_FORM, "Only a message", []);
+    expectParsed(PLAIN_FORM, "Only a message", []);
   });
 
   test("with checksums switched off", () => {
@@ -95,7 +95,7 @@ describe("the checksums file is understood", () => {
     expect(report.byFileId.get("id0")).toEqual({ name: "a.txt", checksum: undefined });
   });
 
-  test("with names in another Unicode form than the file list", () => {
+  test("with names in another Unicode form than in the file list", () => {
     const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["Prüfung.txt".normalize("NFD")]));
     expect(parseChecksums(bytes, "text/csv", filesOf(["Prüfung.txt".normalize("NFC")])).missing).toEqual([]);
   });
@@ -111,7 +111,7 @@ describe("the checksums file is understood", () => {
     expect(report.byFileId.get("id0")?.checksum?.value).toMatch(/^0123456789abcdef$|^Ab1/);
   });
 
-  test("with checksums that nobody can read, which then do not count, and hide no other row", () => {
+  test("with checksums of unknown form, which are ignored and hide no other row", () => {
     for (const odd of ["-", "null (SHA-256)", "0123456789abcdef", "0123456789abcdef ()"]) {
       const text = `Subject,Hi\nFile Name,Checksum\na,0123456789abcdef (MD5)\nb,${odd}\nc,0123456789abcdef (MD5)\n`;
       const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(["a", "b", "c"]));
@@ -120,11 +120,11 @@ describe("the checksums file is understood", () => {
     }
   });
 
-  test("with a file that is named like the labels", () => {
-    expectUnderstood(PLAIN_FORM, "Hi", ["File Name", "Subject"]);
+  test("with a file named like the labels", () => {
+    expectParsed(PLAIN_FORM, "Hi", ["File Name", "Subject"]);
   });
 
-  test("without keeping us busy for long, however large and hostile it is", () => {
+  test("in bounded time, however large and hostile it is", () => {
     const hostile = Buffer.from(",\n".repeat(2_000_000));
     expect(() => parseChecksums(hostile, "text/csv", filesOf(["a"]))).toThrow(Fault);
   });
@@ -143,7 +143,7 @@ describe("the checksums file is understood", () => {
     } catch (error) {
       expect(error).toBeInstanceOf(Fault);
     }
-    // A tenth of it where nothing else runs.
+    // It takes a tenth of that on an idle machine.
     expect(performance.now() - beganMs).toBeLessThan(20_000);
   });
 
@@ -152,7 +152,7 @@ describe("the checksums file is understood", () => {
     expect(parseChecksums(bytes, "text/csv", filesOf(["a.txt"])).subject).toBe("x".repeat(1_000));
   });
 
-  test("although quotes inside a name are not doubled", () => {
+  test("despite quotes in names that are not doubled", () => {
     const text = 'Subject,Hi\nFile Name,Checksum\n"a, "b" c.txt","0123456789abcdef (MD5)"\n';
     const report = parseChecksums(Buffer.from(text), "text/csv", filesOf(['a, "b" c.txt']));
     expect([report.unlisted, report.missing]).toEqual([[], []]);
@@ -206,7 +206,7 @@ describe("the subject is never read as a file", () => {
   });
 });
 
-describe("what does not fit is reported", () => {
+describe("mismatches are reported", () => {
   test("rows without a file, files without a row, and a second row for the same file", () => {
     const bytes = writeChecksumCsv(PLAIN_FORM, "Hi", rowsOf(["a.txt", "a.txt", "stranger.txt"]));
     const report = parseChecksums(bytes, "text/csv", filesOf(["a.txt", "b.txt"]));
@@ -214,7 +214,7 @@ describe("what does not fit is reported", () => {
     expect(report.missing.map((file) => file.name)).toEqual(["b.txt"]);
   });
 
-  test("a file that is no such list is a fault, not a guess", () => {
+  test("another kind of file is a fault, not a guess", () => {
     for (const text of [
       "",
       "\n\n",
@@ -226,7 +226,7 @@ describe("what does not fit is reported", () => {
     }
   });
 
-  test("whatever the bytes are, it is a report or a fault", () => {
+  test("any bytes give a report or a fault", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.string(), (bytes, contentType) => {
         try {
@@ -282,7 +282,7 @@ function filesOf(names: readonly string[]): TransferFile[] {
   return names.map((name, at) => ({ id: `id${at}`, name, bytes: 1, checksum: undefined }));
 }
 
-function expectUnderstood(
+function expectParsed(
   form: CsvForm,
   subject: string | undefined,
   names: readonly string[],

@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { readEntries } from "../../../src/service/entries.ts";
 import type { Answer } from "../../../src/service/receiving.ts";
 
-describe("a long list is taken apart while it arrives", () => {
-  test("wherever it is cut, and whatever its entries and its envelope hold", async () => {
+describe("a long list is parsed while it arrives", () => {
+  test("however it is split into chunks, and whatever its entries and its envelope contain", async () => {
     const word = fc.string({
       unit: fc.constantFrom("a", '"', "\\", ",", "[", "]", "{", "}", ":", "é", "😀", " "),
     });
@@ -55,7 +55,7 @@ describe("a long list is taken apart while it arrives", () => {
     await expect(entriesOf(text, 65_536)).rejects.toMatchObject({ code: "ANSWER_TOO_LARGE" });
   });
 
-  test("what is not of the list may have any size", async () => {
+  test("parts outside the list may have any size", async () => {
     const text = JSON.stringify({ meta: "x".repeat(200_000), data: [1], more: ["x".repeat(200_000)] });
     expect(await entriesOf(text, 1_000)).toEqual([1]);
   });

@@ -4,7 +4,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { type FieldSelection, formatFields, KNOWN_FIELDS, parseFields } from "../../../src/service/fields.ts";
 
 describe("the field selection", () => {
-  test("writes every path that the interface names", () => {
+  test("formats every path of the specification", () => {
     expect(formatFields(KNOWN_FIELDS)).toBe(
       "trackingId,status(sender(email),recipients,state)," +
         "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode))," +
@@ -12,7 +12,7 @@ describe("the field selection", () => {
     );
   });
 
-  test("reads the examples of the interface", () => {
+  test("parses the examples of the specification", () => {
     expect(parseFields("status(state), transfer(recipients(to, cc), expirationDate)")).toEqual({
       trackingId: true,
       status: { state: true },
@@ -27,14 +27,14 @@ describe("the field selection", () => {
     );
   });
 
-  test("reads names that only the service knows", () => {
+  test("parses names that only the service knows", () => {
     const expression = "trackingId,status(recipients(fileDownloads(id))),new-Part(x_1,y.z)";
     expect(formatFields(parseFields(expression))).toBe(expression);
     const inherited = "constructor(prototype),toString";
     expect(formatFields(parseFields(inherited))).toBe(`trackingId,${inherited}`);
   });
 
-  test("comes back as it was written", () => {
+  test("is unchanged after formatting and parsing", () => {
     fc.assert(
       fc.property(selectionOf(KNOWN_FIELDS), (chosen) => {
         const selection = { trackingId: true, ...chosen } as FieldSelection;
@@ -73,7 +73,7 @@ describe("the field selection", () => {
   });
 });
 
-/** Any non-empty choice from a tree of fields. */
+/** Any non-empty selection from a tree of fields. */
 function selectionOf(tree: object): fc.Arbitrary<object> {
   const parts = Object.entries(tree).map(([name, part]) => {
     const whole: fc.Arbitrary<unknown> = fc.constant(true);

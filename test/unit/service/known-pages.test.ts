@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { JsonText } from "../../../src/service/bodies.ts";
 import { KnownPages } from "../../../src/service/polling.ts";
 
-describe("a page of which all is known", () => {
-  test("is not taken apart when it comes again, but each of its entries is asked about", () => {
+describe("a page with known entries only", () => {
+  test("is not decoded again while unchanged, but each entry is checked", () => {
     const asked: string[] = [];
     const isKnown = (trackingId: string) => asked.push(trackingId) > 0;
     const page = pageOf("a", "b");
@@ -15,7 +15,7 @@ describe("a page of which all is known", () => {
     expect(asked).toEqual(["a", "b", "a", "b"]);
   });
 
-  test("is taken apart where its text has changed", () => {
+  test("is decoded if its text has changed", () => {
     const first = new KnownPages(() => true, undefined);
     first.read(pageOf("a", "b"), "the list");
     const changed = pageOf("b", "a");
@@ -24,7 +24,7 @@ describe("a page of which all is known", () => {
     expect(changed.parsed).toBe(1);
   });
 
-  test("is taken apart where one of its entries is no longer known", () => {
+  test("is decoded if one of its entries is no longer known", () => {
     const page = pageOf("a", "b");
     const first = new KnownPages(() => true, undefined);
     first.read(page, "the list");
@@ -35,7 +35,7 @@ describe("a page of which all is known", () => {
     expect(page.parsed).toBe(2);
   });
 
-  test("is forgotten where a poll did not meet it", () => {
+  test("is forgotten after a poll without it", () => {
     const page = pageOf("a");
     const first = new KnownPages(() => true, undefined);
     first.read(page, "the list");

@@ -3,7 +3,7 @@ import { guardPace } from "../../../src/service/pace.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A service that takes so long for each chunk, and somebody who takes so long to be done with one. */
+/** `serviceMs`: the service's time for each chunk. `readerMs`: the reader's time. */
 async function read(chunks: number, bytes: number, serviceMs: number, readerMs: number): Promise<number> {
   let nowMs = 0;
   async function* body() {
@@ -20,18 +20,18 @@ async function read(chunks: number, bytes: number, serviceMs: number, readerMs: 
   return total;
 }
 
-test("a download that trickles for two minutes is given up", async () => {
+test("a download that is too slow for two minutes fails", async () => {
   await expect(read(10, 1024, MINUTE_MS, 0)).rejects.toMatchObject({ code: "SERVICE_TIMEOUT" });
 });
 
-test("one that is slow, but moves, is not", async () => {
+test("a slow download that makes progress does not fail", async () => {
   expect(await read(10, 61 * 1024, MINUTE_MS, 0)).toBe(610 * 1024);
 });
 
-test("one that we hold back ourselves is not, however long", async () => {
+test("a download that the reader holds back does not fail", async () => {
   expect(await read(100, 10, 1, 10 * MINUTE_MS)).toBe(1_000);
 });
 
-test("holding back does not hide a service that trickles", async () => {
+test("a slow reader does not hide a service that is too slow", async () => {
   await expect(read(10, 1024, MINUTE_MS, 10 * MINUTE_MS)).rejects.toMatchObject({ code: "SERVICE_TIMEOUT" });
 });

@@ -8,17 +8,17 @@ interface Entry {
   readonly trackingId: string;
 }
 
-const OWN_WORDS = [
+const BY_SERVICE = [
   ["404, error 2003", new Fault("NOT_FOUND", { word: "service" })],
   ["400, error 1004", new Fault("BAD_REQUEST", { word: "service" })],
 ] as const;
 
-const OTHERS_WORDS = [
+const BY_INTERMEDIARY = [
   ["404 of a proxy", new Fault("NO_SUCH_ENDPOINT", { word: "intermediary" })],
   ["400 of a proxy", new Fault("BAD_REQUEST", { word: "intermediary" })],
 ] as const;
 
-const REFUSALS = [...OWN_WORDS, ...OTHERS_WORDS];
+const REFUSALS = [...BY_SERVICE, ...BY_INTERMEDIARY];
 
 const NO_ENDS = [
   ["401", new Fault("TOKEN_REFUSED", { word: "service" })],
@@ -30,7 +30,7 @@ const NO_ENDS = [
 ] as const;
 
 describe("all pages of a list", () => {
-  test("end at the empty page, whatever the size of the pages before", async () => {
+  test("end at the empty page, whatever the size of earlier pages", async () => {
     const asked: number[] = [];
     const ids = await readAll((page) => {
       asked.push(page);
@@ -40,26 +40,23 @@ describe("all pages of a list", () => {
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
-  test.each(REFUSALS)("end where the page behind a short one is answered with %s", async (_name, refusal) => {
+  test.each(REFUSALS)("end if the page after a short one is answered with %s", async (_name, refusal) => {
     expect(await readUntil([["a", "b"], ["c"]], refusal, 2)).toEqual(["a", "b", "c"]);
-    // The service caps its pages: the last one is shorter than the first.
+    // The service caps its pages, and the last one is shorter.
     expect(await readUntil([["a", "b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
     expect(await readUntil([["a"]], refusal, 100)).toEqual(["a"]);
   });
 
-  test.each(OWN_WORDS)("end where the page behind a full one is answered with %s", async (_name, refusal) => {
+  test.each(BY_SERVICE)("end if the page after a full one is answered with %s", async (_name, refusal) => {
     expect(await readUntil([["a", "b"]], refusal, 2)).toEqual(["a", "b"]);
     expect(await readUntil([["a"], ["b"], ["c"]], refusal, 100)).toEqual(["a", "b", "c"]);
   });
 
-  test.each(OTHERS_WORDS)(
-    "are a fault where a page behind full ones is answered with %s",
-    async (_name, refusal) => {
-      await expect(readUntil([["a", "b"]], refusal, 2)).rejects.toBe(refusal);
-      // Capped pages of one length: there may be more of them.
-      await expect(readUntil([["a"], ["b"]], refusal, 100)).rejects.toBe(refusal);
-    },
-  );
+  test.each(BY_INTERMEDIARY)("fail if a page after full ones is answered with %s", async (_name, refusal) => {
+    await expect(readUntil([["a", "b"]], refusal, 2)).rejects.toBe(refusal);
+    // Capped pages of one length: there may be more.
+    await expect(readUntil([["a"], ["b"]], refusal, 100)).rejects.toBe(refusal);
+  });
 
   test.each([
     ...REFUSALS.map(([name, refusal]) => [`${name} as the first page`, refusal, []] as const),
@@ -68,7 +65,7 @@ describe("all pages of a list", () => {
     await expect(readUntil(pages, refusal, 100)).rejects.toBe(refusal);
   });
 
-  test("give each entry once, although pages repeat some", async () => {
+  test("yield each entry once, although pages repeat some", async () => {
     expect(
       await readAll(
         (page) =>
@@ -81,11 +78,11 @@ describe("all pages of a list", () => {
     ).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("go on behind a page that brought nothing new, since others may have been pushed there", async () => {
+  test("continue after a page without new entries, because entries may have moved to the next", async () => {
     expect(await readAll((page) => [["a", "b"], ["b", "a"], ["c"]][page - 1] ?? [])).toEqual(["a", "b", "c"]);
   });
 
-  test("end where the service ignores the page number", async () => {
+  test("end if the service ignores the page number", async () => {
     const asked: number[] = [];
     const ids = await readAll((page) => {
       asked.push(page);
@@ -95,7 +92,7 @@ describe("all pages of a list", () => {
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
-  test("end where pages bring old entries for ever", async () => {
+  test("end if pages repeat old entries for ever", async () => {
     const asked: number[] = [];
     const ids = await readAll((page) => {
       asked.push(page);
@@ -105,7 +102,7 @@ describe("all pages of a list", () => {
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
-  test("are a fault where there is no end, after what was listed", async () => {
+  test("yield the listed entries, and fail if there is no end", async () => {
     const seen: string[] = [];
     const endless = async () => {
       for await (const page of allPages(async (number) => pageOf([`t${number}`]), ignore, 100, 20))
@@ -115,7 +112,7 @@ describe("all pages of a list", () => {
     expect(seen).toHaveLength(20);
   });
 
-  test("I8 bounded: are a fault where there are more transfers than any mailbox has", async () => {
+  test("I8 bounded: fail if there are more transfers than any mailbox has", async () => {
     const pages = allPages(async (page) => {
       return pageOf(Array.from({ length: 1_000 }, (_, at) => `${page} ${at}`));
     }, ignore);
@@ -127,7 +124,7 @@ describe("all pages of a list", () => {
     expect(listed).toBe(100_000);
   });
 
-  test("go on behind a page of which no entry can be understood", async () => {
+  test("continue after a page on which no entry can be decoded", async () => {
     const rejected: Rejected[] = [];
     const broken: Page<Entry> = {
       entries: [],
@@ -145,12 +142,12 @@ describe("all pages of a list", () => {
     expect(rejected).toHaveLength(1);
   });
 
-  test("go on behind pages of which all is known, and give only what is not", async () => {
+  test("continue after pages with known entries only, and yield only unknown ones", async () => {
     const pages = [knownPage(["a"]), knownPage(["b"]), knownPage(["c"]), knownPage(["d"]), pageOf(["e"])];
     expect(await readPages(pages)).toEqual(["e"]);
   });
 
-  test("end where all that is known comes again and again", async () => {
+  test("end if known entries repeat for ever", async () => {
     const asked: number[] = [];
     const known = allPages(async (page) => {
       asked.push(page);
@@ -160,7 +157,7 @@ describe("all pages of a list", () => {
     expect(asked).toEqual([1, 2, 3, 4]);
   });
 
-  test("are asked for one ahead of whoever looks at them, and no further", async () => {
+  test("are requested one page ahead, and no further", async () => {
     const asked: number[] = [];
     const pages = allPages(async (page, onEntries) => {
       asked.push(page);
@@ -175,7 +172,7 @@ describe("all pages of a list", () => {
     expect((await pages.next()).done).toBe(true);
   });
 
-  test("that fail ahead of somebody who wants no more are nobody's failure", async () => {
+  test("that fail ahead are ignored if the iteration has ended", async () => {
     const pages = allPages(async (page) => {
       if (page > 1) throw new Fault("SERVER_FAULT");
       return pageOf(["a"]);
@@ -188,7 +185,7 @@ describe("all pages of a list", () => {
 });
 
 describe("entries that are known", () => {
-  test("are not looked at; others are judged as ever", () => {
+  test("are not decoded; others are decoded as usual", () => {
     const data = [{ trackingId: "known", status: 7 }, { trackingId: "other", status: 7 }, null];
     const page = decodeListed({ data }, "the list", (trackingId) => trackingId === "known");
     expect(page).toMatchObject({ entries: [], known: ["known"] });
@@ -206,7 +203,7 @@ function knownPage(known: readonly string[]): Page<Entry> {
   return { entries: [], known, rejected: [] };
 }
 
-/** These pages, and then the refusal. */
+/** Reads these pages, then the refusal. */
 async function readUntil(
   pages: readonly (readonly string[])[],
   refusal: Fault,

@@ -19,8 +19,8 @@ const ENTRY = {
   },
 };
 
-describe("what the service sends becomes the model", () => {
-  test("a listed transfer, whole", () => {
+describe("the service's JSON becomes the model", () => {
+  test("a listed transfer with all fields", () => {
     const { entries, rejected } = wire.decodeListed({ data: [ENTRY], meta: { anything: 1 } }, "the list");
     expect(rejected).toEqual([]);
     expect(entries[0]).toMatchObject({
@@ -35,7 +35,7 @@ describe("what the service sends becomes the model", () => {
     expect(JSON.stringify(entries)).not.toContain("password=secret");
   });
 
-  test("a listed transfer of which only the id was sent", () => {
+  test("a listed transfer with its id only", () => {
     const { entries } = wire.decodeListed({ data: [{ trackingId: "t", status: null }] }, "the list");
     expect(entries[0]).toMatchObject({
       trackingId: "t",
@@ -77,14 +77,14 @@ describe("what the service sends becomes the model", () => {
     expect(wire.decodeLanguagePack({ data: { id: "en-US_2", href } }, "the pack").href).toBe(shown);
   });
 
-  test("a date that is none is left out, not a failure", () => {
+  test("an invalid date is left out, not a failure", () => {
     const transfer = { ...ENTRY.transfer, expirationDate: "soon" };
     expect(
       wire.decodeListed({ data: [{ ...ENTRY, transfer }] }, "the list").entries[0]?.expires,
     ).toBeUndefined();
   });
 
-  test("a broken entry is rejected alone", () => {
+  test("only the broken entry is rejected", () => {
     const data = [ENTRY, { trackingId: 7 }, null, { ...ENTRY, trackingId: "other" }];
     const { entries, rejected } = wire.decodeListed({ data }, "the list");
     expect(entries.map((entry) => entry.trackingId)).toEqual([ENTRY.trackingId, "other"]);
@@ -94,7 +94,7 @@ describe("what the service sends becomes the model", () => {
     ]);
   });
 
-  test("I8 bounded: an entry whose ids are longer than any id is rejected, and says what is too long", () => {
+  test("I8 bounded: an entry with an id that is too long is rejected, and the fault names the field", () => {
     const long = "x".repeat(1_001);
     const data = [
       { ...ENTRY, trackingId: long },
@@ -111,7 +111,7 @@ describe("what the service sends becomes the model", () => {
     ]);
   });
 
-  test("I8 bounded: addresses, links and words that are too long are left out, and the entry stays", () => {
+  test("I8 bounded: addresses, links and words that are too long are left out, and the entry is kept", () => {
     const long = "x".repeat(10_000);
     const own = { mail: "me@here.example", id: "abc", downloadUrl: `https://x/?password=${long}` };
     const status = { sender: { email: long }, recipients: [{ mail: long, id: "other" }, own], state: long };
@@ -128,7 +128,7 @@ describe("what the service sends becomes the model", () => {
     });
   });
 
-  test("recipients that are none are skipped, wherever they stand", () => {
+  test("invalid recipients are skipped", () => {
     const own = { mail: "me@here.example", id: "abc" };
     const recipients = [null, 1, "me", own, { mail: 7, id: 7, downloadUrl: 7 }, {}];
     const transfer = { recipients: { to: [null, { mail: "me@here.example" }], cc: ["me"] } };
@@ -145,7 +145,7 @@ describe("what the service sends becomes the model", () => {
     expect(wire.decodeLegacy({ data: [{ trackingId: "t", recipients }] }, "x").entries).toHaveLength(1);
   });
 
-  test("I8 bounded: what follows the first problem of an answer is not looked at", () => {
+  test("I8 bounded: an answer is not checked beyond its first problem", () => {
     let looked = 0;
     const next = {
       get name() {
@@ -184,7 +184,7 @@ describe("what the service sends becomes the model", () => {
     expect(() => wire.decodeFile(entry, "the file")).toThrow(`the file: ${place} should be`);
   });
 
-  test("a password that passes although the service does not say so", () => {
+  test("a valid password, although the service does not say so", () => {
     expect(wire.decodeCheck({ data: {} }, "x")).toEqual({ valid: true, broken: [] });
     expect(wire.decodeCheck({ data: { rulesNotFulfilled: [{ name: "r" }] } }, "x")).toEqual({
       valid: false,
@@ -192,7 +192,7 @@ describe("what the service sends becomes the model", () => {
     });
   });
 
-  test("password rules by their name alone", () => {
+  test("password rules with a name only", () => {
     const rules = [
       { name: "minimumLengthRequired", details: {} },
       { name: "r", details: { length: 8 } },
@@ -221,7 +221,7 @@ describe("what the service sends becomes the model", () => {
     expect([decode("CLIENT_ID"), decode("clientId")]).toEqual([["clientid"], ["clientid"]]);
   });
 
-  test("whatever JSON comes is decoded or a fault, and no text of it is repeated in the fault", () => {
+  test("any JSON is decoded or a fault, and the fault repeats none of its text", () => {
     const decoders = Object.values(wire);
     fc.assert(
       fc.property(arbitraryAnswer, (answer) => {

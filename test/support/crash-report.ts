@@ -1,18 +1,18 @@
-/** What a daemon says just before the power goes: where it is, what it has told, and what the disk seems to hold. */
+/** A daemon's report just before a power cut: its last step, the states it has reported, and the disk as it sees it. */
 import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 
-export interface LastWords {
-  /** The durable step that it has just taken. */
+export interface CrashReport {
+  /** The durable step that was just done. */
   readonly step: string;
-  /** The last state of each transfer that others were told of: it must not be taken back. */
-  readonly told: Readonly<Record<string, string>>;
+  /** The last reported state of each transfer: it must hold after the power cut. */
+  readonly reported: Readonly<Record<string, string>>;
   readonly names: readonly string[];
 }
 
 /**
- * Every folder, and every file that was delivered or is put together, with mode and size; sorted. Other files may be in
- * the making on behalf of a poll, and the journal is not forced to the disk.
+ * Every folder, and every delivered or staged file, with mode and size; sorted. Other files may be half written by a poll,
+ * and the journal is not synced.
  */
 export function listNames(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })

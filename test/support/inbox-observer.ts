@@ -1,29 +1,29 @@
 /**
- * A consumer that opens whatever appears in an inbox the moment it appears, and complains about everything that is
- * not whole: a folder without its manifest or sums, a file missing, of another size or with other bytes.
+ * A consumer that inspects each folder of an inbox as soon as it appears, and records problems: a missing manifest, a
+ * missing file, wrong content.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate, setTimeout } from "node:timers/promises";
 
-export interface ConsumersEye {
-  readonly complaints: string[];
-  /** Folders that were seen, in the order in which they appeared. */
+export interface InboxObserver {
+  readonly problems: string[];
+  /** Folders in the order of their appearance. */
   readonly seen: string[];
   close(): Promise<void>;
 }
 
-/** `everyMs`: how often it looks; without, all the time. */
-export function openConsumersEye(inbox: string, everyMs?: number): ConsumersEye {
-  const complaints: string[] = [];
+/** `everyMs`: the pause between two looks; by default none. */
+export function observeInbox(inbox: string, everyMs?: number): InboxObserver {
+  const problems: string[] = [];
   const seen: string[] = [];
   let open = true;
   const look = () => {
     for (const folder of findDeliveries(inbox)) {
       if (seen.includes(folder)) continue;
       seen.push(folder);
-      complaints.push(...inspect(folder).map((complaint) => `${folder}: ${complaint}`));
+      problems.push(...inspect(folder).map((problem) => `${folder}: ${problem}`));
     }
   };
   const watching = (async () => {
@@ -34,7 +34,7 @@ export function openConsumersEye(inbox: string, everyMs?: number): ConsumersEye 
     look();
   })();
   return {
-    complaints,
+    problems,
     seen,
     async close() {
       open = false;
@@ -43,7 +43,7 @@ export function openConsumersEye(inbox: string, everyMs?: number): ConsumersEye 
   };
 }
 
-/** A delivery is a folder that holds files; those above it hold only folders. */
+/** A delivery is a folder with files; folders above it hold only folders. */
 function findDeliveries(folder: string): string[] {
   if (!existsSync(folder)) return [];
   let entries: ReturnType<typeof readEntries>;
