@@ -189,11 +189,11 @@ async function live(
     await watchDropFolder(
       settings.state,
       (trackingId) => {
-        for (const [name, { undelivered }] of mailboxes) {
-          const known = undelivered.get(trackingId);
-          if (known === undefined) continue;
+        for (const [name, { transfers }] of mailboxes) {
+          const expiresMs = transfers.expiryOf(trackingId);
+          if (expiresMs === undefined) continue;
           // Where the queue cannot be reached, the next poll finds the password.
-          hurryWanted({ ledger, queue }, name, trackingId, known.expiresMs).catch(() => {});
+          hurryWanted({ ledger, queue }, name, trackingId, expiresMs).catch(() => {});
         }
       },
       watch.unwatchable,
@@ -245,7 +245,7 @@ async function live(
   await recover({ ledger, handoffs, watch }, () => unplaced++);
   const unfinished = await Array.fromAsync(ledger.open(() => {}));
   const kept = await Array.fromAsync(ledger.quarantined(() => {}));
-  const unusable = [...mailboxes.values()].reduce((sum, { rejected }) => sum + rejected.entries, 0);
+  const unusable = [...mailboxes.values()].reduce((sum, { health }) => sum + health.unusable, 0);
   return {
     failedPolls: handlers.failedPolls(),
     unsettled: unfinished.length + unplaced + kept.length + unusable + handoffs.failing(),
@@ -285,11 +285,8 @@ async function keepHouse(house: HouseKeeping): Promise<void> {
 
 /** Never throws. Each step is tried again soon, and keeps no other from being done. */
 async function sweep({ settings, ledger, mailboxes, passwords, isClockRight }: HouseKeeping): Promise<void> {
-  const isListed = ({ mailbox, trackingId }: TransferRecord) => {
-    const state = mailboxes.get(mailbox);
-    if (state === undefined) return false;
-    return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
-  };
+  const isListed = ({ mailbox, trackingId }: TransferRecord) =>
+    mailboxes.get(mailbox)?.mayList(trackingId) ?? false;
   await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});

@@ -54,7 +54,7 @@ export async function runOrders(
     try {
       if (await carryOut(tools, state, order)) await remove();
       // Somebody looks after this mailbox: it is not left waiting for its next poll.
-      if (state.failing !== undefined) tools.queue.pollNow([order.mailbox]).catch(() => {});
+      if (state.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
       failing.delete(id);
     } catch (error) {
       const fault = asFault(error);

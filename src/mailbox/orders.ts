@@ -19,7 +19,6 @@ import {
 } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { findState } from "./reconcile.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf, jobOf } from "./tools.ts";
 
@@ -84,7 +83,7 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
 
 async function isStillThere(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
   const signal = AbortSignal.timeout(LONGEST_ASK_MS);
-  const found = await findState(state, { trackingId, vanished: false }, signal);
+  const found = await state.lookup.stateOf({ trackingId, vanished: false }, signal);
   return found === "active" || found === "processing" || found === "unknown";
 }
 
@@ -100,8 +99,7 @@ async function beginAgain(
     await ledger.attempts.grant({ origin: state.service.origin, trackingId }, owner, grants);
   }
   const expiresMs = expiryOf(record);
-  state.undelivered.set(trackingId, { expiresMs });
-  state.settled.delete(trackingId);
+  state.transfers.noteOpen(trackingId, expiresMs);
   if (hasEnded(record)) {
     const { reason = "", message = "" } = record;
     const released = { by, at: new Date(clock.now()).toISOString(), reason, message };

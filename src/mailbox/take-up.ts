@@ -78,14 +78,14 @@ export async function takeUp(
   const isOpen = known !== undefined && !hasEnded(known);
   if (!isOpen && !mayBegin()) return LEFT_ALONE;
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
-  state.undelivered.set(trackingId, { expiresMs });
+  state.transfers.noteOpen(trackingId, expiresMs);
   const job = jobOf(ledger, name, trackingId, expiresMs);
   if (known === undefined || hasEnded(known)) {
     const record = newRecord(tools, state, entry, recipient, transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
-    state.tried.set(trackingId, undefined);
+    state.transfers.tryOnce(trackingId, state.mailbox, undefined);
     if (isNew) watch.discovered(record);
     return { settled: false, discovered: isNew, job };
   }
@@ -139,24 +139,19 @@ async function learnChanges(
 /** A waiting transfer is left alone until its time has come, or a password was supplied. */
 async function isReady(
   { passwords, clock }: PollTools,
-  { tried, mailbox }: MailboxState,
+  { transfers, mailbox }: MailboxState,
   { state, until, trackingId }: TransferRecord,
 ): Promise<boolean> {
   if (state !== "waiting") return true;
   if (until !== undefined) return isWaitOver(until, clock.now());
   // Rules may have been added since it was tried last; what was refused is never sent again.
-  const supplied = await passwords.supplied(mailbox, trackingId);
-  const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
-  tried.set(trackingId, supplied);
-  return !isTried;
+  return transfers.tryOnce(trackingId, mailbox, await passwords.supplied(mailbox, trackingId));
 }
 
 function warnOfExpiry({ watch, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
   const { trackingId, expires } = record;
-  if (expires === undefined || state.warned.has(trackingId)) return;
-  if (Date.parse(expires) - clock.now() > DAY_MS) return;
-  state.warned.add(trackingId);
-  watch.expiresSoon(record);
+  if (expires === undefined || Date.parse(expires) - clock.now() > DAY_MS) return;
+  if (state.transfers.warnOnce(trackingId)) watch.expiresSoon(record);
 }
 
 function hasPassword(link: Secret): boolean {

@@ -29,10 +29,8 @@ export function noteUnfinished(
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): void {
   for (const record of unfinished) {
-    const state = mailboxes.get(record.mailbox);
-    state?.undelivered.set(record.trackingId, { expiresMs: expiryOf(record) });
-    // An operator may have begun another round since a poll found it settled.
-    state?.settled.delete(record.trackingId);
+    // Also where a poll found it settled: an operator may have begun another round since.
+    mailboxes.get(record.mailbox)?.transfers.noteOpen(record.trackingId, expiryOf(record));
   }
 }
 
