@@ -14,7 +14,7 @@ import { isDelivered } from "../model/record.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
-import { objectionToSupply } from "../passwords/supply.ts";
+import { objectionToSupply } from "../passwords/guard.ts";
 import { createTokenReader } from "./desk-token.ts";
 
 /** `undefined` where the page is for reading only. */

@@ -108,14 +108,14 @@ export function sourceOf(state: MailboxState) {
   return {
     mailbox: state.mailbox,
     service: state.service,
-    askHarmlessly: (signal: AbortSignal) => askHarmlessly(state, signal),
+    probe: (signal: AbortSignal) => probe(state, signal),
     linkOf: (...query: Parameters<Lookup["linkOf"]>) => state.lookup.linkOf(...query),
     stateOf: (...query: Parameters<Lookup["stateOf"]>) => state.lookup.stateOf(...query),
   };
 }
 
 /** Some services, or firewalls before them, have no server status to give: then a list of one transfer does. */
-async function askHarmlessly({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
+async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
   await service.apiVersions(signal).catch(() => {});
   if (service.ownAnswers() !== before) return;

@@ -1,8 +1,9 @@
 /**
  * What this process remembers of the transfers of one mailbox between two polls. All of it can be learnt again.
  *
- * A transfer is open, settled or unknown. It is open from its discovery, or from an operator's order, until a poll finds it
- * settled: ended, with nothing left to do. The records of settled transfers are not read again while the service lists them.
+ * A transfer is open, settled or unknown. It is open from its discovery, or from an operator's order, until a poll
+ * finds it settled: ended, with nothing left to do. The records of settled transfers are not read again while the
+ * service lists them.
  */
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";

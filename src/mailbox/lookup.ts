@@ -29,8 +29,8 @@ export class Lookup {
   }
 
   /**
-   * The link of a transfer, where it carries a password. Where another process has polled, the list is read here too; the
-   * links of all open transfers are known then.
+   * The link of a transfer, where it carries a password. Where another process has polled, the list is read here too;
+   * the links of all open transfers are known then.
    */
   async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
     const known = this.#transfers.linkOf(trackingId);

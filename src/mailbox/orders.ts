@@ -1,6 +1,6 @@
 /**
- * Carries out what an operator wants done with one transfer. Several daemons may carry out the same order, and one may do
- * it twice: rounds begin and end once.
+ * Carries out what an operator wants done with one transfer. Several daemons may carry out the same order, and one may
+ * do it twice: rounds begin and end once.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Outage } from "../base/outage.ts";

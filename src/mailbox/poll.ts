@@ -20,7 +20,10 @@ const LONGEST_PAUSE_MS = 15 * 60_000;
 const MOST_NEW = 1_000;
 const MOST_REASONS = 2;
 
-/** Entries can slip between pages while the list is read: a transfer has vanished when two polls in a row did not list it. */
+/**
+ * Entries can slip between pages while the list is read: a transfer has vanished when two polls in a row did not list
+ * it.
+ */
 const POLLS_UNTIL_VANISHED = 2;
 
 export interface PollOutcome {
@@ -96,9 +99,9 @@ interface Discovery {
 }
 
 /**
- * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it stood. New
- * transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones have ended; one
- * that expires before that is never downloaded, so the poll fails visibly.
+ * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it stood.
+ * New transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones have ended;
+ * one that expires before that is never downloaded, so the poll fails visibly.
  */
 async function discover(
   tools: PollTools,

@@ -102,8 +102,8 @@ function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: num
 }
 
 /**
- * A service that lists what it does not give would have a transfer end and begin at each poll. It comes back at once the
- * first time, and then after a pause that doubles with each round.
+ * A service that lists what it does not give would have a transfer end and begin at each poll. It comes back at once
+ * the first time, and then after a pause that doubles with each round.
  */
 function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean {
   if (round === 1 || at.gone === undefined) return true;

@@ -35,8 +35,8 @@ export function noteUnfinished(
 }
 
 /**
- * Finishes what a crash left: deliveries that were decided, stages that nobody needs, passwords that were kept too long.
- * Returns the deliveries that it placed.
+ * Finishes what a crash left: deliveries that were decided, stages that nobody needs, passwords that were kept too
+ * long. Returns the deliveries that it placed.
  */
 export async function recoverLeftOvers(
   inbox: Inbox,
