@@ -1,8 +1,8 @@
 /**
- * Transfers that are to come regularly: each deadline that passes without one is reported once, and so is its end.
+ * Transfers that are expected regularly: a missed deadline is reported once, and so is the late arrival.
  *
- * Nothing is judged but after a poll that succeeded and began after the deadline: while nobody looked, nobody knows.
- * What came while no daemon ran is discovered by that poll, and counts from then on.
+ * A deadline is judged only after a successful poll that began after it. Transfers that arrived while no daemon ran are
+ * discovered by that poll, and count from then on.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { ExpectedFile } from "./expected-file.ts";
 import { judge } from "./overdue.ts";
 
 export interface ExpectedTools {
-  /** Where it is kept over restarts: one for all who share the inbox. */
+  /** Kept over restarts, and shared by all processes of the inbox. */
   readonly folder: string;
   readonly ledger: Pick<Ledger, "open">;
   readonly clock: Clock;
@@ -39,19 +39,19 @@ export interface Overdue {
 }
 
 export interface Expected {
-  /** For every transfer that is discovered. */
+  /** Called for every discovered transfer. */
   discovered(record: TransferRecord): void;
-  /** After every poll of the mailbox that succeeded; `polledMs`: when it began. Never throws. */
+  /** Called after every successful poll. `polledMs`: when the poll began. Never throws. */
   check(mailbox: string, polledMs: number): Promise<void>;
-  /** Learns what other processes have noted meanwhile. */
+  /** Reads the notes of other processes. */
   learn(): Promise<void>;
-  /** What was reported as missed and has not come yet, also before a restart. */
+  /** Missed deadlines whose transfer has not arrived, including reports before a restart. */
   overdue(): Overdue[];
-  /** Resolves when all is written. */
+  /** Resolves when everything is written. */
   close(): Promise<void>;
 }
 
-/** Of no mailbox. */
+/** For mailboxes without expectations. */
 export const NOTHING_EXPECTED: Expected = {
   discovered() {},
   check: async () => {},
@@ -73,7 +73,7 @@ export async function openExpected(tools: ExpectedTools, mailboxes: readonly Mai
     files.set(name, new ExpectedFile(path, expect, tools.clock));
   }
   const expected = new OpenExpected(tools.watch, files);
-  // Between a record and the note of its arrival, a process may have been killed.
+  // A process may have been killed between a record and the note of its arrival.
   if (files.size > 0) for await (const record of tools.ledger.open(() => {})) expected.discovered(record);
   await expected.close();
   return expected;
@@ -105,7 +105,7 @@ class OpenExpected implements Expected {
     await file.sync();
     const verdicts = file.rules.map((rule) => ({ rule, ...judge(rule, file.knownOf(rule), polledMs) }));
     for (const { rule, known } of verdicts) file.learn(rule, known);
-    // Before it is told: what a crash cuts short is shown as overdue, but never told twice.
+    // Written before it is reported: after a crash it is shown as overdue, but never reported twice.
     await file.sync();
     for (const { rule, cleared, missed } of verdicts) {
       if (cleared !== undefined) this.#watch.arrived(mailbox, rule, cleared);

@@ -1,5 +1,5 @@
 /**
- * What this process remembers of the transfers of one mailbox between two polls. All of it can be learnt again.
+ * The memory of one process about the transfers of a mailbox, between two polls. All of it can be learnt again.
  *
  * A transfer is open, settled or unknown. It is open from its discovery, or from an operator's order, until a poll
  * finds it settled: ended, with nothing left to do. The records of settled transfers are not read again while the
@@ -19,7 +19,7 @@ interface OpenTransfer {
   /** Where it carries a password. */
   link: Secret | undefined;
   isWarned: boolean;
-  /** The last attempt to find its password: by which settings, and what was supplied then. */
+  /** The last attempt to find its password: the settings and the supplied password then. */
   tried: { readonly settings: Mailbox; readonly supplied: string | undefined } | undefined;
 }
 

@@ -13,7 +13,7 @@ import type { MailboxState } from "./state.ts";
 import { leaveAlone, takeUp } from "./take-up.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
-/** Between two polls of a mailbox that fail, where its interval is shorter. */
+/** The longest pause between two failing polls, where the poll interval is shorter. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 /** How many new transfers one poll takes up, and how many reasons it reports for entries that it cannot use. */
@@ -28,7 +28,7 @@ const POLLS_UNTIL_VANISHED = 2;
 
 export interface PollOutcome {
   readonly isGood: boolean;
-  /** For how long the mailbox is not to be polled again; 0: its interval decides. */
+  /** The mailbox is not polled again for this long; 0: its interval decides. */
   readonly waitMs: number;
 }
 
@@ -72,8 +72,8 @@ export async function pollMailbox(
 }
 
 /**
- * A mailbox whose service fails is left alone for as long as it has failed so far, which doubles the pause each time.
- * What is wrong on this side, such as a full disk, is looked at again at every interval.
+ * A mailbox whose service fails is not polled for as long as it has failed so far, which doubles the pause each time. A
+ * failure on our side, such as a full disk, is checked at every interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
   const isOfService = fault.word !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);
@@ -101,7 +101,7 @@ interface Discovery {
 /**
  * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it stood.
  * New transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones have ended;
- * one that expires before that is never downloaded, so the poll fails visibly.
+ * the poll fails visibly then, because a transfer that expires before is never downloaded.
  */
 async function discover(
   tools: PollTools,
@@ -175,13 +175,13 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
   const { transfers } = state;
   for (const { trackingId, expiresMs } of transfers.open()) {
     if (transfers.isListed(trackingId)) continue;
-    // One that cannot be read is no longer ours to judge: its file is reported at every start.
+    // A damaged record cannot be judged: every start reports it.
     const record = await ledger.find({ mailbox: state.mailbox.name, trackingId }).catch(() => undefined);
     if (record === undefined || hasEnded(record)) {
       transfers.forget(trackingId);
       continue;
     }
-    // In the note, so that polls of other processes count, and of earlier runs from cron.
+    // In the note, so that polls of other processes and of earlier runs from cron count too.
     const missedPolls = (record.missedPolls ?? 0) + 1;
     const vanished = missedPolls >= POLLS_UNTIL_VANISHED;
     ledger.note({

@@ -1,4 +1,4 @@
-/** A mailbox as a daemon works on it: its settings, its service, and what is known of it between two polls. */
+/** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
 import type { Fault } from "../base/faults.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort } from "../service/port.ts";
@@ -16,7 +16,7 @@ export class MailboxState {
   readonly health: PollHealth;
   readonly lookup: Lookup;
 
-  /** `before`: the same mailbox of the same service under earlier settings. What is known of it stays. */
+  /** `before`: the same mailbox of the same service under earlier settings. Its facts stay. */
   constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens, before?: MailboxState) {
     this.mailbox = mailbox;
     this.service = service;
