@@ -28,7 +28,7 @@ import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { hasEnded } from "./model/record.ts";
-import { watchDropFolder } from "./passwords/watch.ts";
+import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
 import { LargeTransfers } from "./transfer/large.ts";
@@ -217,7 +217,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
   await finishDeliveries(keeping, () => unplaced++);
   const unfinished = await Array.fromAsync(ledger.open(() => {}));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => {}));
-  const unusable = [...states.values()].reduce((sum, { rejected }) => sum + rejected.entries, 0);
+  const unusable = [...states.values()].reduce((sum, { health }) => sum + health.unusable, 0);
   return {
     failedPolls: handlers.failedPolls(),
     unsettled: unfinished.length + unplaced + quarantined.length + unusable + handoffs.failing(),
@@ -285,10 +285,10 @@ function watchPasswords(
   return watchDropFolder(
     state,
     (trackingId) => {
-      for (const [name, { undelivered }] of mailboxes) {
-        const known = undelivered.get(trackingId);
+      for (const [name, { transfers }] of mailboxes) {
+        const expiresMs = transfers.expiryOf(trackingId);
         // Where Redis is away, the next poll finds the password.
-        if (known !== undefined) hurry(name, trackingId, known.expiresMs).catch(() => {});
+        if (expiresMs !== undefined) hurry(name, trackingId, expiresMs).catch(() => {});
       }
     },
     (fault) => emit({ type: "folder-unwatchable", fault }),

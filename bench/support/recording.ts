@@ -4,7 +4,7 @@ import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { forEachLimit } from "../../src/base/concurrency.ts";
-import { WANTED_FIELDS } from "../../src/mailbox/poll.ts";
+import { WANTED_FIELDS } from "../../src/mailbox/list-fields.ts";
 import { formatFields } from "../../src/service/fields.ts";
 import { LAUNCHER, type RunningSimulator, startSimulator } from "./simulator.ts";
 

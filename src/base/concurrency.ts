@@ -3,7 +3,8 @@ import { whenAborted } from "./deadline.ts";
 
 /**
  * Runs `work` for each item, at most `limit` at once. After the first failure nothing more starts, the signal of the
- * running ones aborts, and the failure is thrown once all of them have ended. `signal` is passed on, and stops nothing itself.
+ * running ones aborts, and the failure is thrown once all of them have ended. `signal` is passed on, and stops nothing
+ * itself.
  */
 export async function forEachLimit<Item>(
   items: Iterable<Item> | AsyncIterable<Item>,

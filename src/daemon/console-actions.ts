@@ -13,7 +13,7 @@ import { isDelivered } from "../model/record.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
 import { dropPassword } from "../passwords/dropped.ts";
-import { objectionToSupply } from "../passwords/supply.ts";
+import { objectionToSupply } from "../passwords/guard.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 /** The source of the token may be a command, so it is read no more often than this. */

@@ -60,11 +60,8 @@ export async function announce(
 /** Never throws: a step that fails is retried by the next sweep, and the others run. */
 export async function sweep(tools: HousekeepingTools): Promise<void> {
   const { live, ledger, mailboxes, passwords, isClockRight } = tools;
-  const isListed = ({ mailbox, trackingId }: TransferRecord) => {
-    const state = mailboxes.get(mailbox);
-    if (state === undefined) return false;
-    return state.polls === 0 || state.failing !== undefined || state.settled.has(trackingId);
-  };
+  const isListed = ({ mailbox, trackingId }: TransferRecord) =>
+    mailboxes.get(mailbox)?.mayList(trackingId) ?? false;
   await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});

@@ -6,8 +6,7 @@ import type { Scope } from "../base/scope.ts";
 import { Secret } from "../base/secret.ts";
 import { keepClientId, loadTokenStores } from "../config/memory.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
-import { findLink } from "../mailbox/links.ts";
-import { findState } from "../mailbox/reconcile.ts";
+import type { Lookup } from "../mailbox/lookup.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
@@ -77,9 +76,8 @@ export async function openMailboxes(
         const service = found.get(mailbox.service) as ServicePort;
         const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, clock);
         const known = states.get(mailbox.name);
-        const next = new MailboxState(mailbox, service, tokens);
-        if (known?.service === service && known.mailbox.email === mailbox.email) next.inherit(known);
-        states.set(mailbox.name, next);
+        const isSame = known?.service === service && known.mailbox.email === mailbox.email;
+        states.set(mailbox.name, new MailboxState(mailbox, service, tokens, isSame ? known : undefined));
       }
     };
   };
@@ -105,15 +103,14 @@ export function sourceOf(state: MailboxState) {
   return {
     mailbox: state.mailbox,
     service: state.service,
-    askHarmlessly: (signal: AbortSignal) => askHarmlessly(state, signal),
-    linkOf: (trackingId: string, signal: AbortSignal) => findLink(state, trackingId, signal),
-    stateOf: (record: Parameters<typeof findState>[1], signal: AbortSignal) =>
-      findState(state, record, signal),
+    probe: (signal: AbortSignal) => probe(state, signal),
+    linkOf: (...query: Parameters<Lookup["linkOf"]>) => state.lookup.linkOf(...query),
+    stateOf: (...query: Parameters<Lookup["stateOf"]>) => state.lookup.stateOf(...query),
   };
 }
 
 /** Some services, or firewalls before them, refuse the server status. A list with one entry is asked for instead. */
-async function askHarmlessly({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
+async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
   await service.apiVersions(signal).catch(() => {});
   if (service.ownAnswers() !== before) return;

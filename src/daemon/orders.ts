@@ -56,7 +56,7 @@ export async function runOrders(
     try {
       if (await carryOut(tools, state, order)) await remove();
       // An operator is at work on this mailbox, so it is polled at once.
-      if (state.failing !== undefined) tools.queue.pollNow([order.mailbox]).catch(() => {});
+      if (state.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
       failing.delete(id);
     } catch (error) {
       const fault = asFault(error);

@@ -1,4 +1,4 @@
-/** What is known of a mailbox's expectations, in memory and in a file that several processes may share. */
+/** The facts about the expectations of one mailbox, in memory and in a file that several processes may share. */
 import { readFile } from "node:fs/promises";
 import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
@@ -19,18 +19,18 @@ export class ExpectedFile {
   readonly #known: Map<string, Known>;
   readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
-  /** Rules that the file does not name are known from now on. */
+  /** A rule that the file does not have counts from now on. */
   constructor(path: string, rules: readonly Expectation[], clock: Clock) {
     this.#path = path;
     this.#clock = clock;
     this.rules = rules;
-    const unheard: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
-    this.#known = new Map(rules.map((rule) => [keyOf(rule), unheard]));
+    const unknown: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    this.#known = new Map(rules.map((rule) => [keyOf(rule), unknown]));
   }
 
   knownOf(rule: Expectation): Known {
     const known = this.#known.get(keyOf(rule));
-    if (known === undefined) throw new TypeError(`no rule of this file: ${rule.described}`);
+    if (known === undefined) throw new TypeError(`not a rule of this file: ${rule.described}`);
     return withoutFuture(known, this.#clock.now());
   }
 
@@ -42,8 +42,8 @@ export class ExpectedFile {
   }
 
   /**
-   * Learns what the file knows, and writes what it does not. Resolves when what was known at the call is written, or
-   * could not be: memory has it, and the next call tries again.
+   * Merges the file into memory, and memory into the file. Resolves when everything known at the call is written, or
+   * could not be written; then the next call tries again.
    */
   sync(): Promise<void> {
     return this.#writing.run();
@@ -61,7 +61,7 @@ export class ExpectedFile {
     this.#known.set(key, withoutFuture(known, this.#clock.now()));
   }
 
-  /** One that is missing or damaged knows nothing, and rules then count from now on. */
+  /** Empty where the file is missing or damaged: rules then count from now on. */
   async #read(): Promise<Readonly<Record<string, Known>>> {
     try {
       return v.parse(Content, JSON.parse(await readFile(this.#path, "utf8")));
@@ -71,7 +71,7 @@ export class ExpectedFile {
   }
 }
 
-/** What it says: an expectation that is changed is another one. */
+/** By content: a changed expectation is a new one. */
 function keyOf({ sender, by, withinMs }: Expectation): string {
   return JSON.stringify([sender, by.zone, by.days, by.timeMs, withinMs]);
 }

@@ -1,6 +1,6 @@
 /**
- * Carries out what an operator wants done with one transfer. Several daemons may carry out the same order, and one may do
- * it twice: rounds begin and end once.
+ * Carries out an operator's order for one transfer. Several daemons may carry out the same order, and one may do so
+ * twice: each round begins and ends once.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Outage } from "../base/outage.ts";
@@ -20,7 +20,6 @@ import {
 } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { findState } from "./reconcile.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf, jobOf } from "./tools.ts";
 
@@ -39,8 +38,8 @@ export interface OrderTools {
 }
 
 /**
- * Whether this is something that can be done with a transfer in its state; otherwise why not, for people.
- * `isHandedOver`: no command or webhook is left to try again.
+ * Why the action cannot be done with a transfer in its state, for people; `undefined` where it can. `isHandedOver`: no
+ * command or webhook is left to retry.
  */
 export function objectionTo(
   action: Action,
@@ -50,12 +49,14 @@ export function objectionTo(
   if (record === undefined) return "there is no such transfer here";
   const { state } = record;
   if (action === "release") {
-    return state === "quarantined" ? undefined : `it is ${state}, and only one in quarantine can be released`;
+    return state === "quarantined"
+      ? undefined
+      : `it is ${state}, and only a transfer in quarantine can be released`;
   }
   const isThere = isDelivered(record);
   if (action === "retry" && isThere && !isHandedOver) return undefined;
   if (action === "redeliver") {
-    return isThere ? undefined : `it is ${state}, and only one that was delivered can be delivered again`;
+    return isThere ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
   }
   if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
   const isOver = hasEnded(record) && state !== "quarantined";
@@ -63,24 +64,24 @@ export function objectionTo(
   return undefined;
 }
 
-/** False where it has to be tried again later. Throws what the disk or the queue say against it: then it is, too. */
+/** Returns false, or throws a fault of the disk or the queue, where the order has to be tried again later. */
 export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<boolean> {
   const record = await tools.ledger.find(order);
   if (record === undefined) return true;
   const { action } = order;
   if (action === "discard") await discard(tools, state, order);
-  // A round that began since then is what the order wanted.
+  // A round that began since then fulfils the order.
   else if (record.round > order.round || objectionTo(action, record, false) !== undefined) return true;
   else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
-  // A round that cannot succeed would hide that it was delivered.
-  else if (action === "redeliver" && !(await isStillThere(state, record))) return true;
+  // A round that cannot succeed would hide the delivery.
+  else if (action === "redeliver" && !(await isStillListed(state, record))) return true;
   else await beginAgain(tools, state, { ...order, action }, record);
   return true;
 }
 
-async function isStillThere(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
+async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
   const signal = AbortSignal.timeout(LONGEST_ASK_MS);
-  const found = await findState(state, { trackingId, vanished: false }, signal);
+  const found = await state.lookup.stateOf({ trackingId, vanished: false }, signal);
   return found === "active" || found === "processing" || found === "unknown";
 }
 
@@ -96,8 +97,7 @@ async function beginAgain(
     await ledger.attempts.grant({ origin: state.service.origin, trackingId }, owner, grants);
   }
   const expiresMs = expiryOf(record);
-  state.undelivered.set(trackingId, { expiresMs });
-  state.settled.delete(trackingId);
+  state.transfers.noteOpen(trackingId, expiresMs);
   if (hasEnded(record)) {
     const { reason = "", message = "" } = record;
     const released = { by, at: new Date(clock.now()).toISOString(), reason, message };
@@ -109,10 +109,10 @@ async function beginAgain(
   await queue.runNow(jobOf(ledger, mailbox, trackingId, expiresMs));
 }
 
-/** Ends the open round; one that has ended in quarantine, or was gone, gets a last round that says so. */
+/** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
 async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Order): Promise<void> {
   const { ledger, passwords, diskFull, inbox } = tools;
-  while (!(await isDiscarded(tools, order)));
+  while (!(await stepDiscard(tools, order)));
   await ledger.clearQuarantine(order);
   passwords.settled(mailbox, order.trackingId);
   const name = ledger.nameOf(order);
@@ -120,8 +120,8 @@ async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Orde
   inbox.forget(name);
 }
 
-/** One step towards it. False where another one is needed: somebody may have begun or ended a round meanwhile. */
-async function isDiscarded({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
+/** Takes one step. False where another is needed: a worker may have begun or ended a round meanwhile. */
+async function stepDiscard({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
   const record = await ledger.find(order);
   if (record === undefined || objectionTo("discard", record) !== undefined) return true;
   const { reason, message } = record;

@@ -1,32 +1,32 @@
-/** Whether an expected transfer is overdue, from what is known of it. */
+/** Decides whether an expected transfer is overdue. Pure. */
 import { lastTimeOf } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 
 /**
- * What is known of one expectation, in milliseconds since the epoch, 0 for never. But for `sinceMs`, which only ever
- * falls, everything only ever rises, up to now: what two processes know of it can be put together in any order.
+ * The facts about one expectation, in milliseconds since the epoch, 0 for never. `sinceMs` only falls, and everything
+ * else only rises, up to now: the facts of two processes can be merged in any order.
  */
 export interface Known {
-  /** When the expectation was first heard of. */
+  /** When the expectation was first configured here. */
   readonly sinceMs: number;
-  /** When the last transfer that fits was discovered. */
+  /** When the last matching transfer was discovered. */
   readonly arrivedMs: number;
   /** The last deadline that was reported as missed. */
   readonly missedMs: number;
-  /** The last of those for which it was reported that the transfer came after all. */
+  /** The last missed deadline whose late arrival was reported. */
   readonly clearedMs: number;
 }
 
-/** The last deadline up to `asOfMs`, where nothing has come for it, nor later. */
+/** The last deadline up to `asOfMs`, where no transfer has arrived for it, nor later. */
 export function findOverdue(rule: Expectation, known: Known, asOfMs: number): number | undefined {
   const dueMs = lastTimeOf(rule.by, asOfMs);
   const fromMs = rule.withinMs === undefined ? lastTimeOf(rule.by, dueMs - 1) : dueMs - rule.withinMs;
-  // What came before the expectation was heard of, nobody has noted.
+  // Arrivals before the expectation was configured are not noted.
   if (fromMs < known.sinceMs) return undefined;
   return known.arrivedMs > fromMs ? undefined : dueMs;
 }
 
-/** What is reported now, and what is known then. A later deadline that is missed takes the place of an earlier one. */
+/** The reports due now, and the facts after them. A later missed deadline replaces an earlier one. */
 export function judge(
   rule: Expectation,
   known: Known,
@@ -57,7 +57,7 @@ export function mergeKnown(a: Known, b: Known): Known {
   };
 }
 
-/** A clock that was ahead has noted times that have not come yet: until they had, nothing would be reported. */
+/** A clock that was ahead may have noted future times: nothing would be reported until then. */
 export function withoutFuture(known: Known, nowMs: number): Known {
   return {
     sinceMs: Math.min(known.sinceMs, nowMs),

@@ -1,57 +1,81 @@
-/** What is known of a mailbox between two polls. All of it can be learnt again: nothing here is durable. */
+/** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
 import type { Fault } from "../base/faults.ts";
-import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import type { TransferState } from "../model/transfer.ts";
 import type { ServicePort } from "../service/port.ts";
+import { KnownTransfers } from "./known-transfers.ts";
+import { ListFields } from "./list-fields.ts";
+import { Lookup } from "./lookup.ts";
 import type { Tokens } from "./tokens.ts";
-
-/** How many transfers of a mailbox are open at most: a service can list any number. */
-export const MOST_OPEN = 10_000;
-
-/** What the service says of a transfer; `undefined` where it does not list it. */
-export type StateOf = (trackingId: string) => TransferState | undefined;
 
 export class MailboxState {
   readonly mailbox: Mailbox;
   readonly service: ServicePort;
   readonly tokens: Tokens;
-  /** Listed transfers that need nothing more, and the poll that saw them last: their records are not read again. */
-  settled = new Map<string, number>();
-  /** Which fields of the list are asked for. */
-  fields: "wanted" | "needed" = "wanted";
-  /** The service has given the wanted fields. */
-  givesWanted = false;
-  /** When the service last refused the wanted ones, by the process's own clock. */
-  fieldsRefusedMs = 0;
-  /** How many polls have begun. */
-  polls = 0;
-  /** Transfers with a record that is not final. */
-  undelivered = new Map<string, { expiresMs: number }>();
-  /** Links of open transfers that carry the password. */
-  links = new Map<string, Secret>();
-  /** Of every transfer that the service lists, for transfers that vanished; missing: not asked lately. */
-  history: Promise<StateOf> | undefined;
-  /** How many entries of the list the last poll could not use, and why, in short: the same is not reported again. */
-  rejected = { entries: 0, summary: "" };
-  /** Those of which it was reported that they expire soon. */
-  readonly warned = new Set<string>();
-  /** Those that wait for a password, and were tried with what these settings say and with what was supplied then. */
-  readonly tried = new Map<string, string | undefined>();
-  /** Since when polls fail, in milliseconds, and why the last one did. */
-  failing: { readonly sinceMs: number; readonly fault: Fault } | undefined;
+  readonly transfers: KnownTransfers;
+  readonly fields: ListFields;
+  readonly health: PollHealth;
+  readonly lookup: Lookup;
 
-  constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens) {
+  /** `before`: the same mailbox of the same service under earlier settings. Its facts stay. */
+  constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens, before?: MailboxState) {
     this.mailbox = mailbox;
     this.service = service;
     this.tokens = tokens;
+    this.transfers = before?.transfers ?? new KnownTransfers();
+    this.fields = before?.fields ?? new ListFields();
+    this.health = before?.health ?? new PollHealth();
+    this.lookup = new Lookup(mailbox, service, tokens, this.transfers);
   }
 
-  /** Takes over what the settings do not change, from the state before they did. */
-  inherit(before: MailboxState): void {
-    const { settled, polls, undelivered, links, rejected, warned, failing } = before;
-    Object.assign(this, { settled, polls, undelivered, links, rejected, warned, failing });
-    const { fields, fieldsRefusedMs, givesWanted } = before;
-    Object.assign(this, { fields, fieldsRefusedMs, givesWanted });
+  /** Whether the service may still list an ended transfer. Not known before the first poll, nor while polls fail. */
+  mayList(trackingId: string): boolean {
+    return !this.transfers.hasListing || this.health.isFailing || this.transfers.isSettled(trackingId);
+  }
+}
+
+interface PollFailure {
+  readonly sinceMs: number;
+  /** Why the last poll failed. */
+  readonly fault: Fault;
+}
+
+/** How the last polls of a mailbox went. */
+export class PollHealth {
+  #failure: PollFailure | undefined;
+  #unusable = 0;
+  /** The unusable entries that were reported last, in short. */
+  #reported = "";
+
+  get isFailing(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** How many entries of the list the last poll could not use. */
+  get unusable(): number {
+    return this.#unusable;
+  }
+
+  /** Returns the failure that this success ends. */
+  succeed(): PollFailure | undefined {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    return failure;
+  }
+
+  /** `isFirst`: the poll before succeeded. */
+  fail(fault: Fault, nowMs: number): { readonly isFirst: boolean; readonly failedForMs: number } {
+    const isFirst = this.#failure === undefined;
+    const sinceMs = this.#failure?.sinceMs ?? nowMs;
+    this.#failure = { sinceMs, fault };
+    return { isFirst, failedForMs: nowMs - sinceMs };
+  }
+
+  /** Returns whether to report them: not again while polls find the same. */
+  noteUnusable(entries: number, reasons: readonly Fault[]): boolean {
+    const summary = entries === 0 ? "" : [entries, ...reasons.map(({ message }) => message)].join("\n");
+    const isNews = entries > 0 && summary !== this.#reported;
+    this.#unusable = entries;
+    this.#reported = summary;
+    return isNews;
   }
 }

@@ -1,4 +1,4 @@
-/** One listed transfer: whether it is new, has ended or changed, and whether there is something to do for it. */
+/** Takes up one entry of the list: a new transfer is noted, a changed one updated, and an unfinished one gets a job. */
 import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
@@ -23,10 +23,10 @@ import { jobOf, type PollTools } from "./tools.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
 
-/** Before a transfer that was gone twice is begun again. */
+/** Pause before a transfer that was gone twice is begun again. */
 const COME_BACK_MS = 60_000;
 
-/** The service lists them, and has them no longer. */
+/** The service lists such a transfer, and no longer has it. */
 const GONE: ReadonlySet<TransferState> = new Set([
   "deleted_by_expiration",
   "deleted_by_revocation",
@@ -35,7 +35,7 @@ const GONE: ReadonlySet<TransferState> = new Set([
   "failed",
 ]);
 
-/** What became of one entry of the list. */
+/** The outcome for one entry of the list. */
 interface Taken {
   /** Nothing is left to do, now or later. */
   readonly settled: boolean;
@@ -46,14 +46,16 @@ interface Taken {
 const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
 const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
 
-/** What is wrong with one transfer does not keep the others back; what is wrong with the disk concerns all. */
+/**
+ * A failure of one transfer leaves the others alone. Any other failure, as of the disk, concerns all, and is thrown.
+ */
 export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
   if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;
   reject(error);
   return LEFT_ALONE;
 }
 
-/** One listed transfer: a note where there is none and one may begin, a job where there is something to do. */
+/** `mayBegin`: whether a further transfer may be begun; asked once for each that would be. */
 export async function takeUp(
   tools: PollTools,
   state: MailboxState,
@@ -69,7 +71,7 @@ export async function takeUp(
   if (left !== undefined) return left;
   // A recipient whose address was replaced by a proxy address keeps its transfer-id.
   const transferId = recipient?.transferId ?? known?.transferId;
-  // The service may not have made it ready for its recipients.
+  // The service may still prepare it for its recipients.
   if (transferId === undefined && entry.state === "processing") return LEFT_ALONE;
   if (transferId === undefined) {
     const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
@@ -78,23 +80,27 @@ export async function takeUp(
   const isOpen = known !== undefined && !hasEnded(known);
   if (!isOpen && !mayBegin()) return LEFT_ALONE;
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
-  state.undelivered.set(trackingId, { expiresMs });
+  state.transfers.noteOpen(trackingId, expiresMs);
   const job = jobOf(ledger, name, trackingId, expiresMs);
   if (known === undefined || hasEnded(known)) {
     const record = newRecord(tools, state, entry, recipient, transferId, known);
     const isNew = await (known === undefined
       ? ledger.discover(record)
       : ledger.begin(record, "listed again", "the service"));
-    state.tried.set(trackingId, undefined);
+    state.transfers.tryOnce(trackingId, state.mailbox, undefined);
     if (isNew) emit({ type: "transfer-discovered", record });
     return { settled: false, discovered: isNew, job };
   }
   const record = await learnChanges(tools, entry, recipient, known);
   warnOfExpiry(tools, state, record);
-  return { settled: false, discovered: false, job: (await isReady(tools, state, record)) ? job : undefined };
+  return {
+    settled: false,
+    discovered: false,
+    job: (await claimAttempt(tools, state, record)) ? job : undefined,
+  };
 }
 
-/** Whether an ended transfer stays ended, or does not begin again yet. */
+/** `undefined` where the transfer is open, or a new round may begin. */
 function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: number): Taken | undefined {
   if (!hasEnded(known)) return undefined;
   if (!mayComeBack(known) || GONE.has(state)) return SETTLED;
@@ -102,8 +108,8 @@ function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: num
 }
 
 /**
- * A service that lists what it does not give would have a transfer end and begin at each poll. It comes back at once the
- * first time, and then after a pause that doubles with each round.
+ * A service may list a transfer that it does not give: the transfer would end and begin at each poll. It comes back at
+ * once the first time, and then after a pause that doubles with each round.
  */
 function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean {
   if (round === 1 || at.gone === undefined) return true;
@@ -112,7 +118,7 @@ function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean
   return !(leftMs > 0 && leftMs <= pauseMs);
 }
 
-/** What the list says now of a transfer that is open replaces what was noted. What it does not say stays. */
+/** The list replaces the noted facts of an open transfer. Facts that the list does not give stay. */
 async function learnChanges(
   { ledger }: PollTools,
   entry: ListedTransfer,
@@ -136,34 +142,29 @@ async function learnChanges(
   return record;
 }
 
-/** A waiting transfer is left alone until its time has come, or a password was supplied. */
-async function isReady(
+/** Whether a job is due: a waiting transfer has none until its time has come, or a password was supplied. */
+async function claimAttempt(
   { passwords, clock }: PollTools,
-  { tried, mailbox }: MailboxState,
+  { transfers, mailbox }: MailboxState,
   { state, until, trackingId }: TransferRecord,
 ): Promise<boolean> {
   if (state !== "waiting") return true;
   if (until !== undefined) return isWaitOver(until, clock.now());
-  // Rules may have been added since it was tried last; what was refused is never sent again.
-  const supplied = await passwords.supplied(mailbox, trackingId);
-  const isTried = tried.has(trackingId) && (supplied === undefined || tried.get(trackingId) === supplied);
-  tried.set(trackingId, supplied);
-  return !isTried;
+  // Rules may have been added since the last attempt. A refused password is never sent again.
+  return transfers.tryOnce(trackingId, mailbox, await passwords.supplied(mailbox, trackingId));
 }
 
 function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
   const { trackingId, expires } = record;
-  if (expires === undefined || state.warned.has(trackingId)) return;
-  if (Date.parse(expires) - clock.now() > DAY_MS) return;
-  state.warned.add(trackingId);
-  emit({ type: "transfer-expiring", record });
+  if (expires === undefined || Date.parse(expires) - clock.now() > DAY_MS) return;
+  if (state.transfers.warnOnce(trackingId)) emit({ type: "transfer-expiring", record });
 }
 
 function hasPassword(link: Secret): boolean {
   return passwordOfLink(link) !== undefined;
 }
 
-/** `known`: how its last round ended. */
+/** `known`: the end of its last round. */
 function newRecord(
   { clock }: PollTools,
   { mailbox }: MailboxState,
@@ -193,7 +194,7 @@ function newRecord(
   };
 }
 
-/** What the list says besides; missing where it does not say. */
+/** Hints of the list; each is missing where the list does not give it. */
 function hintsOf(
   { passwordMode, messageFile }: ListedTransfer,
   recipient: Recipient | undefined,
@@ -202,7 +203,7 @@ function hintsOf(
   const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
   return {
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    // The service withholds both from anyone but the recipient: one that is there vouches for the other.
+    // The service withholds both the link and the message from others: where a link is there, "none" is meant.
     hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
   };
 }

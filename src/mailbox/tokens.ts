@@ -1,4 +1,4 @@
-/** The token that proves a mailbox's address: obtained, kept, renewed in time, and obtained again when refused. */
+/** The token that proves a mailbox's address: obtained, stored, renewed in time, and obtained again when refused. */
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
@@ -6,18 +6,18 @@ import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
-/** Renewed when so little of its time is left. */
+/** A token is renewed when less of its time is left than this. */
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS = 5 * 60_000;
 
 interface KeptToken {
   readonly token: string;
   readonly obtained: number;
-  /** Missing where the service did not say. */
+  /** Missing where the service did not give it. */
   readonly validUntil?: number;
 }
 
-/** Keeps tokens over restarts; other processes may use the same one. */
+/** Keeps tokens over restarts. Other processes may use the same tokens. */
 interface TokenStore {
   /** `undefined` for a token that is missing or damaged. */
   read(name: string): KeptToken | undefined;
@@ -33,7 +33,7 @@ export class Tokens {
   readonly #clock: Clock;
   #current: KeptToken | undefined;
 
-  /** `configured`: a token that a person obtained; it is never renewed. */
+  /** `configured`: a token that a person obtained. It is never renewed. */
   constructor(
     mailbox: Mailbox,
     service: ServicePort,
@@ -50,12 +50,12 @@ export class Tokens {
     this.#clock = clock;
   }
 
-  /** Until when the one in use is valid, in milliseconds, where that is known. */
+  /** Of the token in use, in milliseconds; `undefined` where it is not known. */
   get validUntilMs(): number | undefined {
     return this.#current?.validUntil;
   }
 
-  /** Runs `work` with the address verified; where the token is refused, once more with a new one. */
+  /** Runs `work` with the verified address, and once more with a new token where the token is refused. */
   async use<Value>(work: (address: VerifiedAddress) => Promise<Value>, signal: AbortSignal): Promise<Value> {
     try {
       return await work(await this.#address(signal));
@@ -67,7 +67,7 @@ export class Tokens {
     }
   }
 
-  /** Proves the address by a code that was mailed to it; whoever reads the kept token from then on uses the new one. */
+  /** Proves the address by a code that was mailed to it. The new token is stored for all processes. */
   async redeem(code: Secret, signal: AbortSignal): Promise<void> {
     await this.#obtain(signal, code);
   }
@@ -86,7 +86,7 @@ export class Tokens {
     return this.#clock.now() >= validUntil - margin;
   }
 
-  /** Another process may have renewed it, or a person may have proved the address by a mailed code. */
+  /** Prefers a stored token: another process may have renewed it, or a person may have used a mailed code. */
   async #renew(signal: AbortSignal): Promise<void> {
     const kept = this.#kept.read(this.#name);
     const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);

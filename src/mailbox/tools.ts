@@ -1,4 +1,4 @@
-/** The parts that discovery works with. */
+/** The tools of a poll. */
 import type { Clock } from "../base/clock.ts";
 import type { DeadlineLimits } from "../base/deadline.ts";
 import type { Outage } from "../base/outage.ts";
@@ -17,7 +17,7 @@ export interface PollTools {
   /** The disk is full, for transfers (by ledger name) and polls (by mailbox). */
   readonly diskFull: Outage;
   readonly emit: Emit;
-  /** How many transfers are taken up at the same time. */
+  /** How many transfers are taken up at once. */
   readonly atOnce: number;
   /** A poll that takes longer fails. */
   readonly deadline: DeadlineLimits;
@@ -27,7 +27,7 @@ export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expir
   return { key: ledger.nameOf({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
 }
 
-/** In milliseconds; far in the future where the service does not say. */
+/** In milliseconds; far in the future where the expiry is not known. */
 export function expiryOf({ expires }: Pick<TransferRecord, "expires">): number {
   return expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
 }

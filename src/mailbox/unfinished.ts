@@ -1,4 +1,4 @@
-/** What earlier runs, or other processes, have begun and not finished. */
+/** Transfers that earlier runs, or other processes, have begun and not finished. */
 import { asFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
@@ -8,7 +8,7 @@ import type { Passwords } from "../passwords/port.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf } from "./tools.ts";
 
-/** Reports each damaged file once, for callers that look again and again. */
+/** Reports each damaged file once, for callers that read the ledger repeatedly. */
 export function reportOnce(onDamaged: OnDamaged): OnDamaged {
   const reported = new Set<string>();
   return (path, reason) => {
@@ -17,22 +17,20 @@ export function reportOnce(onDamaged: OnDamaged): OnDamaged {
   };
 }
 
-/** Mailboxes learn which of their transfers are open; those of mailboxes that are not configured are passed over. */
+/** Notes open transfers at their mailboxes. Transfers of mailboxes that are not configured are skipped. */
 export function noteUnfinished(
   unfinished: readonly TransferRecord[],
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): void {
   for (const record of unfinished) {
-    const state = mailboxes.get(record.mailbox);
-    state?.undelivered.set(record.trackingId, { expiresMs: expiryOf(record) });
-    // An operator may have begun another round since a poll found it settled.
-    state?.settled.delete(record.trackingId);
+    // Also where a poll found it settled: an operator may have begun another round since.
+    mailboxes.get(record.mailbox)?.transfers.noteOpen(record.trackingId, expiryOf(record));
   }
 }
 
 /**
- * Finishes what a crash left: deliveries that were decided, stages that nobody needs, passwords that were kept too long.
- * Returns the deliveries that it placed.
+ * Finishes what a crash left: places decided deliveries, removes unused stages and late passwords. Returns the
+ * deliveries that it placed.
  */
 export async function recoverLeftOvers(
   inbox: Inbox,
@@ -50,7 +48,7 @@ export async function recoverLeftOvers(
   return placed;
 }
 
-/** Removes supplied passwords of transfers that are known here, and that no mailbox has anything left to do with. */
+/** Removes supplied passwords of transfers that are known here and open for no mailbox. */
 export async function forgetLateDrops(
   passwords: Pick<Passwords, "forgetDropped">,
   ledger: Pick<Ledger, "open" | "find">,

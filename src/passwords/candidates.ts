@@ -1,22 +1,22 @@
-/** Where passwords come from: earlier ones that were accepted, the drop folder, links that carry one, and rules. */
+/** Finds candidates for a password: accepted before, dropped by a person, carried by the link, or named by a rule. */
 import { makeFolderDurably } from "../base/durable.ts";
+import { matchesGlob } from "../base/glob.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
-import type { Mailbox } from "../model/mailbox.ts";
-import { passwordOfLink } from "../model/transfer.ts";
+import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
+import { canonicalAddress, passwordOfLink } from "../model/transfer.ts";
 import { clearDrop, type Drop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
 import { KeptPasswords } from "./kept.ts";
 import type { CoRecipients, WaitingRequest } from "./port.ts";
-import { fits } from "./rules.ts";
 
 export interface Candidate {
   readonly password: Secret;
   /**
-   * `kept`: accepted before, for this very transfer. `drop`: a person supplied it. `link`: the sender chose none, and the
-   * link carries one. `none`: the sender chose none, and the link carries none. `rule`: the configuration says so.
+   * `kept`: accepted before, for this transfer. `drop`: supplied by a person. `link`: the sender chose none, and the
+   * link carries one. `none`: the sender chose none, and the link carries none. `rule`: configured.
    */
   readonly origin: "kept" | "drop" | "link" | "none" | "rule";
-  /** The file of a dropped one. */
+  /** The file of a dropped password. */
   readonly path?: string;
 }
 
@@ -37,7 +37,7 @@ export class Candidates {
     return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients);
   }
 
-  /** Best first; each is read when it is its turn. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
+  /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
   async *find(request: WaitingRequest, signal: AbortSignal): AsyncIterable<Candidate> {
     const { mailbox, query } = request;
     const kept = await this.#kept.read(keyOf(request));
@@ -73,8 +73,8 @@ export class Candidates {
   }
 
   /**
-   * Removes a dropped password that no attempt is left for, by the budget of any mailbox that it is meant for. Returns
-   * whether it did. Where answers were lost it stays: it may be the right one, and is sent when an operator allows that.
+   * Removes a dropped password where no mailbox that it is meant for has an attempt left. Returns whether it did. Where
+   * answers were lost the password stays: it may be right, and is sent once an operator allows another attempt.
    */
   async removeUnsent(
     { mailbox, query }: WaitingRequest,
@@ -88,7 +88,7 @@ export class Candidates {
     return true;
   }
 
-  /** A file was dropped that holds no password, or does not say which service it is for. */
+  /** A dropped file holds no password, or it is not clear which service it is for. */
   async isUnusable(request: WaitingRequest): Promise<boolean> {
     if (await this.isAmbiguous(request)) return true;
     for (const path of await this.#dropsFor(request)) {
@@ -97,7 +97,7 @@ export class Candidates {
     return false;
   }
 
-  /** Several services list this tracking-id, and a dropped password does not say which of them it is for. */
+  /** Several services list this tracking-id, and a dropped password names none of their mailboxes. */
   async isAmbiguous({ mailbox, query: { trackingId } }: WaitingRequest): Promise<boolean> {
     if ((await markOf(this.#drops.pathOf(trackingId))) === undefined) return false;
     return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
@@ -131,6 +131,17 @@ export class Candidates {
       (await this.#coRecipients.isElsewhere(name, trackingId));
     return isAmbiguous ? found.filter((path) => path !== common) : found;
   }
+}
+
+/** Every condition that the rule names must hold. */
+function fits(
+  { sender, trackingId }: PasswordRule,
+  transfer: { readonly trackingId: string; readonly sender: string },
+): boolean {
+  return (
+    (trackingId === undefined || trackingId === transfer.trackingId) &&
+    (sender === undefined || matchesGlob(canonicalAddress(transfer.sender), canonicalAddress(sender)))
+  );
 }
 
 function keyOf({ origin, query }: WaitingRequest) {

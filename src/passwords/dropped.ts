@@ -3,14 +3,16 @@
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
 import { lstat, open, readdir, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { READ_PLAIN_FILE } from "../base/descriptor.ts";
 import { makeFolderDurably, replaceDurably } from "../base/durable.ts";
+import type { Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
+import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 
 /** Longer than any password that a service accepts. */
 const MOST_BYTES = 64 * 1024;
-/** Mailboxes and tracking-ids are opaque: one that is no plain file name cannot have a dropped password. */
+/** Mailboxes and tracking-ids are opaque. A password can only be dropped for those that are plain file names. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
 
 export interface Drop {
@@ -27,13 +29,13 @@ export class DropFolder {
     this.folder = join(state, "passwords");
   }
 
-  /** `undefined` where the names cannot be those of files. */
+  /** `undefined` where a name cannot be that of a file. */
   pathOf(trackingId: string, mailbox?: string): string | undefined {
     const names = mailbox === undefined ? [trackingId] : [mailbox, trackingId];
     return names.every((name) => PLAIN_NAME.test(name)) ? join(this.folder, ...names) : undefined;
   }
 
-  /** Where a password may lie for a transfer of this mailbox; the first counts before the second. */
+  /** Where a password for a transfer of this mailbox may be; the first counts before the second. */
   pathsFor(mailbox: string, trackingId: string): string[] {
     return [this.pathOf(trackingId, mailbox), this.pathOf(trackingId)].filter((path) => path !== undefined);
   }
@@ -57,7 +59,7 @@ export class DropFolder {
   }
 }
 
-/** Drops a password as a person would. Returns where; `undefined` where the names cannot be those of files. */
+/** Drops a password as a person would, and returns its path; `undefined` where a name cannot be that of a file. */
 export async function dropPassword(
   state: string,
   transfer: { readonly trackingId: string; readonly mailbox?: string | undefined },
@@ -70,25 +72,25 @@ export async function dropPassword(
   return path;
 }
 
-/** Removes this very password: another one may have been dropped since. */
+/** Removes this password only: another one may have been dropped since. */
 export async function takeAway(path: string, password: Secret): Promise<void> {
   if ((await readPassword(path))?.reveal() === password.reveal()) await clearDrop(path);
 }
 
-/** Anything but a file was not put there as a password, and stays. */
+/** Removes the file. Anything but a file is no password, and stays. */
 export async function clearDrop(path: string): Promise<void> {
   await unlink(path).catch((error: NodeJS.ErrnoException) => {
     if (!["ENOENT", "ENOTDIR", "EISDIR", "EPERM"].includes(error.code ?? "")) throw error;
   });
 }
 
-/** Identifies a file: another one, or the same written once more, has another mark. `undefined` where there is none. */
+/** Identifies a file and its content: each write changes the mark. `undefined` where there is no file. */
 export async function markOf(path: string | undefined): Promise<string | undefined> {
   const facts = path && (await lstat(path, { bigint: true }).catch(() => undefined));
   return facts ? `${facts.ino}-${facts.ctimeNs}` : undefined;
 }
 
-/** Only a regular file counts, never the target of a link; without the line end that editors add. */
+/** Reads a regular file, never the target of a link, without the line end that editors add. */
 export async function readPassword(path: string): Promise<Secret | undefined> {
   const file = await open(path, READ_PLAIN_FILE).catch(() => undefined);
   if (file === undefined) return undefined;
@@ -100,4 +102,17 @@ export async function readPassword(path: string): Promise<Secret | undefined> {
   } finally {
     await file.close();
   }
+}
+
+/** Watches for dropped passwords, so that a waiting transfer goes on at once. `onDropped` gets the name of the file. */
+export function watchDropFolder(
+  state: string,
+  onDropped: (trackingId: string) => void,
+  unwatchable: (fault: Fault) => void,
+): Promise<FolderWatch> {
+  const options = { ignoreInitial: true, depth: 1 };
+  return watchFolder(new DropFolder(state).folder, options, {
+    changed: (path, event) => void (event !== "other" && onDropped(basename(path))),
+    unwatchable,
+  });
 }

@@ -1,11 +1,19 @@
-/** Which password may be sent: wrong ones destroy transfers. */
+/**
+ * Decides whether a password may be sent, because wrong ones destroy transfers, and explains the decision to people.
+ */
 import { scrypt } from "node:crypto";
 import { promisify } from "node:util";
 import type { Secret } from "../base/secret.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
+import { commandFor } from "../model/order.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
 import type { Candidate } from "./candidates.ts";
+import { DropFolder } from "./dropped.ts";
 
-/** `known`: it was refused before. `exhausted`: no attempt is left. `reserved`: the last one is a person's. */
+/**
+ * `known`: the password was refused before. `exhausted`: no attempt is left. `reserved`: the last attempt is kept for a
+ * password that a person supplies.
+ */
 export type Permission = "yes" | "known" | "exhausted" | "reserved";
 
 /** `spent`: without the attempt in question. */
@@ -22,8 +30,83 @@ export async function mayTry(
   return origin === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
 }
 
-/** Slow on purpose: a file must not help to find a password by trying. */
+/** Slow on purpose: the file must not help to guess a password. */
 export async function fingerprintOf(password: Secret, trackingId: string): Promise<string> {
   const derive = promisify(scrypt) as (text: string, salt: string, bytes: number) => Promise<Buffer>;
   return (await derive(password.reveal(), `inlet ${trackingId}`, 16)).toString("hex");
+}
+
+/** About a supplied password that was not sent, for people. */
+export const NOTES = {
+  ambiguous:
+    "A password was dropped for this tracking-id, which several services list: supply it with --mailbox.",
+  unusable: "The dropped password cannot be used: it has to be a plain file with one line of text.",
+  known: "The password that was supplied had been refused before, and was not sent again.",
+  unsent: "The password that was supplied was not sent.",
+  kept: "The password that was supplied is kept until another attempt is allowed.",
+} as const;
+
+/** Why a transfer waits for a password, and what a person can do. */
+export function explain(spent: SpentAttempts, trackingId: string, obstacle: Permission): string {
+  const supply = commandFor("password", trackingId);
+  if (spent.spent === 0) return `No password is known for it: supply it with ${supply}, or add a rule.`;
+  const refused = describeSpent(spent);
+  if (obstacle === "exhausted" || spent.spent >= spent.allowed) {
+    const grant = commandFor("password", trackingId, { onceMore: true });
+    return `${refused}, which is all that passwordAttempts allows: ask the sender, then allow one more attempt with ${grant}.`;
+  }
+  return `${refused}: ask the sender for the right one and supply it with ${supply}.`;
+}
+
+function describeSpent({ spent, unanswered, isShared }: SpentAttempts): string {
+  const many = (count: number, one: string, more: string) =>
+    count === 0 ? [] : [count === 1 ? one : `${count} ${more}`];
+  const parts = [
+    ...many(spent - unanswered, "one password was refused", "passwords were refused"),
+    ...many(unanswered, "the answer to one attempt was lost", "attempts had an answer that was lost"),
+  ];
+  const text = parts.join(", and ");
+  const where = isShared ? ", over all mailboxes that received it" : "";
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${where}`;
+}
+
+export interface Objection {
+  /** `known`: this very password was refused before. */
+  readonly kind: "impossible" | "known";
+  /** For people: the end of a sentence. */
+  readonly detail: string;
+}
+
+/** Why a password that a person supplies would not be tried: the same for the command and the console. */
+export async function objectionToSupply(
+  record: TransferRecord,
+  spent: SpentAttempts,
+  passwordAttempts: number,
+  password: Secret,
+): Promise<Objection | undefined> {
+  const { state, mailbox, trackingId } = record;
+  const impossible = (detail: string): Objection => ({ kind: "impossible", detail });
+  if (hasEnded(record) || state === "delivering") return impossible(`it is ${state}, and needs no password`);
+  if (password.reveal() === "") return impossible("no password was given");
+  if (new DropFolder("").pathOf(trackingId) === undefined) {
+    return impossible("its tracking-id cannot be the name of a file: use a rule");
+  }
+  const permission = await mayTry(spent, { password, origin: "drop" }, trackingId, passwordAttempts);
+  if (permission === "known") {
+    return { kind: "known", detail: "this password was refused before, and is not sent again" };
+  }
+  if (permission === "yes") return undefined;
+  const where = spent.isShared ? " over all mailboxes that received it" : "";
+  return impossible(
+    `${spent.spent} attempts are spent${where}, which is all that passwordAttempts allows for ${mailbox}: allow one more with --once-more`,
+  );
+}
+
+/** Whether the service has refused this password for the transfer. */
+export async function isRefused(
+  { trackingId }: TransferRecord,
+  { fingerprints }: SpentAttempts,
+  password: Secret,
+): Promise<boolean> {
+  return fingerprints.includes(await fingerprintOf(password, trackingId));
 }

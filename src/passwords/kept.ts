@@ -1,6 +1,6 @@
 /**
- * Passwords that people supplied and the service accepted. They stay in the state folder until the transfer has expired,
- * because `retry`, `release` and `redeliver` need them again.
+ * Passwords that people supplied and the service accepted. They stay in the state folder until the transfer has
+ * expired, because `retry`, `release` and `redeliver` need them again.
  */
 import { hash } from "node:crypto";
 import { readdir } from "node:fs/promises";
@@ -11,14 +11,14 @@ import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../
 import { Secret } from "../base/secret.ts";
 import type { AttemptsOf } from "../model/attempts.ts";
 
-/** Of a transfer whose expiry the service does not say. */
+/** For a transfer whose expiry is not known. */
 const USUAL_TERM_MS = 30 * 24 * 60 * 60_000;
 
 const Shape = v.object({ password: v.string(), until: v.string() });
 
 export class KeptPasswords {
   readonly #folder: string;
-  /** Most transfers have none: their files need not be looked for. Other processes may add some. */
+  /** Names of the files. Most transfers have none, and no file is looked for then. Other processes may add some. */
   readonly #names: Set<string>;
 
   private constructor(folder: string, names: readonly string[]) {
@@ -51,14 +51,14 @@ export class KeptPasswords {
     if (this.#names.delete(nameOf(of))) await tryUnlink(systemDisk, join(this.#folder, nameOf(of)));
   }
 
-  /** Whether there is one, also of another process. */
+  /** Also finds a password that another process has kept. */
   async has(of: AttemptsOf): Promise<boolean> {
     const isThere = await exists(join(this.#folder, nameOf(of)));
     if (isThere) this.#names.add(nameOf(of));
     return isThere;
   }
 
-  /** Removes those of transfers that have expired. */
+  /** Removes passwords of transfers that have expired. */
   async forgetExpired(nowMs: number): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       const kept = await this.#read(name);

@@ -1,4 +1,4 @@
-/** Opens the passwords below a state folder. */
+/** Opens the passwords of a state folder. */
 import { join } from "node:path";
 import * as v from "valibot";
 import { KeyedMutex } from "../base/concurrency.ts";
@@ -6,10 +6,9 @@ import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { Breaker, type BreakerMemory } from "./breaker.ts";
 import { Candidates } from "./candidates.ts";
-import { isIdle } from "./idle.ts";
+import { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
-import { Locks, type ProofTools, prove, refuseLater, UnwrittenRefusals } from "./prove.ts";
-import { Proven } from "./proven.ts";
+import { isIdle, type ProofTools, prove, refuseLater } from "./prove.ts";
 
 export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
   readonly state: string;
@@ -25,13 +24,20 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
     replaceDurably(memory, JSON.stringify(held), 0o600),
   );
   const unwritten = new UnwrittenRefusals();
-  const tools: ProofTools = { ...options, candidates, proven, breaker, unwritten, locks: new Locks() };
-  // One mailbox at a time: what one of them is refused, the next one knows.
+  const tools: ProofTools = {
+    ...options,
+    candidates,
+    proven,
+    breaker,
+    unwritten,
+    locks: new LockedTransfers(),
+  };
+  // One mailbox at a time for each transfer: the next one knows which password was refused.
   const mutex = new KeyedMutex();
   return {
     prove: (request, signal) =>
       mutex.run(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
-    doubt: (goal) => breaker.doubt(goal),
+    doubt: (target) => breaker.doubt(target),
     refusedLater: (request) => refuseLater(tools, request),
     isIdle: (request, signal) => isIdle(tools, request, signal),
     supplied: (mailbox, trackingId) => candidates.supplied(mailbox, trackingId),
@@ -43,7 +49,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
 
 const MemoryShape = v.record(v.string(), v.object({ failures: v.number(), untilMs: v.number() }));
 
-/** One that cannot be read says nothing. */
+/** Empty where the file cannot be read. */
 async function readMemory(path: string): Promise<BreakerMemory> {
   try {
     return v.parse(MemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));

@@ -1,11 +1,11 @@
-/** Finding and proving the password of a transfer, without ever spending more attempts than allowed. */
+/** Finds and proves the password of a transfer, and never spends more attempts than allowed. */
 import type { Secret } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { PasswordObstacle, TransferRecord } from "../model/record.ts";
-import type { PasswordGoal } from "./breaker.ts";
+import type { PasswordTarget } from "./breaker.ts";
 import type { Drop } from "./dropped.ts";
 
-/** What a password is looked for by. */
+/** The facts by which candidates are found. */
 interface PasswordQuery {
   readonly trackingId: string;
   readonly sender: string;
@@ -17,13 +17,13 @@ interface PasswordQuery {
 
 export interface WaitingRequest {
   readonly mailbox: Mailbox;
-  /** Of its service. */
+  /** The origin of its service. */
   readonly origin: string;
   readonly query: PasswordQuery;
   readonly record: TransferRecord;
 }
 
-export interface ProofRequest<Value> extends WaitingRequest, PasswordGoal {
+export interface ProofRequest<Value> extends WaitingRequest, PasswordTarget {
   /** One request with the password, or without one for `NO_PASSWORD`. Throws faults, `PASSWORD_REFUSED` among them. */
   send(password: Secret): Promise<Value>;
   onRefused(): void;
@@ -31,7 +31,7 @@ export interface ProofRequest<Value> extends WaitingRequest, PasswordGoal {
 
 export type Proof<Value> =
   | { readonly kind: "accepted"; readonly password: Secret; readonly value: Value }
-  /** Nothing is left to try: `message` says why, and what a person can do. */
+  /** No candidate is left: `message` says why, and what a person can do. */
   | { readonly kind: "waiting"; readonly message: string; readonly obstacle: PasswordObstacle };
 
 /** Another mailbox that has received the same transfer, and has not ended it. */
@@ -45,7 +45,7 @@ interface CoRecipient {
 export interface CoRecipients {
   /** The origin of a mailbox's service. */
   serviceOf(mailbox: string): string;
-  /** Those whose round is open, as far as records can be read. */
+  /** The co-recipients whose round is open, as far as records can be read. */
   open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
   /** Whether a mailbox of another service has an open transfer of the same tracking-id. */
   isElsewhere(mailbox: string, trackingId: string): Promise<boolean>;
@@ -53,30 +53,30 @@ export interface CoRecipients {
 
 export interface Passwords {
   /**
-   * Tries candidates one after the other, each alone: what was accepted before, what a person dropped, what the link
-   * carries, what rules say. An attempt is counted before it is sent, and a refused password is never sent again, for
-   * whichever mailbox of the service. A fault that is not about the password is thrown; the attempt stays counted unless
-   * the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while the service leaves verdicts open.
+   * Tries candidates one after the other, each alone: accepted before, dropped by a person, carried by the link, named
+   * by a rule. An attempt is counted before it is sent. A refused password is never sent again, for any mailbox of the
+   * service. Any other fault is thrown; the attempt stays counted unless the service itself says that it cost nothing.
+   * Throws `PASSWORDS_HELD` while answers to attempts are being lost.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
-  /** A request to the service failed, and not by its own word: it must answer before another password is sent. */
-  doubt(goal: Pick<PasswordGoal, "origin" | "client" | "ownAnswers">): void;
-  /** The service refuses a password that it had accepted, in another request: it counts as one more attempt. */
+  /** A request failed without the service's own word: the service must answer one before another password is sent. */
+  doubt(target: Pick<PasswordTarget, "origin" | "client" | "ownAnswers">): void;
+  /** The service refuses a password in a later request that it had accepted: this counts as one more attempt. */
   refusedLater(request: WaitingRequest): Promise<void>;
   /**
-   * Whether a transfer that waits for a password would only go on waiting for the same reason. Changes nothing. Throws as
-   * finding a password does.
+   * Whether a further attempt would change nothing for a transfer that waits for its password. Changes nothing. Throws
+   * `SECRET_UNREADABLE` where a rule's secret cannot be read.
    */
   isIdle(request: WaitingRequest, signal: AbortSignal): Promise<boolean>;
   /**
-   * Names what somebody has supplied for it and was not refused: something else, or the same once more, has another name.
-   * `undefined` where there is nothing.
+   * Identifies the passwords that people have supplied and the service has not refused: each further one changes it.
+   * `undefined` where there is none.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
   /** The round of a transfer has ended. An accepted password is kept until the transfer expires. */
   settled(mailbox: Mailbox, trackingId: string): void;
   /** Removes accepted passwords of transfers that have expired. */
   forgetExpired(): Promise<void>;
-  /** Removes dropped passwords that came too late; those for transfers that are still to come stay. */
+  /** Removes dropped passwords of settled transfers. Passwords for transfers that are still to come stay. */
   forgetDropped(isSettled: (drop: Drop) => Promise<boolean>): Promise<void>;
 }

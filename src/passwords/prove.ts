@@ -1,4 +1,4 @@
-/** Tries passwords one after the other, each in a slot of the budget that is taken before it is sent. */
+/** Tries passwords one after the other. Each takes a slot of the budget before it is sent. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
@@ -6,72 +6,23 @@ import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.t
 import type { TransferKey } from "../model/record.ts";
 import type { Breaker } from "./breaker.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
-import { explain, NOTES } from "./explain.ts";
-import { fingerprintOf, mayTry, type Permission } from "./guard.ts";
+import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
+import type { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
 import type { Proof, ProofRequest, WaitingRequest } from "./port.ts";
-import type { Proven } from "./proven.ts";
 
-/** For the answer to an attempt of another process. */
+/** How long to wait for the answer to an attempt of another process. */
 const MOST_WAIT_MS = 3_000;
 const LOOK_EVERY_MS = 100;
-
-/** A lock lasts at least so long, and no longer than a service may ask for. */
-const LOCK_KNOWN_MS = 60_000;
-const LONGEST_LOCK_MS = 24 * 60 * 60_000;
 
 export interface ProofTools {
   readonly candidates: Candidates;
   readonly proven: Proven;
   readonly breaker: Breaker;
   readonly unwritten: UnwrittenRefusals;
-  readonly locks: Locks;
+  readonly locks: LockedTransfers;
   readonly attempts: AttemptSlots;
   readonly clock: Clock;
   nameOf(key: TransferKey): string;
-}
-
-/** Fingerprints of refused passwords that the disk would not take. */
-export class UnwrittenRefusals {
-  readonly #fingerprints = new Map<string, Set<string>>();
-
-  of(request: WaitingRequest): Iterable<string> {
-    return this.#fingerprints.get(keyOf(request)) ?? [];
-  }
-
-  add(request: WaitingRequest, fingerprint: string): void {
-    const known = this.#fingerprints.get(keyOf(request)) ?? new Set();
-    this.#fingerprints.set(keyOf(request), known.add(fingerprint));
-  }
-
-  delete(request: WaitingRequest, fingerprint: string): void {
-    const known = this.#fingerprints.get(keyOf(request));
-    known?.delete(fingerprint);
-    if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
-  }
-}
-
-/** Transfers that the service has locked: the other mailboxes that received one need not ask too. */
-export class Locks {
-  readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
-
-  add(request: WaitingRequest, nowMs: number, retryAfterMs = LOCK_KNOWN_MS): void {
-    const untilMs = nowMs + Math.max(retryAfterMs, LOCK_KNOWN_MS);
-    this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
-  }
-
-  /** Throws `TRANSFER_LOCKED` where another mailbox was told so. */
-  check(request: WaitingRequest, nowMs: number): void {
-    const lock = this.#locks.get(keyOf(request));
-    if (lock === undefined || lock.mailbox === request.mailbox.name) return;
-    const leftMs = lock.untilMs - nowMs;
-    if (leftMs > 0 && leftMs <= LONGEST_LOCK_MS)
-      throw new Fault("TRANSFER_LOCKED", { word: "unsent", retryAfterMs: leftMs });
-    this.#locks.delete(keyOf(request));
-  }
-}
-
-function keyOf({ origin, query }: WaitingRequest): string {
-  return `${origin}\0${query.trackingId}`;
 }
 
 export async function prove<Value>(
@@ -114,7 +65,7 @@ export async function prove<Value>(
 
 const REFUSED = Symbol("refused");
 
-/** Throws everything but a refusal. The slot stays unless the answer says that the attempt cost nothing. */
+/** Throws any failure but a refusal. The slot stays taken unless the answer says that the attempt cost nothing. */
 async function attempt<Value>(
   { proven, breaker, unwritten, locks, clock }: ProofTools,
   request: ProofRequest<Value>,
@@ -133,7 +84,7 @@ async function attempt<Value>(
     return value;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isAboutRequest(error));
+    const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isBadRequest(error));
     if (!isRefused) {
       if (error.code === "TRANSFER_LOCKED" && error.word === "service")
         locks.add(request, clock.now(), error.retryAfterMs);
@@ -142,7 +93,7 @@ async function attempt<Value>(
     }
     proven.forgetAll(mailbox.name, trackingId);
     const fingerprint = await fingerprintOf(password, trackingId);
-    // The disk may be full: this process at least does not send it again.
+    // The disk may be full: at least this process does not send it again.
     unwritten.add(request, fingerprint);
     await slot?.refused(fingerprint);
     unwritten.delete(request, fingerprint);
@@ -152,22 +103,22 @@ async function attempt<Value>(
 }
 
 /**
- * The password must be proven again, and this refusal counts as an attempt whose answer is not known: the service accepted the
- * password a moment ago, and may refuse something else by the same number. Where no slot is left, none is sent anyway.
+ * The password has to be proven again. The refusal counts as an attempt with a lost answer: the service accepted this
+ * password before, and the same status may refuse something else. Without a free slot no password is sent anyway.
  */
 export async function refuseLater(tools: ProofTools, request: WaitingRequest): Promise<void> {
   tools.proven.forgetAll(request.mailbox.name, request.query.trackingId);
   await takeSlot(tools, request);
 }
 
-/** The service wants a password after all, though the sender chose none. */
-function isAboutRequest({ code, word }: Fault): boolean {
+/** How a service may refuse a request without a password, though the list says that the sender chose none. */
+function isBadRequest({ code, word }: Fault): boolean {
   return word === "service" && code === "BAD_REQUEST";
 }
 
 /**
- * Only the service itself can say so. A lock may be its verdict on an earlier attempt, and a deleted transfer its verdict
- * on this one.
+ * Only the service's own word says so. A lock may be its verdict on an earlier attempt, and a deleted transfer its
+ * verdict on this one.
  */
 async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
   if (word === "unsent" || code === "PASSWORDS_HELD") return true;
@@ -175,7 +126,7 @@ async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined):
   return code !== "TRANSFER_LOCKED" || slot === undefined || (await slot.others()).spent === 0;
 }
 
-/** A password that the service has accepted is no guess: it may be sent also where no slot is left. */
+/** A password that the service has accepted before is no guess: it needs no slot. */
 async function permit<Value>(
   { proven, clock, breaker, unwritten }: ProofTools,
   request: ProofRequest<Value>,
@@ -193,12 +144,12 @@ async function permit<Value>(
     query.trackingId,
     mailbox.passwordAttempts,
   );
-  // An earlier process may have had no answer: another attempt would be lost too.
+  // An earlier process may have lost an answer: this attempt could be lost too.
   if (others.unanswered > 0 && request.ownAnswers() === 0) breaker.doubt(request);
   return permission;
 }
 
-/** Another process may be about to learn that the same password is wrong: a courtesy, the budget holds without it. */
+/** Another process may be about to learn that the same password is wrong. A courtesy: the budget holds without it. */
 async function othersInTime(slot: TakenSlot, clock: Clock) {
   const isYoung = (at: string) => Math.abs(clock.now() - Date.parse(at)) < MOST_WAIT_MS;
   let others = await slot.others();
@@ -216,7 +167,7 @@ function takeSlot({ attempts, clock, nameOf }: ProofTools, request: WaitingReque
   return attempts.take({ origin, trackingId }, owner, mailbox.passwordAttempts);
 }
 
-export function countSpent(
+function countSpent(
   { attempts, nameOf }: Pick<ProofTools, "attempts" | "nameOf">,
   {
     mailbox,
@@ -230,7 +181,7 @@ export function countSpent(
   return attempts.spent({ origin, trackingId }, nameOf(record), mailbox.passwordAttempts);
 }
 
-/** What the service has just accepted comes first: another one could only be wrong. */
+/** A password that the service has accepted comes first: any other could only be wrong. */
 async function* inOrder(
   { candidates, proven }: ProofTools,
   request: WaitingRequest,
@@ -241,7 +192,7 @@ async function* inOrder(
   yield* candidates.find(request, signal);
 }
 
-/** Removes a dropped password that cannot be right, or is not sent. Returns sentences about it for people. */
+/** Removes a dropped password that was refused before, or is not sent. Returns notes for people. */
 async function passOver(
   tools: ProofTools,
   request: WaitingRequest,
@@ -256,4 +207,32 @@ async function passOver(
   if (candidate.origin !== "drop") return [];
   if (permission === "known") return [NOTES.known];
   return [isRemoved ? NOTES.unsent : NOTES.kept];
+}
+
+/**
+ * Whether a further attempt would change nothing for a transfer that waits for its password. Sends nothing, and changes
+ * nothing.
+ */
+export async function isIdle(
+  tools: ProofTools,
+  request: WaitingRequest,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { candidates, proven } = tools;
+  const { mailbox, query, record } = request;
+  const { passwordAttempts: budget } = mailbox;
+  const spent = await countSpent(tools, request);
+  for await (const candidate of candidates.find(request, signal)) {
+    const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
+    const permission = isProven ? "yes" : await mayTry(spent, candidate, query.trackingId, budget);
+    // A dropped password has to be removed at least.
+    if (permission === "yes" || candidate.origin === "drop") return false;
+  }
+  const { password } = record;
+  return (
+    password !== undefined &&
+    password.spent === spent.spent &&
+    password.isExhausted === spent.spent >= spent.allowed &&
+    password.isUnusable === (await candidates.isUnusable(request))
+  );
 }

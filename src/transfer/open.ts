@@ -43,7 +43,7 @@ export async function openTransfer(
       ...requestOf(source, run.record, signal),
       send: (password) => service.information(accessWith(password), signal),
       ...clientOf(source),
-      askHarmlessly: () => source.askHarmlessly(signal),
+      probe: () => source.probe(signal),
       onRefused: () => tools.emit({ type: "password-refused", record: run.record }),
     },
     signal,

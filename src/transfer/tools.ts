@@ -49,7 +49,7 @@ export interface Source {
   readonly mailbox: Mailbox;
   readonly service: ServicePort;
   /** Makes requests without a password, until the service has answered one in its own format. Throws faults. */
-  askHarmlessly(signal: AbortSignal): Promise<void>;
+  probe(signal: AbortSignal): Promise<void>;
   /** The link for people, where the service lists one: it carries the password of a transfer that has none. */
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** What the service says has become of a transfer; `undefined` where it does not know it. */

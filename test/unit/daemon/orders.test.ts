@@ -11,8 +11,9 @@ import { runOrders } from "../../../src/daemon/orders.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
 import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { carryOut } from "../../../src/mailbox/orders.ts";
-import type { MailboxState } from "../../../src/mailbox/state.ts";
+import { type MailboxState, PollHealth } from "../../../src/mailbox/state.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { Action } from "../../../src/model/order.ts";
 import type { State } from "../../../src/model/record.ts";
@@ -217,9 +218,9 @@ async function openHouse() {
       };
       const state = {
         mailbox: { name: "m" },
-        undelivered: new Map(),
-        settled: new Set(),
-        history: Promise.resolve(() => "active"),
+        transfers: new KnownTransfers(),
+        health: new PollHealth(),
+        lookup: { stateOf: async () => "active" },
       } as unknown as MailboxState;
       const failing = new Set<string>();
       return { tools, state, told, run: () => runOrders(tools, new Map([["m", state]]), failing) };

@@ -6,6 +6,7 @@ import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { readUnfinished } from "../../../src/daemon/unfinished.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
+import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import type { MailboxState } from "../../../src/mailbox/state.ts";
 import { downloadTransfer } from "../../../src/transfer/download.ts";
 import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
@@ -81,6 +82,5 @@ async function setUp() {
 }
 
 function stateOf(name: string, paused = false): MailboxState {
-  const known = { undelivered: new Map(), settled: new Set() };
-  return { mailbox: { name, paused }, ...known } as unknown as MailboxState;
+  return { mailbox: { name, paused }, transfers: new KnownTransfers() } as unknown as MailboxState;
 }

@@ -89,20 +89,20 @@ describe("after another request that failed", () => {
 function open() {
   const service = { isUp: true, nowMs: 0, sent: 0, asked: 0, answers: 0 };
   const breaker = new Breaker({ now: () => service.nowMs });
-  const goalOf = (origin: string, client: object = service) => ({
+  const targetOf = (origin: string, client: object = service) => ({
     origin,
     client,
     ownAnswers: () => service.answers,
-    askHarmlessly: async () => {
+    probe: async () => {
       service.asked++;
       if (service.isUp) service.answers++;
     },
   });
   /** `word`: of the answer; missing where the password is accepted. Returns what the caller gets. */
   const send = async (word?: Word, origin = "a", client?: object): Promise<string> => {
-    const goal = goalOf(origin, client);
+    const target = targetOf(origin, client);
     try {
-      return await breaker.pass(goal, async () => {
+      return await breaker.pass(target, async () => {
         service.sent++;
         await Promise.resolve();
         if (word === undefined) return "accepted";
@@ -118,5 +118,5 @@ function open() {
       return (error as Fault).code;
     }
   };
-  return { send, service, doubt: () => breaker.doubt(goalOf("a")) };
+  return { send, service, doubt: () => breaker.doubt(targetOf("a")) };
 }

@@ -61,7 +61,7 @@ async function open(passwordOf: (mailbox: string) => string) {
         query: { trackingId, sender: "a@example.org", link: async () => undefined, hasNone: false },
         record: makeRecord({ mailbox: mailbox.name, trackingId }),
         send,
-        askHarmlessly: async () => {},
+        probe: async () => {},
         client: passwords,
         ownAnswers: () => 1,
         onRefused() {},

@@ -205,7 +205,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
       query: { trackingId: "t1", sender: "a@example.org", link: async () => undefined, hasNone: false },
       record,
       send,
-      askHarmlessly: async () => {
+      probe: async () => {
         if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { word: "silence" });
         answers.set(own, (answers.get(own) ?? 0) + 1);
       },

@@ -1,8 +1,7 @@
-/** What became of transfers that vanished from the list. */
+/** Single transfers looked up in the list, and transfers that vanished from it. */
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { Secret } from "../../../src/base/secret.ts";
-import { findState } from "../../../src/mailbox/reconcile.ts";
 import { MailboxState } from "../../../src/mailbox/state.ts";
 import type { Tokens } from "../../../src/mailbox/tokens.ts";
 import type { TransferState } from "../../../src/model/transfer.ts";
@@ -61,7 +60,7 @@ function setUp(listed: Readonly<Record<string, TransferState>>) {
   const state = new MailboxState(mailboxSettings({ url: "http://127.0.0.1", clientId: "" }), service, tokens);
   return {
     ask: (record: { trackingId: string; vanished?: boolean }, signal: AbortSignal = SIGNAL) =>
-      findState(state, record, signal),
+      state.lookup.stateOf(record, signal),
     listings: () => count,
     states,
     failWith: (fault: Fault) => {

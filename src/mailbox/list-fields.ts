@@ -1,0 +1,84 @@
+/** Which fields of the list a service is asked for: more than the needed ones where it gives them. */
+import { asFault, type Fault } from "../base/faults.ts";
+import type { PollQuery } from "../service/port.ts";
+
+export type Fields = NonNullable<PollQuery["fields"]>;
+
+/** All of them are documented. */
+const NEEDED_FIELDS = {
+  trackingId: true,
+  status: { sender: { email: true }, recipients: true, state: true },
+  transfer: { expirationDate: true },
+} as const satisfies Fields;
+
+/** A service may refuse to select fields that it does not know. */
+export const WANTED_FIELDS = {
+  ...NEEDED_FIELDS,
+  transfer: {
+    ...NEEDED_FIELDS.transfer,
+    confidentialMessageFileId: true,
+    securityMode: { config: { passwordMode: true } },
+  },
+} as const satisfies Fields;
+
+/** A service that refused the wanted fields is asked for them again after this time. */
+const RETRY_WANTED_MS = 60 * 60_000;
+
+/** How a service, or a firewall before it, may refuse fields that the interface does not name. */
+const FIELD_REFUSALS: ReadonlySet<string> = new Set([
+  "BAD_REQUEST",
+  "NOT_FOUND",
+  "NO_SUCH_ENDPOINT",
+  "NOT_SUPPORTED",
+  "ACCESS_REFUSED",
+  "POLICY_REFUSED",
+]);
+
+/** Refusals that have nothing to do with fields. */
+const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED", "RATE_LIMITED"]);
+
+export class ListFields {
+  /** The service has given the wanted fields. */
+  #hasGivenWanted = false;
+  /** When the service itself refused the wanted fields, by the process's own clock. */
+  #refusedMs: number | undefined;
+
+  /**
+   * Reads the list with as many fields as the service gives. A service that fails with the wanted fields is asked for
+   * the needed ones. Any answer but the service's own may be a passing failure of a proxy, and without the wanted
+   * fields a message can be missed: then the wanted ones are asked for once more first.
+   */
+  async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
+    if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs <= RETRY_WANTED_MS) {
+      return read(NEEDED_FIELDS);
+    }
+    this.#refusedMs = undefined;
+    const readWanted = async () => {
+      const result = await read(WANTED_FIELDS);
+      this.#hasGivenWanted = true;
+      return result;
+    };
+    try {
+      return await readWanted().catch((error: unknown) => {
+        const fault = asFault(error);
+        if (fault.word === "service" || !this.#mayBeRefusal(fault)) throw error;
+        return readWanted();
+      });
+    } catch (error) {
+      const fault = asFault(error);
+      if (!this.#mayBeRefusal(fault)) throw error;
+      const result = await read(NEEDED_FIELDS).catch(() => {
+        throw error;
+      });
+      if (fault.word === "service") this.#refusedMs = performance.now();
+      return result;
+    }
+  }
+
+  /** A service that never gave the wanted fields may fail with them in any way. */
+  #mayBeRefusal({ code, word }: Fault): boolean {
+    if (OTHER_REFUSALS.has(code)) return false;
+    if (FIELD_REFUSALS.has(code)) return true;
+    return !this.#hasGivenWanted && word !== undefined && word !== "unsent";
+  }
+}

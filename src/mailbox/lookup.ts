@@ -1,0 +1,101 @@
+/** Looks single transfers up in the service's list: their links, and their states. */
+import { asFault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Mailbox } from "../model/mailbox.ts";
+import type { TransferRecord } from "../model/record.ts";
+import { findRecipient, type TransferState } from "../model/transfer.ts";
+import type { Rejected, ServicePort } from "../service/port.ts";
+import { type KnownTransfers, withPassword } from "./known-transfers.ts";
+import type { Tokens } from "./tokens.ts";
+
+/** How long one reading of the whole list answers for transfers that vanished. */
+const KEPT_MS = 60_000;
+
+/** The service's word on a transfer; `undefined` where it does not list it. */
+type StateOf = (trackingId: string) => TransferState | undefined;
+
+export class Lookup {
+  readonly #mailbox: Mailbox;
+  readonly #service: ServicePort;
+  readonly #tokens: Tokens;
+  readonly #transfers: KnownTransfers;
+  #states: Promise<StateOf> | undefined;
+
+  constructor(mailbox: Mailbox, service: ServicePort, tokens: Tokens, transfers: KnownTransfers) {
+    this.#mailbox = mailbox;
+    this.#service = service;
+    this.#tokens = tokens;
+    this.#transfers = transfers;
+  }
+
+  /**
+   * The link of a transfer, where it carries a password. Where another process has polled, the list is read here too;
+   * the links of all open transfers are known then.
+   */
+  async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
+    const known = this.#transfers.linkOf(trackingId);
+    if (known !== undefined) return known;
+    let found: Secret | undefined;
+    await this.#tokens.use(async (address) => {
+      const query = { active: true, fields: { trackingId: true, status: { recipients: true } } } as const;
+      for await (const page of this.#service.listReceived(address, query, () => {}, signal)) {
+        for (const { trackingId: listed, recipients } of page) {
+          const link = findRecipient(recipients, this.#mailbox.email)?.downloadUrl;
+          this.#transfers.keepLink(listed, link);
+          if (listed === trackingId) found = withPassword(link);
+        }
+      }
+    }, signal);
+    return found;
+  }
+
+  /**
+   * The service's word on one transfer; `undefined` where it lists it nowhere. One reading of the list answers for all
+   * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
+   */
+  async stateOf(
+    { trackingId, vanished }: Pick<TransferRecord, "trackingId" | "vanished">,
+    signal: AbortSignal,
+  ): Promise<TransferState | undefined> {
+    for (;;) {
+      const shared = this.#states;
+      if (shared === undefined) return (await this.#readStates(signal))(trackingId);
+      try {
+        const found = (await shared)(trackingId);
+        if (found !== undefined || vanished) return found;
+        return (await this.#readStates(signal))(trackingId);
+      } catch (error) {
+        // The job that read the list was stopped: this one was not.
+        if (signal.aborted || asFault(error).code !== "STOPPED") throw error;
+      }
+    }
+  }
+
+  /** Kept for a while, and not at all where it fails. */
+  #readStates(signal: AbortSignal): Promise<StateOf> {
+    const states = this.#listStates(signal);
+    const forget = () => {
+      if (this.#states === states) this.#states = undefined;
+    };
+    this.#states = states;
+    states.then(() => setTimeout(forget, KEPT_MS).unref(), forget);
+    return states;
+  }
+
+  /** An entry that cannot be understood is listed, and says nothing more; any transfer may be the one without an id. */
+  #listStates(signal: AbortSignal): Promise<StateOf> {
+    return this.#tokens.use(async (address) => {
+      const states = new Map<string, TransferState>();
+      let ofOthers: "unknown" | undefined;
+      const reject = ({ trackingId }: Rejected) => {
+        if (trackingId === undefined) ofOthers = "unknown";
+        else states.set(trackingId, "unknown");
+      };
+      const query = { fields: { trackingId: true, status: { state: true } } } as const;
+      for await (const page of this.#service.listReceived(address, query, reject, signal)) {
+        for (const entry of page) states.set(entry.trackingId, entry.state);
+      }
+      return (trackingId) => states.get(trackingId) ?? ofOthers;
+    }, signal);
+  }
+}

@@ -1,0 +1,99 @@
+/** What this process remembers about passwords, beside what the disk holds. */
+import { Fault } from "../base/faults.ts";
+import type { Secret } from "../base/secret.ts";
+import type { CoRecipients, WaitingRequest } from "./port.ts";
+
+/** A lock is taken to last at least this long, and no longer than a service may ask for. */
+const LEAST_LOCK_MS = 60_000;
+const LONGEST_LOCK_MS = 24 * 60 * 60_000;
+
+/**
+ * Passwords that the service has accepted. Should the disk refuse to store one, it is sent again without counting as a
+ * guess, also for other mailboxes that received the same transfer.
+ */
+export class Proven {
+  readonly #coRecipients: Pick<CoRecipients, "serviceOf">;
+  /** By service and tracking-id, then by mailbox. */
+  readonly #passwords = new Map<string, Map<string, Secret>>();
+
+  constructor(coRecipients: Pick<CoRecipients, "serviceOf">) {
+    this.#coRecipients = coRecipients;
+  }
+
+  add(mailbox: string, trackingId: string, password: Secret): void {
+    const key = this.#keyOf(mailbox, trackingId);
+    const known = this.#passwords.get(key) ?? new Map<string, Secret>();
+    this.#passwords.set(key, known.set(mailbox, password));
+  }
+
+  /** A password that was accepted for the transfer, for any mailbox. */
+  of(mailbox: string, trackingId: string): Secret | undefined {
+    const known = this.#passwords.get(this.#keyOf(mailbox, trackingId));
+    return known?.values().next().value;
+  }
+
+  has(mailbox: string, trackingId: string, password: Secret): boolean {
+    const known = this.#passwords.get(this.#keyOf(mailbox, trackingId));
+    return [...(known?.values() ?? [])].some((it) => it.reveal() === password.reveal());
+  }
+
+  /** The service refuses the password after all: it counts for no mailbox. */
+  forgetAll(mailbox: string, trackingId: string): void {
+    this.#passwords.delete(this.#keyOf(mailbox, trackingId));
+  }
+
+  forget(mailbox: string, trackingId: string): void {
+    const key = this.#keyOf(mailbox, trackingId);
+    const known = this.#passwords.get(key);
+    known?.delete(mailbox);
+    if (known?.size === 0) this.#passwords.delete(key);
+  }
+
+  #keyOf(mailbox: string, trackingId: string): string {
+    return `${this.#coRecipients.serviceOf(mailbox)}\0${trackingId}`;
+  }
+}
+
+/** Fingerprints of refused passwords that could not be written to the disk. */
+export class UnwrittenRefusals {
+  readonly #fingerprints = new Map<string, Set<string>>();
+
+  of(request: WaitingRequest): Iterable<string> {
+    return this.#fingerprints.get(keyOf(request)) ?? [];
+  }
+
+  add(request: WaitingRequest, fingerprint: string): void {
+    const known = this.#fingerprints.get(keyOf(request)) ?? new Set();
+    this.#fingerprints.set(keyOf(request), known.add(fingerprint));
+  }
+
+  delete(request: WaitingRequest, fingerprint: string): void {
+    const known = this.#fingerprints.get(keyOf(request));
+    known?.delete(fingerprint);
+    if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
+  }
+}
+
+/** Transfers that the service has locked: the other mailboxes that received one need not ask too. */
+export class LockedTransfers {
+  readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
+
+  add(request: WaitingRequest, nowMs: number, retryAfterMs = LEAST_LOCK_MS): void {
+    const untilMs = nowMs + Math.max(retryAfterMs, LEAST_LOCK_MS);
+    this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
+  }
+
+  /** Throws `TRANSFER_LOCKED` where the service has said so to another mailbox. */
+  check(request: WaitingRequest, nowMs: number): void {
+    const lock = this.#locks.get(keyOf(request));
+    if (lock === undefined || lock.mailbox === request.mailbox.name) return;
+    const leftMs = lock.untilMs - nowMs;
+    if (leftMs > 0 && leftMs <= LONGEST_LOCK_MS)
+      throw new Fault("TRANSFER_LOCKED", { word: "unsent", retryAfterMs: leftMs });
+    this.#locks.delete(keyOf(request));
+  }
+}
+
+function keyOf({ origin, query }: WaitingRequest): string {
+  return `${origin}\0${query.trackingId}`;
+}
