@@ -49,12 +49,12 @@ export function startVerification(checksums: readonly Checksum[]): ChecksumVerif
 }
 
 /** What has to be computed to verify them, as Node names it, and SHA-256 in any case. Throws `ALGORITHM_UNKNOWN`. */
-export function algorithmsFor(checksums: readonly Checksum[]): string[] {
+function algorithmsFor(checksums: readonly Checksum[]): string[] {
   return [...new Set(["sha256", ...checksums.map(({ algorithm }) => demandAlgorithm(algorithm))])];
 }
 
 /** The SHA-256, in hexadecimal digits. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-export function compareDigests(
+function compareDigests(
   checksums: readonly Checksum[],
   digests: ReadonlyMap<string, Uint8Array>,
   what: string,
