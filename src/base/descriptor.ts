@@ -7,7 +7,6 @@ import { promisify } from "node:util";
 
 const open = promisify(fs.open);
 const write = promisify(fs.writeFile);
-const writev = promisify(fs.writev);
 const read = promisify(fs.read);
 const stat = promisify(fs.fstat);
 const chmod = promisify(fs.fchmod);
@@ -32,11 +31,6 @@ export class Descriptor {
     await write(this.#fd, content);
   }
 
-  /** Returns how many bytes of them the system took. */
-  async writev(chunks: readonly Uint8Array[]): Promise<number> {
-    return (await writev(this.#fd, chunks)).bytesWritten;
-  }
-
   /** Returns how many bytes there were. */
   async read(buffer: Uint8Array, position: number): Promise<number> {
     return (await read(this.#fd, buffer, 0, buffer.byteLength, position)).bytesRead;
@@ -44,10 +38,6 @@ export class Descriptor {
 
   stat(): Promise<fs.Stats> {
     return stat(this.#fd);
-  }
-
-  async size(): Promise<number> {
-    return (await this.stat()).size;
   }
 
   async chmod(mode: number): Promise<void> {

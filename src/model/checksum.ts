@@ -46,12 +46,12 @@ export function startVerification(checksums: readonly Checksum[]): ChecksumVerif
 }
 
 /** Node's names of the algorithms that these checksums need, and always SHA-256. Throws `ALGORITHM_UNKNOWN`. */
-export function algorithmsFor(checksums: readonly Checksum[]): string[] {
+function algorithmsFor(checksums: readonly Checksum[]): string[] {
   return [...new Set(["sha256", ...checksums.map(({ algorithm }) => demandAlgorithm(algorithm))])];
 }
 
 /** Returns the SHA-256 in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-export function compareDigests(
+function compareDigests(
   checksums: readonly Checksum[],
   digests: ReadonlyMap<string, Uint8Array>,
   what: string,

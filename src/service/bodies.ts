@@ -1,7 +1,6 @@
 /** Reading the bodies of answers without trusting their size, encoding or form. */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { giveBack } from "../base/blocks.ts";
 import { Fault } from "../base/faults.ts";
 import { type AnswerKind, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
@@ -87,9 +86,7 @@ export async function readAtMost(
     if (bytes > mostBytes) return undefined;
     chunks.push(chunk);
   }
-  const whole = Buffer.concat(chunks);
-  for (const chunk of chunks) giveBack(chunk);
-  return whole;
+  return Buffer.concat(chunks);
 }
 
 export function headerOf(answer: Answer, name: string): string | undefined {

@@ -1,8 +1,6 @@
 /** Where requests go and through what: pooled connections, certificates and the proxy. */
 import { getCACertificates } from "node:tls";
-import type { Dispatcher } from "undici";
-import { PLAIN_READS } from "./reading.ts";
-import { EnvHttpProxyAgent, Pool } from "./undici.ts";
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 
 /** Proxies by the scheme of the service's address, and the hosts that need none; empty text for none. */
 interface ProxyRoutes {
@@ -35,13 +33,12 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
     ...(options.cert === undefined ? {} : { cert: options.cert }),
     ...(options.key === undefined ? {} : { key: options.key }),
   };
-  const isPlain = baseUrl.protocol === "http:";
   const pool = {
     allowH2: false,
     connections: options.connections,
     headersTimeout: options.timeoutMs,
     bodyTimeout: options.timeoutMs,
-    connect: { ...tls, ...(isPlain ? PLAIN_READS : {}), timeout: options.timeoutMs },
+    connect: { ...tls, timeout: options.timeoutMs },
   };
   const { http, https, except } = options.proxy;
   if (http === "" && https === "") return new Pool(baseUrl.origin, pool);

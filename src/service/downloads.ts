@@ -201,8 +201,7 @@ async function* watch(
       for (let rest = chunk; rest.byteLength > 0; ) {
         const granted = bandwidth?.take(rest.byteLength, signal) ?? rest.byteLength;
         const passing = typeof granted === "number" ? granted : await granted;
-        // A block that goes as a whole stays one, for whoever gives it back.
-        yield passing === rest.byteLength ? rest : rest.subarray(0, passing);
+        yield rest.subarray(0, passing);
         rest = rest.subarray(passing);
       }
     }

@@ -4,7 +4,6 @@
  */
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { giveBack } from "../base/blocks.ts";
 import { Fault } from "../base/faults.ts";
 import { encodingOf, unknownEncoding } from "./bodies.ts";
 import type { Answer } from "./receiving.ts";
@@ -32,7 +31,6 @@ export async function readEntries(
       bytes += chunk.byteLength;
       if (bytes > MOST_BYTES) throw badList("ANSWER_TOO_LARGE", what);
       cutter.add(chunk);
-      giveBack(chunk);
     }
     cutter.end();
   } finally {

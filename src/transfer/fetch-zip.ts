@@ -1,12 +1,10 @@
 /** Downloads a transfer as one ZIP and unpacks it; what comes out is the same as by single files. */
 import { rm } from "node:fs/promises";
-import { giveBack } from "../base/blocks.ts";
 import { openDescriptor } from "../base/descriptor.ts";
 import { durableStep } from "../base/disk.ts";
 import { faultOfDisk } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
-import { WriteBehind } from "../base/write-behind.ts";
 import type { FetchContext, Fetched } from "./fetch.ts";
 import type { Plan } from "./plan.ts";
 
@@ -76,16 +74,9 @@ async function download(context: FetchContext, plan: Plan, signal: AbortSignal):
   });
   try {
     const { body } = await service.openZip(access, { maxBytes }, signal);
-    const writer = new WriteBehind(file);
-    try {
-      for await (const chunk of body) {
-        await writer.write(chunk, () => {
-          onBytes(chunk.byteLength);
-          giveBack(chunk);
-        });
-      }
-    } finally {
-      await writer.drain();
+    for await (const chunk of body) {
+      await file.write(chunk);
+      onBytes(chunk.byteLength);
     }
   } catch (error) {
     throw faultOfDisk(error, zip);

@@ -190,7 +190,10 @@ async function receiveRest(
   const onEnd = onBody(download.canResume);
   try {
     if (download.offset !== part.bytes) await part.startAgain();
-    for await (const chunk of download.body) await part.append(chunk, onBytes);
+    for await (const chunk of download.body) {
+      await part.append(chunk);
+      onBytes(chunk.byteLength);
+    }
     if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part, file);
   } catch (error) {
     const isOtherSize = error instanceof Fault && error.code === "SIZE_MISMATCH";
@@ -200,7 +203,6 @@ async function receiveRest(
   } finally {
     onEnd();
     download.cancel();
-    await part.drain();
   }
 }
 

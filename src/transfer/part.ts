@@ -1,120 +1,75 @@
-/** What is here of one file, with its hash so far. */
-import { fillBlock, giveBack, passOn, takeBlock } from "../base/blocks.ts";
+/** The part of one file that is on the disk, with its hash so far. */
 import type { Descriptor } from "../base/descriptor.ts";
-import { startThreadHash, type ThreadHash } from "../base/hash-thread.ts";
-import { WriteBehind } from "../base/write-behind.ts";
-import { algorithmsFor, type Checksum, compareDigests, startVerification } from "../model/checksum.ts";
+import { startVerification } from "../model/checksum.ts";
 import type { PlannedFile } from "./plan.ts";
 
-/** To hash what is smaller takes less than to have it hashed on another thread. */
-const THREAD_FROM_BYTES = 4 * 1024 * 1024;
+const READ_BYTES = 256 * 1024;
+/** Flushing a large file as it grows leaves little for the last fsync. */
+const FLUSH_EVERY_BYTES = 64 * 1024 * 1024;
 
-/** Disposing of it waits for what it has begun, and leaves the handle open. */
+/** Disposing of it waits for its last flush, and leaves the handle open. */
 export class Part implements AsyncDisposable {
   readonly #handle: Descriptor;
   readonly #file: PlannedFile;
-  readonly #writer: WriteBehind;
-  #hash: Hashing;
+  #hash: ReturnType<typeof startVerification>;
+  #unflushedBytes = 0;
+  /** Stays rejected: a disk reports an error only once. */
+  #flushing: Promise<void> | undefined;
   bytes = 0;
 
   constructor(handle: Descriptor, file: PlannedFile) {
     this.#handle = handle;
     this.#file = file;
-    this.#writer = new WriteBehind(handle);
-    this.#hash = startHashing(file);
+    this.#hash = startVerification(file.checksums);
   }
 
-  /** Hashes what an earlier run left; without a checksum nothing would prove that it still fits. */
+  /** Hashes the bytes that an earlier run left. Without a checksum nothing would prove that they still fit. */
   async takeUp(signal: AbortSignal): Promise<void> {
     const { size } = await this.#handle.stat();
     if (size === 0) return;
     if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
+    const buffer = new Uint8Array(READ_BYTES);
     while (this.bytes < size) {
       signal.throwIfAborted();
-      const block = takeBlock();
-      const bytesRead = await this.#handle.read(block, this.bytes);
+      const bytesRead = await this.#handle.read(buffer, this.bytes);
       if (bytesRead === 0) return this.startAgain();
-      fillBlock(block, bytesRead);
-      const chunk = passOn(block.subarray(0, bytesRead));
-      await this.#hash.update(chunk, () => giveBack(chunk));
+      this.#hash.update(buffer.subarray(0, bytesRead));
       this.bytes += bytesRead;
     }
   }
 
-  /** Returns before they are written. `onWritten` hears how many bytes are in the file. */
-  async append(chunk: Uint8Array, onWritten: (bytes: number) => void): Promise<void> {
-    let uses = 2;
-    const used = () => {
-      uses -= 1;
-      if (uses === 0) giveBack(chunk);
-    };
+  /** When it returns, the file has the chunk. */
+  async append(chunk: Uint8Array): Promise<void> {
+    const writing = this.#handle.write(chunk);
+    this.#hash.update(chunk);
+    await writing;
     this.bytes += chunk.byteLength;
-    const hashed = this.#hash.update(chunk, used);
-    const written = this.#writer.write(chunk, () => {
-      onWritten(chunk.byteLength);
-      used();
-    });
-    await Promise.all([hashed, written]);
-  }
-
-  /** When it returns, the file has every byte that was appended. */
-  async drain(): Promise<void> {
-    await this.#writer.drain();
+    this.#unflushedBytes += chunk.byteLength;
+    if (this.#unflushedBytes >= FLUSH_EVERY_BYTES) await this.#startFlush();
   }
 
   async startAgain(): Promise<void> {
-    await this.drain();
     await this.#handle.truncate();
-    this.#hash.drop();
-    this.#hash = startHashing(this.#file);
+    this.#hash = startVerification(this.#file.checksums);
     this.bytes = 0;
   }
 
-  /** The SHA-256 of all of it. Throws `CHECKSUM_MISMATCH` unless every checksum matches. */
+  /** The SHA-256 of the whole file. Throws `CHECKSUM_MISMATCH` unless every checksum matches. */
   async finish(): Promise<string> {
-    return this.#hash.finish();
+    await this.#flushing;
+    return this.#hash.finish(JSON.stringify(this.#file.originalName));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#hash.drop();
-    // What went wrong was told before.
-    await this.#writer.drain().catch(() => {});
+    await this.#flushing?.catch(() => {});
   }
-}
 
-interface Hashing {
-  update: ThreadHash["update"];
-  finish(): Promise<string>;
-  /** Nobody wants to know any more. */
-  drop(): void;
-}
-
-function startHashing(file: PlannedFile): Hashing {
-  const what = JSON.stringify(file.originalName);
-  if (file.bytes >= THREAD_FROM_BYTES) return startOnThread(file.checksums, what);
-  const verification = startVerification(file.checksums);
-  return {
-    async update(chunk, onHashed) {
-      verification.update(chunk);
-      onHashed();
-    },
-    finish: async () => verification.finish(what),
-    drop() {},
-  };
-}
-
-function startOnThread(checksums: readonly Checksum[], what: string): Hashing {
-  const hash = startThreadHash(algorithmsFor(checksums));
-  let isOver = false;
-  return {
-    update: hash.update,
-    async finish() {
-      isOver = true;
-      return compareDigests(checksums, await hash.finish(), what);
-    },
-    drop() {
-      if (!isOver) hash.finish().catch(() => {});
-      isOver = true;
-    },
-  };
+  /** Returns while the flush runs. A disk that is slower than the service holds it back here. */
+  async #startFlush(): Promise<void> {
+    await this.#flushing;
+    this.#unflushedBytes = 0;
+    this.#flushing = this.#handle.datasync();
+    // Thrown by the next flush, or by `finish`.
+    this.#flushing.catch(() => {});
+  }
 }

@@ -3,8 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { giveBack } from "../../src/base/blocks.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Secret } from "../../src/base/secret.ts";
 import { type Http, openHttp } from "../../src/service/http.ts";
 import { listen } from "../support/servers.ts";
@@ -51,7 +50,6 @@ async function serve(send: Send, isPlain: boolean): Promise<Http> {
 
 const call = { what: "a file", path: ["file"] };
 
-/** Like the daemon: gives used blocks back, so that they are used again. */
 async function hashOf(http: Http, onChunk: (number: number) => Promise<void> | void): Promise<string> {
   const { body } = await http.stream(call, SIGNAL);
   const hash = createHash("sha256");
@@ -59,7 +57,6 @@ async function hashOf(http: Http, onChunk: (number: number) => Promise<void> | v
   for await (const chunk of body) {
     await onChunk(number++);
     hash.update(chunk);
-    giveBack(chunk);
   }
   return hash.digest("hex");
 }
@@ -130,25 +127,4 @@ describe.each([
     other.body.cancel();
     await expect(other.body[Symbol.asyncIterator]().next()).rejects.toThrow("not read to its end");
   });
-});
-
-test("files of some hundred kilobytes, one after the other, take little shared memory, which the garbage collector does not free", async () => {
-  const file = CONTENT.subarray(0, 200_000);
-  const http = await serve(
-    (response) => void response.writeHead(200, { "content-length": file.length }).end(file),
-    true,
-  );
-  let made = 0;
-  const Original = SharedArrayBuffer;
-  class Counted extends Original {
-    constructor(bytes: number) {
-      super(bytes);
-      made++;
-    }
-  }
-  vi.stubGlobal("SharedArrayBuffer", Counted);
-  onTestFinished(() => void vi.unstubAllGlobals());
-  const digest = createHash("sha256").update(file).digest("hex");
-  for (let time = 0; time < 60; time++) expect(await hashOf(http, () => {})).toBe(digest);
-  expect(made).toBeLessThan(10);
 });

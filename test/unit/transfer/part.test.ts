@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openDescriptor } from "../../../src/base/descriptor.ts";
 import { checksumOf } from "../../../src/model/checksum.ts";
 import { Part } from "../../../src/transfer/part.ts";
@@ -9,7 +9,6 @@ import { makeFolder } from "../../support/program.ts";
 
 const SIGNAL = new AbortController().signal;
 
-/** The larger one is hashed on another thread. */
 describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
   const content = randomBytes(bytes);
   const sha256 = createHash("sha256").update(content).digest("hex");
@@ -25,21 +24,17 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     return part;
   }
 
-  async function append(part: Part, from: number, to: number): Promise<number> {
-    let written = 0;
+  async function append(part: Part, from: number, to: number): Promise<void> {
     for (let at = from; at < to; at += 70_001) {
-      await part.append(content.subarray(at, Math.min(at + 70_001, to)), (count) => {
-        written += count;
-      });
+      await part.append(content.subarray(at, Math.min(at + 70_001, to)));
     }
-    await part.drain();
-    return written;
   }
 
   test("is hashed and written as it comes", async () => {
     const path = join(await makeFolder(), "a");
     const part = await openPart(path, sha256);
-    expect(await append(part, 0, bytes)).toBe(bytes);
+    await append(part, 0, bytes);
+    expect(part.bytes).toBe(bytes);
     expect(await part.finish()).toBe(sha256);
     expect((await readFile(path)).equals(content)).toBe(true);
   });
@@ -62,5 +57,61 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     const part = await openPart(join(await makeFolder(), "a"), "0".repeat(64));
     await append(part, 0, bytes);
     await expect(part.finish()).rejects.toMatchObject({ code: "CHECKSUM_MISMATCH" });
+  });
+});
+
+describe("a file that is larger than the distance between two flushes", () => {
+  const MIB = 1024 ** 2;
+  const chunk = new Uint8Array(8 * MIB);
+
+  async function openPart() {
+    const handle = await openDescriptor(join(await makeFolder(), "a"), "a+");
+    onTestFinished(() => handle.close());
+    vi.spyOn(handle, "write").mockResolvedValue();
+    const flushes: PromiseWithResolvers<void>[] = [];
+    vi.spyOn(handle, "datasync").mockImplementation(() => {
+      const flush = Promise.withResolvers<void>();
+      flushes.push(flush);
+      return flush.promise;
+    });
+    const file = { id: "1", name: "a", originalName: "a", bytes: 1024 * MIB, checksums: [] };
+    return { part: new Part(handle, file), flushes };
+  }
+
+  test("is flushed while it grows, one flush at a time, and waits where the disk is slower", async () => {
+    const { part, flushes } = await openPart();
+    const growing = (async () => {
+      while (part.bytes < 200 * MIB) await part.append(chunk);
+    })();
+    await expect.poll(() => part.bytes).toBe(128 * MIB);
+    expect(flushes).toHaveLength(1);
+    flushes[0]?.resolve();
+    await expect.poll(() => flushes.length).toBe(2);
+    flushes[1]?.resolve();
+    await expect.poll(() => flushes.length).toBe(3);
+    await growing;
+    flushes[2]?.resolve();
+    await part.finish();
+  });
+
+  test("keeps the error of a flush, which the disk reports only once", async () => {
+    const { part, flushes } = await openPart();
+    while (flushes.length === 0) await part.append(chunk);
+    flushes[0]?.reject(new Error("input/output error"));
+    await part.append(chunk);
+    await expect(part.finish()).rejects.toThrow("input/output error");
+    await expect(part.finish()).rejects.toThrow("input/output error");
+    await part[Symbol.asyncDispose]();
+  });
+
+  test("grows no further after a flush that failed", async () => {
+    const { part, flushes } = await openPart();
+    while (flushes.length === 0) await part.append(chunk);
+    flushes[0]?.reject(new Error("input/output error"));
+    const growing = (async () => {
+      while (part.bytes < 1024 * MIB) await part.append(chunk);
+    })();
+    await expect(growing).rejects.toThrow("input/output error");
+    expect(part.bytes).toBe(128 * MIB);
   });
 });
