@@ -146,7 +146,8 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const open = await Array.fromAsync(ledger.open());
   board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
-  board.handoffs.seen(await peekHandoffs(work, settings.handoff, ledger.readEnd));
+  const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
+  board.handoffs.seen(await peekHandoffs(work, settings.handoff, readEnd));
   const status = board.read();
   // The board describes this process, which is no daemon.
   return { ...status, live: false, daemon: { ...status.daemon, pid: undefined, startedAt: undefined } };

@@ -29,9 +29,9 @@ export async function openActions(
   token: () => SecretSource | undefined,
 ): Promise<Actions | undefined> {
   if (http?.actions !== true) return undefined;
-  const { find, attempts } = peekLedger(work);
+  const ledger = peekLedger(work);
   const isOurs = (mailbox: string) => mailboxes().some(({ name }) => name === mailbox);
-  const findOurs = async (key: TransferKey) => (isOurs(key.mailbox) ? await find(key) : undefined);
+  const findOurs = async (key: TransferKey) => (isOurs(key.mailbox) ? await ledger.find(key) : undefined);
   const place = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(place).digest("hex").slice(0, 12);
   const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
@@ -52,7 +52,7 @@ export async function openActions(
       if (action === "retry" && record !== undefined && isDelivered(record)) {
         return { text: `What follows the delivery of ${trackingId} is being tried again.` };
       }
-      const after = await find(order);
+      const after = await ledger.find(order);
       return {
         text:
           after?.acknowledged === true && action === "discard"
@@ -62,12 +62,12 @@ export async function openActions(
     },
     async password(mailbox, trackingId, password) {
       const own = mailboxes().find(({ name }) => name === mailbox);
-      const record = own && (await find({ mailbox, trackingId }));
+      const record = own && (await ledger.find({ mailbox, trackingId }));
       if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
       }
       const { origin } = own.service.baseUrl;
-      const spent = await attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
+      const spent = await ledger.attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
       const given = new Secret(password);
       const objection = await objectionToSupply(record, spent, own.passwordAttempts, given);
       if (objection !== undefined) {

@@ -33,8 +33,8 @@ export async function copyQuarantined(
 }
 
 /**
- * Makes a stage ready for the files of a plan: what this process left there stays, what others have of them is copied where
- * a checksum can prove it, and anything else goes. Returns how many bytes are there.
+ * Makes a stage ready for the files of a plan: what this process left there stays, what others have of them is copied
+ * where a checksum can prove it, and anything else goes. Returns how many bytes are there.
  */
 export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan: Plan): Promise<number> {
   const { folder } = stage;

@@ -10,8 +10,9 @@ import { canDoWithout, isRefusedForGood, ofOperation } from "./answers.ts";
 import type { Run } from "./run.ts";
 
 /**
- * The largest EML that is asked for: one byte, so that no file fits beside the message. The interface calls it a number of
- * megabytes, which need not be whole; not 0, which may mean "no limit". Where it is refused, the EML is asked for without it.
+ * The largest EML that is asked for: one byte, so that no file fits beside the message. The interface calls it a number
+ * of megabytes, which need not be whole; not 0, which may mean "no limit". Where it is refused, the EML is asked for
+ * without it.
  */
 const THRESHOLD_MEGABYTES = 0.000_001;
 /** What the message itself may have, where a service does not know the threshold: base64 takes a third more. */
