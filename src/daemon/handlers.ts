@@ -7,7 +7,7 @@ import type { PollTools } from "../mailbox/tools.ts";
 import { DONE } from "../model/job.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
-import { hasRoom } from "../transfer/settle.ts";
+import { clearDiskWait } from "../transfer/settle.ts";
 import type { TransferTools } from "../transfer/tools.ts";
 import type { Desk } from "./desk.ts";
 import { workOn } from "./hearing.ts";
@@ -54,7 +54,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
     async download(key, signal) {
       const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
-        hasRoom(transfer, transfer.ledger.nameOf(key));
+        clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
       const { limits, handoff } = current();
