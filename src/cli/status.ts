@@ -146,7 +146,8 @@ export async function peekStatus(settings: Settings): Promise<Status> {
   const open = await Array.fromAsync(ledger.open());
   board.learn([...open, ...(await Array.fromAsync(ledger.quarantined()))]);
   board.recall(await readDeliveries(work), await readGone(work, systemClock.now()));
-  const summary = await peekHandoffs(work, settings.handoff, ledger.readEnd);
+  const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
+  const summary = await peekHandoffs(work, settings.handoff, readEnd);
   board.listener({ type: "handoffs-checked", summary });
   const status = board.read();
   // The board describes this process, which is not a daemon.

@@ -27,11 +27,11 @@ export async function findTransfers(
   trackingId: string,
   mailbox: string | undefined,
 ): Promise<[TransferRecord, ...TransferRecord[]]> {
-  const { find } = peekLedger(work);
+  const ledger = peekLedger(work);
   const names = mailboxes.map(({ name }) => name).filter((name) => mailbox === undefined || name === mailbox);
   const found: TransferRecord[] = [];
   for (const name of names) {
-    const record = await find({ mailbox: name, trackingId });
+    const record = await ledger.find({ mailbox: name, trackingId });
     if (record !== undefined) found.push(record);
   }
   const [first, ...others] = found;

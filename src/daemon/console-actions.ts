@@ -28,9 +28,9 @@ export async function openActions(
 ): Promise<Actions | undefined> {
   const { http, work, state, inbox } = live.now;
   if (http?.actions !== true) return undefined;
-  const { find, attempts } = peekLedger(work);
+  const ledger = peekLedger(work);
   const findMailbox = (mailbox: string) => live.now.mailboxes.find(({ name }) => name === mailbox);
-  const findOurs = async (key: TransferKey) => findMailbox(key.mailbox) && (await find(key));
+  const findOurs = async (key: TransferKey) => findMailbox(key.mailbox) && (await ledger.find(key));
   const address = JSON.stringify([hostname(), http.listen, inbox]);
   const cookie = createHash("sha256").update(address).digest("hex").slice(0, 12);
   const sessions = new Sessions({ token: await http.token?.read(stop), cookie, clock });
@@ -56,7 +56,7 @@ export async function openActions(
       if (action === "retry" && record !== undefined && isDelivered(record)) {
         return { text: `What follows the delivery of ${trackingId} is being tried again.` };
       }
-      const after = await find(order);
+      const after = await ledger.find(order);
       return {
         text:
           after?.acknowledged === true && action === "discard"
@@ -66,12 +66,12 @@ export async function openActions(
     },
     async password(mailbox, trackingId, password) {
       const own = findMailbox(mailbox);
-      const record = own && (await find({ mailbox, trackingId }));
+      const record = own && (await ledger.find({ mailbox, trackingId }));
       if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
       }
       const { origin } = own.service.baseUrl;
-      const spent = await attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
+      const spent = await ledger.attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
       const given = new Secret(password);
       const objection = await objectionToSupply(record, spent, own.passwordAttempts, given);
       if (objection !== undefined) {

@@ -57,8 +57,8 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
 
 /** What was gone within the last day and is not back, so that people hear of it also after a restart. */
 export async function readGone(work: string, nowMs: number): Promise<TransferRecord[]> {
-  const { find } = peekLedger(work);
+  const ledger = peekLedger(work);
   const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MOST_GONE });
-  const found = await Promise.all(past.map((entry) => find(entry).catch(() => undefined)));
+  const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

@@ -8,7 +8,7 @@ import { DONE } from "../model/job.ts";
 import { downloadOf, type Pulse } from "../observe/pulse.ts";
 import type { Handlers } from "../queue/port.ts";
 import { downloadTransfer } from "../transfer/download.ts";
-import { hasRoom } from "../transfer/settle.ts";
+import { clearDiskWait } from "../transfer/settle.ts";
 import type { TransferTools } from "../transfer/tools.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import { sourceOf } from "./mailboxes.ts";
@@ -46,7 +46,7 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
     async download(key, signal) {
       const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
-        hasRoom(transfer, transfer.ledger.nameOf(key));
+        clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
       const { limits, handoff } = live.now;

@@ -5,7 +5,7 @@ import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { noteUnfinished } from "../mailbox/unfinished.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { hasRoom } from "../transfer/settle.ts";
+import { clearDiskWait } from "../transfer/settle.ts";
 
 export interface UnfinishedTools {
   readonly ledger: Ledger;
@@ -32,7 +32,7 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
       const isActive = (name: string) => mailboxes.get(name)?.mailbox.paused === false;
       const wanted = records.filter(({ mailbox }) => isActive(mailbox));
       const names = new Set(wanted.map((record) => ledger.nameOf(record)));
-      for (const key of lacking) if (!names.has(key) && !isActive(key)) hasRoom(tools, key);
+      for (const key of lacking) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);
     },
   };
 }

@@ -1,8 +1,9 @@
 /**
  * The processes that work on an inbox: one alone with the embedded engine, or several that share a queue.
  *
- * A lock on the inbox keeps the two kinds apart. Beside that, each process locks a file of its own in `members/` for as long
- * as it lives: a file that can be locked belongs to a process that has ended. Commands find running processes by these files.
+ * A lock on the inbox keeps the two kinds apart. Beside that, each process locks a file of its own in `members/` for as
+ * long as it lives: a file that can be locked belongs to a process that has ended. Commands find running processes by
+ * these files.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -85,8 +86,8 @@ export async function countMembers(work: string): Promise<number> {
 }
 
 /**
- * The state folder of a daemon that runs on this machine, or of the one that ran last; `undefined` where it is not known.
- * Commands look for passwords and tokens where that daemon does.
+ * The state folder of a daemon that runs on this machine, or of the one that ran last; `undefined` where it is not
+ * known. Commands look for passwords and tokens where that daemon does.
  */
 export async function findDaemonState(work: string): Promise<string | undefined> {
   const running: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Names for a transfer's files and folders. They work on every common file system and for SMB clients, resemble the original,
- * and no two in one folder are the same.
+ * Names for a transfer's files and folders. They work on every common file system and for SMB clients, resemble the
+ * original, and no two in one folder are the same.
  */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -14,8 +14,8 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id. A portable name stays as it is. Where several files would get the same name, or a reserved
- * one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
+ * A name for each file, by id. A portable name stays as it is. Where several files would get the same name, or a
+ * reserved one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
   const batches = nameInBatches(files, reserved);
@@ -98,9 +98,9 @@ class Naming {
 }
 
 /**
- * All candidates that files have tried, compared as the strictest file system would. A claim is never withdrawn, even when
- * its file moves on. So each file ends with its first candidate that no other file has tried, whatever the order of the
- * files, and a sender gains nothing by guessing the marks of other files.
+ * All candidates that files have tried, compared as the strictest file system would. A claim is never withdrawn, even
+ * when its file moves on. So each file ends with its first candidate that no other file has tried, whatever the order
+ * of the files, and a sender gains nothing by guessing the marks of other files.
  */
 class Claims {
   /** `several`: no file gets the name. */
@@ -164,8 +164,8 @@ function markOf(texts: readonly string[], digits: number): string {
 }
 
 /**
- * The part of a name that every file system distinguishes. Lower case comes first and last: `ẞ` becomes `ss` only by way
- * of `ß`.
+ * The part of a name that every file system distinguishes. Lower case comes first and last: `ẞ` becomes `ss` only by
+ * way of `ß`.
  */
 function foldName(name: string): string {
   return name
@@ -181,8 +181,8 @@ function foldName(name: string): string {
 const IGNORED = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 
 /**
- * Control characters, lone surrogates, line separators and noncharacters; the characters that SMB clients substitute for
- * forbidden ones; separators, and characters that Windows forbids.
+ * Control characters, lone surrogates, line separators and noncharacters; the characters that SMB clients substitute
+ * for forbidden ones; separators, and characters that Windows forbids.
  */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\uf001-\uf07f/\\<>:"|?*]/gu;
 

@@ -39,8 +39,9 @@ export interface Inbox {
   /** Whether the inbox is still the folder that was opened: an unmounted disk leaves an empty one. */
   isHere(): Promise<boolean>;
   /**
-   * Removes a delivered folder, in one step for readers. A missing folder counts as removed. `foreign`: the folder is another
-   * one now, or holds a folder that Inlet did not make; it is left alone. May be called twice. Throws `DISK_REFUSED`.
+   * Removes a delivered folder, in one step for readers. A missing folder counts as removed. `foreign`: the folder is
+   * another one now, or holds a folder that Inlet did not make; it is left alone. May be called twice. Throws
+   * `DISK_REFUSED`.
    */
   removeDelivered(delivery: {
     /** The id in its manifest. */

@@ -1,7 +1,7 @@
 /**
- * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe works in
- * a new folder of its own, removes it afterwards, and changes nothing else. Run as a program, this file is the second process
- * of the lock trial.
+ * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe
+ * works in a new folder of its own, removes it afterwards, and changes nothing else. Run as a program, this file is the
+ * second process of the lock trial.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -49,8 +49,8 @@ const LONGEST_TRIED = 255;
 const LOCK_TIMEOUT_MS = 10_000;
 
 /**
- * Both folders must exist. No other user may be able to rename entries of `folder`: otherwise the probe could remove a folder
- * that is not its own. Throws `STOPPED`, and `DISK_FULL` or `DISK_REFUSED` where nothing can be written at all.
+ * Both folders must exist. No other user may be able to rename entries of `folder`: otherwise the probe could remove a
+ * folder that is not its own. Throws `STOPPED`, and `DISK_FULL` or `DISK_REFUSED` where nothing can be written at all.
  */
 export async function probeFolder(
   folder: string,

@@ -1,8 +1,9 @@
 /**
  * Removes a delivered folder from the inbox: moves it aside, so that no reader sees a part of it, and deletes it then.
  *
- * A consumer that works inside the folder still reaches it after the move. So the folder is closed to all other users before
- * anything is deleted, and only its direct entries are deleted, by name: no link is followed, and no folder is entered.
+ * A consumer that works inside the folder still reaches it after the move. So the folder is closed to all other users
+ * before anything is deleted, and only its direct entries are deleted, by name: no link is followed, and no folder is
+ * entered.
  */
 import { chmod, lstat, readdir, realpath, rename, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-/** Reserves room on the disk for each transfer before its download begins, so that parts of transfers never fill the disk. */
+/** Reserves room on the disk before a download begins, so that parts of transfers never fill the disk. */
 import { statfs } from "node:fs/promises";
 import { faultOfDisk } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";

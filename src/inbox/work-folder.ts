@@ -2,8 +2,8 @@
  * Checks that the work folder is the one that Inlet made for this inbox, and that this program knows its format.
  *
  * The work folder holds the ledger. With another folder in its place, everything that the service still lists would be
- * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can read, and
- * the state folder remembers the id of each inbox's work folder.
+ * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can
+ * read, and the state folder remembers the id of each inbox's work folder.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rmdir, stat } from "node:fs/promises";
@@ -28,8 +28,8 @@ interface Folders {
 }
 
 /**
- * Called before anything is created. Throws `WORK_NOT_OURS` where the folder, or an entry in it, is a link or belongs to
- * another user, and `WORK_LOST` where the folder is missing or is not the one that this inbox had before.
+ * Called before anything is created. Throws `WORK_NOT_OURS` where the folder, or an entry in it, is a link or belongs
+ * to another user, and `WORK_LOST` where the folder is missing or is not the one that this inbox had before.
  */
 export async function demandWork(folders: Folders): Promise<void> {
   const { work } = folders;
@@ -51,8 +51,8 @@ export async function demandKnownFormat(work: string): Promise<void> {
 }
 
 /**
- * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice. Returns the
- * id. `temporary`: a folder on the same file system whose files are removed after a crash.
+ * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice. Returns
+ * the id. `temporary`: a folder on the same file system whose files are removed after a crash.
  */
 export async function rememberWork(folders: Folders, temporary: string): Promise<string> {
   const { work, state, inbox } = folders;
@@ -80,7 +80,9 @@ export async function findExposed(work: string): Promise<string[]> {
 const WRITTEN_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 
-/** A user who may write a folder may rename every entry in it, even those of others: only the sticky bit prevents that. */
+/**
+ * A user who may write a folder may rename every entry in it, even those of others: only the sticky bit prevents that.
+ */
 export async function isExposed(folder: string): Promise<boolean> {
   const { mode } = await stat(folder);
   return (mode & WRITTEN_BY_OTHERS) !== 0 && (mode & STICKY) === 0;

@@ -1,10 +1,10 @@
 /**
- * Password attempts of a transfer, as files `attempts/KEY.N.json`. An attempt takes the lowest free slot before it sends,
- * by creating a file that must not exist yet: so no number of processes can have more slots than the budget.
+ * Password attempts at a transfer, as files `attempts/KEY.N.json`. An attempt takes the lowest free slot before it
+ * sends the password, by creating a file that must not exist yet. So all processes together cannot exceed the budget.
  *
- * Accepted, or answered by the service about something else: its maker removes the slot. Refused: the slot keeps a
- * fingerprint. Anything else, also a crash: it stays as it is, and counts. An operator grants one more attempt by the next
- * file `attempts/KEY.grant-N.json`.
+ * An attempt gives its slot back when the password is accepted, or the service answers about something else. A refused
+ * password leaves its fingerprint in the slot. Otherwise, and after a crash, the slot stays as it is, and counts. An
+ * operator grants one more attempt with a file `attempts/KEY.grant-N.json`.
  */
 import { join } from "node:path";
 import * as v from "valibot";
@@ -17,14 +17,14 @@ import { attemptsKey, type LedgerPaths } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
 const Shape = v.object({
-  /** Of the transfer, for the mailbox that made the attempt. */
+  /** Of the transfer, in the mailbox that made the attempt. */
   name: v.string(),
   round: v.number(),
   at: v.string(),
   fingerprint: v.optional(v.string()),
 });
 
-/** A slot whose text a power cut took away counts as an attempt without an answer. */
+/** A slot without its text, after a power cut, counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
 
 const OWN: Slot = {};
@@ -59,7 +59,7 @@ export class FileAttempts implements AttemptSlots {
   async #take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
     let [limit, granted] = [budget, false];
     for (let number = 1; ; number++) {
-      // Only who has spent the budget needs to look for grants.
+      // Grants matter only once the budget is spent.
       if (number > limit && !granted) {
         limit += await this.#countGrants(of);
         granted = true;
@@ -68,7 +68,7 @@ export class FileAttempts implements AttemptSlots {
       const path = this.#pathOf(of, number);
       const giveBack = async () => void (await tryUnlink(this.#disk, path));
       if (await this.#tryCreate(path, owner)) {
-        // When the request goes out, no power cut can take the slot away.
+        // A power cut must not remove the slot after the password was sent.
         await this.#rounds.syncs.sync(this.#paths.attempts).catch(async (error: unknown) => {
           await giveBack();
           throw error;
@@ -125,13 +125,13 @@ export class FileAttempts implements AttemptSlots {
       unanswered: counted.filter(({ fingerprint }) => fingerprint === undefined).length,
       fingerprints,
       isShared: counted.some((slot) => slot.name !== name),
-      // With fewer, the number that is allowed makes no difference.
+      // Grants make no difference below the budget.
       allowed: counted.length < budget ? budget : budget + (await this.#countGrants(of)),
       pending,
     };
   }
 
-  /** Those that are taken, but for our own. A void one makes room for one more, and so does a grant. */
+  /** All taken slots except our own. Each void slot and each grant raises the limit by one. */
   async *#slots(of: AttemptsOf, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
     let [limit, isGranted, found] = [budget, false, 0];
     for (let number = 1; ; number++) {
@@ -150,16 +150,16 @@ export class FileAttempts implements AttemptSlots {
     }
   }
 
-  /** The round of the mailbox that made the attempt was delivered: the service knows better by now. */
+  /** An attempt is void once its round was delivered: the service has accepted a password since. */
   async #isVoid({ name, round }: Slot): Promise<boolean> {
     if (name === undefined || round === undefined) return false;
     if ((await this.#rounds.readEnd(name, round))?.state !== "delivered") return false;
-    // Its creator may have stopped before it was synced: after a power cut the slot would count again.
+    // The record's creator may have stopped before the sync: after a power cut, the slot would count again.
     await this.#rounds.syncs.sync(this.#paths.ledgerFolder(name));
     return true;
   }
 
-  /** False where there is such a file. A file that cannot be written is removed: a full disk must not cost attempts. */
+  /** False where the file exists. A file that cannot be written is removed: a full disk must not cost attempts. */
   async #tryCreate(path: string, owner: Slot): Promise<boolean> {
     const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
       if (systemCode(error) !== "EEXIST") throw error;

@@ -1,11 +1,16 @@
-/** Records and notes as text: one line of JSON, with the version of its form. */
+/** Records and notes as text: one line of JSON with the version of the format. */
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
 import { RECORD_VERSION, ReleaseShape, STATES, type TransferRecord, VERIFIED } from "../model/record.ts";
 
 const Text = v.optional(v.string());
 
-/** Every key of a record: one that is missing here would be lost when a note is read. */
+/** Why a round begins. */
+const OCCASIONS = ["retry", "release", "redeliver", "discard", "acknowledge", "listed again"] as const;
+
+const BegunShape = v.object({ why: v.picklist(OCCASIONS), by: v.string(), at: v.string() });
+
+/** Every key of a record: a key that is missing here would be lost when a note is read. */
 const KEYS = {
   version: v.literal(RECORD_VERSION),
   mailbox: v.string(),
@@ -35,21 +40,19 @@ const KEYS = {
   failures: v.optional(v.record(v.string(), v.number())),
   at: v.record(v.string(), v.string()),
   token: Text,
-  begun: v.optional(v.object({ why: v.string(), by: v.string(), at: v.string() })),
+  begun: v.optional(BegunShape),
 } satisfies Record<keyof EndRecord | keyof BeginRecord, v.GenericSchema>;
 
 const Shape = v.object(KEYS);
 
-/** Who began a round, when and why. */
-export interface Begun {
-  readonly why: "retry" | "release" | "redeliver" | "discard" | "acknowledge" | "listed again";
-  readonly by: string;
-  readonly at: string;
-}
+export type Occasion = (typeof OCCASIONS)[number];
 
-/** How a round ended. `token`: of the staged folder that counts, where there is one. */
+/** Who began a round, when and why. */
+export type Begun = Readonly<v.InferOutput<typeof BegunShape>>;
+
+/** The end of a round. `token`: of the staged folder that it ended with; missing for a round without content. */
 export type EndRecord = TransferRecord & { readonly token?: string | undefined };
-/** That a round began. The record is as it is then. */
+/** The beginning of a round. */
 export type BeginRecord = TransferRecord & { readonly begun?: Begun | undefined };
 
 export function formatRecord(record: EndRecord | BeginRecord): string {
@@ -61,11 +64,11 @@ export function parseRecord(text: string, path: string): EndRecord & BeginRecord
   const result = v.safeParse(Shape, parseJson(text));
   if (result.success) return { ...EMPTY, ...result.output } as EndRecord & BeginRecord;
   const [issue] = result.issues;
-  const place = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
-  throw new Fault("RECORD_UNREADABLE", { detail: `${path}: ${place} should be ${issue?.expected}` });
+  const key = issue?.path?.map((step) => String(step.key)).join(".") ?? "the file";
+  throw new Fault("RECORD_UNREADABLE", { detail: `${path}: ${key} should be ${issue?.expected}` });
 }
 
-/** Keys that JSON leaves out because they are undefined. */
+/** JSON leaves out keys whose value is undefined. */
 const EMPTY = {
   reason: undefined,
   message: undefined,
@@ -74,6 +77,7 @@ const EMPTY = {
   folder: undefined,
 };
 
+/** `undefined` for a text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,16 +1,17 @@
 /**
- * Past transfers out of the journal, newest first.
+ * Reads past transfers from the journal, newest first.
  *
- * Each month is read on its own, the last one first, and each file of it from its end: the last deliveries cost a few
- * blocks, however long the journal is. The files of several writers are merged by the times in their lines. A clock that
- * was set back may show some entries in another order. The journal may hold a line twice: of each transfer one entry
- * counts, the newest that fits the query.
+ * Months are read from the last one back, and each file from its end, so that recent entries cost a few blocks however
+ * long the journal is. The files of several writers are merged by the times of their lines. Where a clock was set back,
+ * some entries may be out of order. Of each transfer, the newest entry that matches the query is shown: the journal may
+ * hold a line twice.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { JOURNAL_FILE } from "./journal.ts";
 import { type HistoryEntry, JournalFile, unreadable } from "./lines.ts";
 import { LedgerPaths } from "./paths.ts";
 
@@ -21,23 +22,20 @@ export interface HistoryQuery {
   readonly sinceMs?: number | undefined;
   /** Before then. */
   readonly untilMs?: number | undefined;
-  /** Patterns with `*` and `?`, whatever the case of the letters. */
+  /** Patterns with `*` and `?`. Case is ignored. */
   readonly sender?: string | undefined;
   readonly mailbox?: string | undefined;
-  /** Entries of this state, whatever followed it. */
+  /** Entries of this state, even where another state followed. */
   readonly state?: string | undefined;
-  /** Part of the tracking-id, the sender or the folder, whatever the case of the letters. */
+  /** Part of the tracking-id, the sender or the folder. Case is ignored. */
   readonly search?: string | undefined;
   /** Every change of state, not only the last of each transfer. */
   readonly changes?: boolean | undefined;
   readonly limit: number;
 }
 
-/** Gets the number of damaged lines in what was read of a file. Damaged lines are passed over. */
+/** Gets the number of damaged lines in a file, as far as it was read. Damaged lines are skipped. */
 export type OnDamagedLines = (path: string, lines: number) => void;
-
-/** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` where several processes write. */
-const FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
 
 /** Throws `DISK_UNREADABLE` and `STOPPED`. No journal means no history. */
 export async function* readHistory(
@@ -61,30 +59,32 @@ export async function* readHistory(
   }
 }
 
-/** Reads blocks, always of the file that is newest where it is unread, until nothing unread can be among the newest. */
+/**
+ * Reads blocks, each from the file with the newest unread line, until no unread line can be among the newest entries.
+ */
 async function readMonth(
   files: readonly JournalFile[],
   newest: Newest,
   query: HistoryQuery,
   shown: ReadonlySet<string>,
 ): Promise<void> {
-  const fits = makeFilter(query);
+  const matches = makeFilter(query);
   for (;;) {
     const unread = files.filter(({ isOver }) => !isOver);
     const file = unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
     if (file === undefined || !newest.needs(file.readDownTo)) return;
     for (const entry of await file.readBlock()) {
       const key = keyOf(entry, query);
-      if (fits(entry) && !shown.has(key)) newest.add(key, entry);
+      if (matches(entry) && !shown.has(key)) newest.add(key, entry);
     }
   }
 }
 
-/** The files of each month that the query is about, the last month first. A file holds one month, by UTC. */
+/** The files of each month that the query covers, the last month first. A file holds one month of UTC. */
 async function listMonths(folder: string, { sinceMs, untilMs }: HistoryQuery): Promise<string[][]> {
   const months = new Map<string, string[]>();
   for (const name of await namesIn(folder)) {
-    const month = FILE.exec(name)?.[1];
+    const month = JOURNAL_FILE.exec(name)?.[1];
     if (month === undefined) continue;
     const isTooOld = sinceMs !== undefined && month < monthOf(sinceMs);
     const isTooNew = untilMs !== undefined && month > monthOf(untilMs);
@@ -118,7 +118,7 @@ function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
   };
 }
 
-/** Tests texts against a pattern with `*` and `?`, whatever the case of the letters. Without a pattern every text fits. */
+/** Matches texts against a pattern with `*` and `?`. Case is ignored. Without a pattern, every text matches. */
 export function makeMatcher(pattern: string | undefined): (text: string) => boolean {
   if (pattern === undefined) return () => true;
   const folded = fold(pattern);
@@ -129,13 +129,15 @@ function fold(text: string): string {
   return text.normalize("NFC").toLowerCase();
 }
 
-/** A round ends once: a crash can make the journal say so again, at another time. */
+/** A round ends once, but after a crash the journal may hold its end twice, with different times. */
 function keyOf({ mailbox, trackingId, state, round, at }: HistoryEntry, { changes }: HistoryQuery): string {
   const isEnd = round !== undefined && hasEnded({ state } as TransferRecord);
   return [mailbox, trackingId, ...(changes ? [state, isEnd ? round : at] : [])].join("\0");
 }
 
-/** The newest entry of each key, and no more keys than the limit. Gets entries in the order in which files are read. */
+/**
+ * Keeps the newest entry of each key, and at most `limit` keys. Entries are added in the order in which files are read.
+ */
 class Newest {
   readonly #limit: number;
   #entries = new Map<string, HistoryEntry>();
@@ -146,14 +148,14 @@ class Newest {
 
   add(key: string, entry: HistoryEntry): void {
     const known = this.#entries.get(key);
-    // Of two at the same time the one that was written later counts, which is read first.
+    // Of two entries with the same time, the first one read was written last.
     if (known !== undefined && known.at >= entry.at) return;
     this.#entries.set(key, entry);
-    // Sorting at each entry would cost more than this memory.
+    // Spare entries cost less than sorting at each entry.
     if (this.#entries.size >= 2 * this.#limit + 100) this.#entries = new Map(this.take());
   }
 
-  /** Whether entries of this time, and older ones, may be among the newest. */
+  /** Whether entries of this time or older may be among the newest. */
   needs(at: string): boolean {
     if (this.#entries.size < this.#limit) return true;
     const last = this.take().at(-1);

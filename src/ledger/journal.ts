@@ -1,6 +1,6 @@
 /**
- * The journal: one line of JSON per change of state, a file per month and writer, only ever appended to. It serves people,
- * not decisions: it is not synced, and a power cut may cut its last lines.
+ * The journal: one line of JSON per change of state, in a file per month and writer. Lines are only appended. The
+ * journal is for people, and no decision rests on it: it is not synced, and a power cut may lose its last lines.
  */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -8,12 +8,14 @@ import { Coalesced } from "../base/concurrency.ts";
 import { withDescriptor } from "../base/descriptor.ts";
 import type { TransferRecord } from "../model/record.ts";
 
-/** Readers take a longer line for damaged. */
+/** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` where several processes write. */
+export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
+/** Readers treat a longer line as damaged. */
 export const MOST_LINE_BYTES = 64 * 1024;
-/** Of each text in a line that would be too long. */
+/** The limit of each text in a line that would be too long. */
 const MOST_CHARACTERS = 1_000;
 const WRITE_AFTER_MS = 200;
-/** While the disk refuses them; then the oldest go. */
+/** Lines that wait while the disk refuses them. Beyond that, the oldest are dropped. */
 const MOST_UNWRITTEN = 10_000;
 
 interface Unwritten {
@@ -25,7 +27,7 @@ interface Unwritten {
 
 export class Journal {
   readonly #folder: string;
-  /** Several processes share the inbox: no file system would keep their lines apart in one file. */
+  /** Missing where this process works alone. Not every file system lets several processes append to one file. */
   readonly #writer: string | undefined;
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];
@@ -53,7 +55,7 @@ export class Journal {
     return this.#isStuck;
   }
 
-  /** Resolves when everything is written, as far as the disk allows. */
+  /** Resolves when all lines are written, or the disk has refused them. */
   flush(): Promise<void> {
     return this.#writing.run();
   }

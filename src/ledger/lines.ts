@@ -1,4 +1,4 @@
-/** Reads a file of the journal from its end, with the same memory however long the file is. */
+/** Reads a file of the journal from its end. The memory needed does not depend on the length of the file. */
 import * as v from "valibot";
 import { withDescriptor } from "../base/descriptor.ts";
 import { Fault, systemCode } from "../base/faults.ts";
@@ -9,12 +9,12 @@ const BLOCK_BYTES = 64 * 1024;
 
 /** A clock may have been set back by this much between two lines. */
 const MOST_DISORDER_MS = 24 * 60 * 60_000;
-/** Every line begins with this. Texts inside a line cannot contain it: JSON escapes their quotes. */
+/** The beginning of every line. Texts inside a line cannot contain it: JSON escapes their quotes. */
 const LINE_START = '{"at":';
 
 const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",/;
 
-const Line = v.object({
+const LineShape = v.object({
   at: v.pipe(v.string(), v.isoTimestamp()),
   mailbox: v.string(),
   trackingId: v.string(),
@@ -22,32 +22,22 @@ const Line = v.object({
   state: v.string(),
   round: v.optional(v.number()),
   reason: v.optional(v.string()),
+  /** From the inbox's root. */
   folder: v.optional(v.string()),
 });
 
-export interface HistoryEntry {
-  /** ISO 8601. */
-  readonly at: string;
-  readonly mailbox: string;
-  readonly trackingId: string;
-  readonly sender: string;
-  readonly state: string;
-  readonly round?: number | undefined;
-  readonly reason?: string | undefined;
-  /** From the inbox's root. */
-  readonly folder?: string | undefined;
-}
+export type HistoryEntry = Readonly<v.InferOutput<typeof LineShape>>;
 
 interface WantedLines {
   readonly sinceMs?: number | undefined;
   readonly state?: string | undefined;
 }
 
-/** A file of the journal, from its end up to where it has been read. */
+/** A file of the journal that is read block by block. */
 export class JournalFile {
   readonly path: string;
   damaged = 0;
-  /** Nothing is left that the query could be about. */
+  /** No line is left that the query could cover. */
   isOver = false;
   /** The time of the oldest line that was read. */
   readDownTo = "\uffff";
@@ -69,7 +59,7 @@ export class JournalFile {
   async readBlock(): Promise<HistoryEntry[]> {
     const entries: HistoryEntry[] = [];
     for (const line of await this.#nextLines()) {
-      if (this.#isPassedOver(line)) continue;
+      if (this.#isSkipped(line)) continue;
       const { entry, isDamaged } = parseLine(line);
       if (isDamaged) this.damaged++;
       if (entry === undefined) continue;
@@ -80,8 +70,8 @@ export class JournalFile {
     return entries;
   }
 
-  /** To parse a line takes ten times as long as to see that its state is another one. */
-  #isPassedOver(line = ""): boolean {
+  /** Parsing a line takes ten times as long as seeing that it has another state. */
+  #isSkipped(line = ""): boolean {
     if (this.#mark === undefined || line.includes(this.#mark) || line.lastIndexOf(LINE_START) > 0)
       return false;
     const at = TIME.exec(line)?.[1];
@@ -108,15 +98,12 @@ export class JournalFile {
 }
 
 interface ParsedLine {
-  /** `undefined` where the line holds no whole entry. */
+  /** `undefined` where the line holds no complete entry. */
   readonly entry: HistoryEntry | undefined;
   readonly isDamaged: boolean;
 }
 
-/**
- * A power cut can leave zeros, or the beginning of a line. The next entry is appended right after them: it is whole, and
- * counts.
- */
+/** A power cut can leave zeros, or the beginning of a line. The next entry follows them directly, and is complete. */
 function parseLine(line = ""): ParsedLine {
   const text = line.replace(/^\0+/, "");
   const entry = parseEntry(text);
@@ -127,7 +114,7 @@ function parseLine(line = ""): ParsedLine {
 
 function parseEntry(text: string): HistoryEntry | undefined {
   try {
-    const result = v.safeParse(Line, JSON.parse(text));
+    const result = v.safeParse(LineShape, JSON.parse(text));
     return result.success ? result.output : undefined;
   } catch {
     return undefined;
@@ -135,16 +122,15 @@ function parseEntry(text: string): HistoryEntry | undefined {
 }
 
 interface BackwardOptions {
-  /** A longer line is reported as `undefined`, and never kept. */
+  /** A longer line is reported as `undefined`, and not kept in memory. */
   readonly mostBytes: number;
   readonly blockBytes?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The lines of a file, the last one first, as many at a time as one block completes. A last line without a newline counts.
- * The file may grow meanwhile: it is read as long as it was at first. No file stays open between two blocks. Throws the
- * system's error.
+ * The lines of a file, the last one first, grouped by block. A last line without a newline counts. Lines appended
+ * meanwhile are not read. The file is not open between two blocks. Throws the system's error.
  */
 export async function* readLinesBackward(
   path: string,
@@ -157,7 +143,7 @@ export async function* readLinesBackward(
     signal?.throwIfAborted();
     const start = Math.max(0, end - blockBytes);
     let rest = await readBlock(path, start, end);
-    // The file became shorter, which no writer of ours does.
+    // The file became shorter: no writer of ours does that.
     if (rest.length < end - start) return;
     end = start;
     const lines: (string | undefined)[] = [];
@@ -177,7 +163,7 @@ export async function* readLinesBackward(
 /** The end of a line whose beginning is not read yet. */
 class Tail {
   readonly #mostBytes: number;
-  /** The last one first. Empty for a line that is too long. */
+  /** The last piece first. Empty for a line that is too long. */
   #pieces: Buffer[] = [];
   #bytes = 0;
 
@@ -191,7 +177,7 @@ class Tail {
     else if (piece.length > 0) this.#pieces.push(piece);
   }
 
-  /** Joins bytes before it decodes them: a block may begin within a character. */
+  /** Joins the bytes before decoding them: a block may begin within a character. */
   take(): string | undefined {
     const line = this.#bytes > this.#mostBytes ? undefined : joinPieces(this.#pieces);
     this.#pieces = [];

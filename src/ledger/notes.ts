@@ -1,6 +1,6 @@
 /**
- * Notes: what is known of open transfers, a file each. They are conveniences: written without a sync, and a lost one costs
- * one more poll. They are written a little later, so that a transfer that is done by then costs nothing.
+ * Notes: the last known record of each open transfer, in a file of its own. Notes are written without a sync: a lost
+ * one costs one more poll. They are written some seconds late, so that a short transfer costs no write.
  */
 import { join } from "node:path";
 import { Coalesced } from "../base/concurrency.ts";
@@ -9,19 +9,19 @@ import { temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { formatRecord, parseRecord } from "./format.ts";
-import { type LedgerPaths, nameOf } from "./paths.ts";
+import { type LedgerPaths, nameOf, parseNotes } from "./paths.ts";
 
 const WRITE_AFTER_MS = 5_000;
 
 export class Notes {
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
-  /** No other process writes notes: what this one knows need not be read. */
+  /** No other process writes notes, so a known note is not read again. */
   readonly #isAlone: boolean;
   readonly #known = new Map<string, TransferRecord>();
-  /** Names of the files that there are, as far as this process has seen. */
+  /** Names of the files that this process has seen. */
   readonly #files = new Set<string>();
-  /** All notes that there are have been read: one that is not known does not exist. */
+  /** All notes have been read: a note that is not known does not exist. */
   #isComplete = false;
   readonly #unwritten = new Set<string>();
   readonly #writing = new Coalesced(() => this.#writeAll(), WRITE_AFTER_MS);
@@ -32,7 +32,7 @@ export class Notes {
     this.#isAlone = isAlone;
   }
 
-  /** False where there is one. Written at once where other processes are to find it. */
+  /** False where a note exists. Written at once unless this process knows all notes. */
   async create(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
     if (this.#isComplete) {
@@ -40,7 +40,7 @@ export class Notes {
       this.put(record);
       return true;
     }
-    if (!(await this.#isCreated(this.#paths.note(name), record))) return false;
+    if (!(await this.#tryCreate(this.#paths.note(name), record))) return false;
     if (this.#isAlone) {
       this.#known.set(name, record);
       this.#files.add(name);
@@ -57,7 +57,7 @@ export class Notes {
     else this.#writing.schedule();
   }
 
-  /** `undefined` where there is none, or one that cannot be read. */
+  /** `undefined` where the note is missing or damaged. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
     if (known !== undefined || this.#isComplete) return known;
@@ -66,7 +66,7 @@ export class Notes {
     return record;
   }
 
-  /** Removes the note of a round that has ended; that of a later one stays. */
+  /** Removes the note of an ended round. The note of a later round stays. */
   async remove(name: string, round: number): Promise<void> {
     if ((this.#known.get(name)?.round ?? 0) <= round) {
       this.#known.delete(name);
@@ -77,22 +77,19 @@ export class Notes {
     await tryUnlink(this.#disk, this.#paths.note(name));
   }
 
-  /** Every note was read since the start, and no other process writes any. */
+  /** Every note has been read since the start. */
   setComplete(): void {
     this.#isComplete = this.#isAlone;
   }
 
   async names(): Promise<string[]> {
     if (this.#isComplete) return [...this.#known.keys()];
-    const files = await this.#disk.list(this.#paths.notes);
-    const names = files
-      .filter((name) => name.endsWith(".json"))
-      .map((name) => name.slice(0, -".json".length));
+    const names = parseNotes(await this.#disk.list(this.#paths.notes));
     if (this.#isAlone) for (const name of names) this.#files.add(name);
     return names;
   }
 
-  /** Resolves when everything is written, as far as the disk allows. */
+  /** Resolves when all notes are written, or the disk has refused them. */
   flush(): Promise<void> {
     return this.#writing.run();
   }
@@ -102,7 +99,7 @@ export class Notes {
       this.#unwritten.delete(name);
       const record = this.#known.get(name);
       if (!this.#isAlone) this.#known.delete(name);
-      // A disk that refuses a note will refuse more than that, and say so.
+      // A disk that refuses a note also refuses a record, which is reported.
       if (record !== undefined) await this.#replace(name, record).catch(() => {});
     }
   }
@@ -111,7 +108,7 @@ export class Notes {
     const path = this.#paths.note(name);
     if (this.#isComplete && !this.#files.has(name)) {
       this.#files.add(name);
-      if (await this.#isCreated(path, record)) return;
+      if (await this.#tryCreate(path, record)) return;
     }
     const temporary = join(this.#paths.temporary, temporaryName());
     try {
@@ -123,7 +120,8 @@ export class Notes {
     }
   }
 
-  async #isCreated(path: string, record: TransferRecord): Promise<boolean> {
+  /** False where the file exists. */
+  async #tryCreate(path: string, record: TransferRecord): Promise<boolean> {
     try {
       await this.#write(path, record);
       return true;

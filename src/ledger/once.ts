@@ -1,4 +1,4 @@
-/** Creates files that must not exist yet: the one primitive that the ledger rests on. */
+/** Creates files that must not exist yet. The safety of the ledger rests on this alone. */
 import { dirname, join } from "node:path";
 import { type Disk, type DiskFile, type FolderSyncs, hasNoLinks, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
@@ -16,7 +16,7 @@ export class OnceFiles {
     this.#temporary = temporary;
   }
 
-  /** False where the file exists: then its name is synced all the same, because the caller goes by it. */
+  /** False where the file exists. Its name is synced in either case, because the caller relies on it. */
   async create(target: string, text: string): Promise<boolean> {
     const temporary = join(this.#temporary, temporaryName());
     const file = await this.#disk.create(temporary, 0o600);
@@ -40,7 +40,7 @@ export class OnceFiles {
     return isNew;
   }
 
-  /** Without hard links: one process alone may work, and a start removes a torn record. */
+  /** For file systems without hard links: only one process may work, and the next start removes a torn record. */
   async writeInPlace(target: string, text: string): Promise<boolean> {
     let file: DiskFile;
     try {

@@ -7,11 +7,11 @@ import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from 
 import { Fault, messageOf } from "../base/faults.ts";
 import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
-import type { BeginRecord, EndRecord } from "./format.ts";
+import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
 import { Journal } from "./journal.ts";
 import { Notes } from "./notes.ts";
-import { LedgerPaths, nameOf, SPREAD } from "./paths.ts";
-import type { Ledger, Occasion, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
+import { LedgerPaths, nameOf, parseNotes, SPREAD } from "./paths.ts";
+import type { Ledger, OnDamaged, RetentionRules, Stage, Stages } from "./port.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
 import { Retention } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
@@ -21,32 +21,32 @@ export interface LedgerOptions {
   readonly work: string;
   /** The inbox. */
   readonly root: string;
-  /** Of delivered folders and those above them, as it is configured now. */
+  /** The mode of delivered folders and the folders above them, as configured now. */
   folderMode(): number;
   readonly clock: Clock;
-  /** Names the journal of this process where several share the inbox; missing where it works alone. */
+  /** Names the journal of this process where several share the inbox; missing where this process works alone. */
   readonly writer?: string | undefined;
-  /** Where the last record is remembered, outside the work folder. `id`: names this work folder. */
+  /** `path`: outside the work folder. `id`: of the work folder. */
   readonly watermark: { readonly path: string; readonly id: string };
   readonly disk?: Disk;
 }
 
-/** More would only cost memory: a round that is settled twice stands twice in the journal, and nothing else. */
+/** Beyond that, a round may be settled twice: the journal then holds its end twice. */
 const MOST_SETTLED = 10_000;
 
-/** A stage in which nothing has changed for so long belongs to an attempt that is probably over. */
+/** After this time without a change, the attempt of a stage is probably over. */
 const IDLE_MS = 10 * 60_000;
 
 /**
- * Throws `DISK_FULL` or `DISK_REFUSED` where its folders cannot be made, `WORK_RESTORED` where it is older than what is
- * remembered, and `LINKS_MISSING` where several processes share a file system without hard links.
+ * Throws `DISK_FULL` or `DISK_REFUSED` where its folders cannot be created, `WORK_RESTORED` where the ledger is older
+ * than its watermark, and `LINKS_MISSING` where several processes share a file system without hard links.
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const paths = new LedgerPaths(options.work);
   const isAlone = options.writer === undefined;
   for (const folder of paths.folders()) await makeFolderDurably(folder, 0o700);
   await makeSpread(paths);
-  // What a crash left; where several processes work, only what is surely not in the making.
+  // Left by a crash. Beside other processes, only files that are too old to be in use.
   await clearTemporaries(paths.temporary, isAlone ? Number.POSITIVE_INFINITY : options.clock.now());
   if (!(await hasHardLinks(paths))) {
     if (!isAlone) throw new Fault("LINKS_MISSING", { detail: options.work });
@@ -57,13 +57,13 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   return ledger;
 }
 
-/** All folders of records, so that none has to be made, and synced, when a record is. */
+/** Creates all folders of records now, so that no folder has to be created and synced together with a record. */
 async function makeSpread({ ledger }: LedgerPaths): Promise<void> {
   try {
     const known = new Set(await systemDisk.list(ledger));
     const missing = SPREAD.filter((name) => !known.has(name));
     for (const name of missing) await mkdir(join(ledger, name), { recursive: true, mode: 0o700 });
-    // Another process may have made some, and not synced them.
+    // Another process may have created some without a sync.
     await systemDisk.syncFolder(ledger);
   } catch (error) {
     throw faultOfDisk(error, ledger);
@@ -85,11 +85,10 @@ async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> 
   }
 }
 
-/** Without hard links records are written in place: one whose last line end is missing was never completed. */
+/** Without hard links, records are written in place: a record without its line end was never completed. */
 async function removeTorn(paths: LedgerPaths): Promise<void> {
   const rounds = new Rounds({ disk: systemDisk, paths, root: "", folderMode: () => 0 });
-  for (const note of await systemDisk.list(paths.notes)) {
-    const name = note.slice(0, -".json".length);
+  for (const name of parseNotes(await systemDisk.list(paths.notes))) {
     const isTorn = await rounds.current(name).then(
       () => false,
       () => true,
@@ -116,14 +115,14 @@ class FileLedger implements Ledger {
   readonly #watermark: Watermark;
   readonly #retention: Retention;
   readonly #folders = new OpenFolders();
-  /** Rounds whose notes and tickets go as soon as the journal has their end, by `NAME~R`. */
+  /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
-  /** The last rounds of which that was done: what looks through the whole ledger may come to one of them late. */
+  /** The last rounds for which that is done. A walk through the whole ledger may reach one of them late. */
   readonly #settled = new Set<string>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {
     const { clock, writer, root } = options;
-    const disk = options.disk ?? this.#keepFolders(paths);
+    const disk = options.disk ?? this.#keepOpen(paths);
     this.#paths = paths;
     this.#disk = disk;
     this.#clock = clock;
@@ -153,14 +152,15 @@ class FileLedger implements Ledger {
     };
   }
 
-  #keepFolders(paths: LedgerPaths): Disk {
-    const kept = new Set([paths.attempts, paths.staging, ...SPREAD.map((name) => join(paths.ledger, name))]);
+  /** Keeps the folders open that are synced most. */
+  #keepOpen(paths: LedgerPaths): Disk {
+    const open = new Set([paths.attempts, paths.staging, ...SPREAD.map((name) => join(paths.ledger, name))]);
     const syncFolder = (path: string) =>
-      kept.has(path) ? this.#folders.sync(path) : systemDisk.syncFolder(path);
+      open.has(path) ? this.#folders.sync(path) : systemDisk.syncFolder(path);
     return { ...systemDisk, syncFolder };
   }
 
-  /** What the disk says against it becomes a fault. */
+  /** Turns the system's errors into faults. */
   #try<Result>(work: Promise<Result>): Promise<Result> {
     return work.catch((error: unknown) => {
       throw faultOfDisk(error, this.#paths.work);
@@ -192,7 +192,7 @@ class FileLedger implements Ledger {
 
   async #discover(record: TransferRecord): Promise<boolean> {
     if (await this.#notes.create(record)) this.#journal.add(record);
-    // A power cut may have left a note without its text.
+    // A power cut may have emptied the note.
     else if ((await this.#notes.read(nameOf(record))) === undefined) this.noteChange(record);
     else return false;
     return true;
@@ -222,14 +222,14 @@ class FileLedger implements Ledger {
   }
 
   /**
-   * The journal has the end of a round at least once: its note and its ticket go after that, and a start settles what has
-   * one of them.
+   * Adds the end of a round to the journal, and removes its note and its ticket then. Where a crash comes between, the
+   * next start finds the note or the ticket and settles the round again: the journal has each end at least once.
    */
   #settle(record: EndRecord): void {
     const name = nameOf(record);
     const key = `${name}~${record.round}`;
     if (this.#settling.has(key)) return;
-    // A late note may come after all.
+    // A late note may have been written since.
     const written = this.#settled.has(key) ? Promise.resolve() : this.#writeEnd(record);
     const settled = written
       .then(() => this.#notes.remove(name, record.round))
@@ -290,9 +290,9 @@ class FileLedger implements Ledger {
       try {
         const record = await this.#find(name);
         if (record !== undefined && !hasEnded(record)) yield record;
-        // A worker of this process that is about to place it settles it then.
+        // A worker of this process is about to move the content, and settles the round then.
         else if (record !== undefined && !this.#rounds.isInUse(record)) this.#settle(record);
-        // A power cut took its text away. Another process may be about to write one.
+        // Emptied by a power cut, unless another process is about to write it.
         else if (record === undefined && this.#isAlone) await this.#notes.remove(name, 0);
       } catch (error) {
         onDamaged(this.#paths.note(name), messageOf(error));
@@ -359,7 +359,7 @@ class FileLedger implements Ledger {
     await this.#rounds.seal(stage);
   }
 
-  /** By the file system's own clock: the ticket of this attempt is new. */
+  /** By the file system's own clock, read from the new ticket of this attempt. */
   async #reclaim(stage: Stage): Promise<void> {
     for (const id of await this.#rounds.otherStages(stage)) {
       const nowMs = (await stat(this.#paths.ticket(stage))).mtimeMs;

@@ -1,7 +1,7 @@
 /**
- * Orders of operators, as files `orders/NAME~RANDOM.json` below the work folder. Giving one needs no running daemon. Every
- * daemon of the inbox that has the mailbox carries out what it finds, and removes the file: rounds are begun and ended
- * once, so that doing it twice does the same as once.
+ * Operators' orders, as files `orders/NAME~RANDOM.json` below the work folder. No daemon needs to run when an order is
+ * given. Every daemon that has the mailbox carries the order out and removes the file. Twice has the same effect as
+ * once: a round begins and ends only once.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile, unlink } from "node:fs/promises";
@@ -26,14 +26,14 @@ const Shape = v.object({
 const ENTRY = /^.+~[0-9a-f]{16}\.json$/;
 
 export interface GivenOrder {
-  /** Of its file: no other order has it. */
+  /** The name of its file. */
   readonly id: string;
   readonly order: Order;
-  /** It is carried out, or cannot be. May be called twice. */
+  /** Called when the order is carried out, or is impossible. May be called twice. */
   remove(): Promise<void>;
 }
 
-/** Returns the path of its file, which is gone when the order was carried out. */
+/** Returns the path of the order's file, which is removed when the order is carried out. */
 export async function giveOrder(work: string, order: Order): Promise<string> {
   const folder = folderOf(work);
   await makeFolderDurably(folder, 0o700);
@@ -42,7 +42,7 @@ export async function giveOrder(work: string, order: Order): Promise<string> {
   return path;
 }
 
-/** A file that is not an order is left where it is. */
+/** Files that are not orders are ignored. */
 export async function listOrders(work: string): Promise<GivenOrder[]> {
   const folder = folderOf(work);
   const found: GivenOrder[] = [];
@@ -54,7 +54,7 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
   return found;
 }
 
-/** `onGiven` is called when there may be an order. */
+/** `onGiven` is called when there may be a new order. */
 export async function watchOrders(
   work: string,
   onGiven: () => void,

@@ -1,11 +1,11 @@
-/** Where everything of the ledger is stored below the work folder. */
+/** The paths of everything that the ledger stores below the work folder. */
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { TransferKey } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { Quarantine } from "./quarantine.ts";
 
-/** A staged folder's name, and what belongs to it. */
+/** Identifies a staged folder. */
 export interface StageId {
   /** Of the transfer. */
   readonly name: string;
@@ -14,7 +14,19 @@ export interface StageId {
   readonly token: string;
 }
 
+/** A file of records: the beginning or the end of a round, or the end of a delivery's hand-off. */
+export interface RecordFile {
+  readonly name: string;
+  readonly kind: "begin" | "end" | "handoff";
+  readonly round: number;
+}
+
+/** How an outbox entry's name ends. A late worker may leave an empty `wait` beside the true entry: it comes last. */
+export const OUTBOX_KINDS = ["kept", "json", "wait"] as const;
+
 const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip)?$/;
+const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
+const NOTE = /^(.+)\.json$/;
 
 export class LedgerPaths {
   readonly work: string;
@@ -23,6 +35,8 @@ export class LedgerPaths {
   readonly staging: string;
   readonly notes: string;
   readonly journal: string;
+  /** The hand-offs write it. */
+  readonly outbox: string;
   /** For files that have no name yet. */
   readonly temporary: string;
 
@@ -33,9 +47,11 @@ export class LedgerPaths {
     this.staging = join(work, "staging");
     this.notes = join(work, "notes");
     this.journal = join(work, "journal");
+    this.outbox = join(work, "outbox");
     this.temporary = join(work, "new");
   }
 
+  /** Created by the ledger. */
   folders(): readonly string[] {
     const { ledger, attempts, staging, notes, journal, temporary } = this;
     return [ledger, attempts, staging, notes, journal, temporary, new Quarantine(this.work).folder];
@@ -53,7 +69,7 @@ export class LedgerPaths {
     return join(this.ledgerFolder(name), `${name}.begin-${round}.json`);
   }
 
-  /** How the hand-off of a delivery ended. */
+  /** The record of a finished hand-off. */
   handoff(name: string, round: number): string {
     return join(this.ledgerFolder(name), `${name}.handoff-${round}.json`);
   }
@@ -73,17 +89,21 @@ export class LedgerPaths {
   zip(id: StageId): string {
     return `${this.staged(id)}.zip`;
   }
+
+  outboxEntry(name: string, round: number, kind: (typeof OUTBOX_KINDS)[number]): string {
+    return join(this.outbox, `${name}~${round}.${kind}`);
+  }
 }
 
 /** The folders over which the records of all transfers are spread. */
 export const SPREAD = Array.from("0123456789abcdef");
 
-/** The first so many digits of a name's digest. */
+/** The first digits of a name's digest. */
 export function digitsOf(name: string, count: number): string {
   return name.slice(name.lastIndexOf(".") + 1).slice(0, count);
 }
 
-/** The tracking-id, as far as every file system can hold it, for people; a digest, to be unique. */
+/** The name of a transfer in the ledger: its tracking-id in safe characters, and a digest that makes it unique. */
 export function nameOf({ mailbox, trackingId }: TransferKey): string {
   const key = `${canonicalAddress(mailbox)}\0${trackingId}`;
   const known = names.get(key);
@@ -95,13 +115,23 @@ export function nameOf({ mailbox, trackingId }: TransferKey): string {
   return name;
 }
 
-/** Each is needed many times while its transfer is in hand. */
+/** Each name is needed many times while its transfer is worked on. */
 const names = new Map<string, string>();
 const MOST_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */
 export function attemptsKey(origin: string, trackingId: string): string {
   return hash("sha256", `${origin}\0${trackingId}`, "hex").slice(0, 32);
+}
+
+export function parseRecordFile(file: string): RecordFile | undefined {
+  const [, name, kind, round] = RECORD.exec(file) ?? [];
+  return name === undefined ? undefined : { name, kind: kind as RecordFile["kind"], round: Number(round) };
+}
+
+/** The names of the transfers that have a note. */
+export function parseNotes(files: readonly string[]): string[] {
+  return files.flatMap((file) => NOTE.exec(file)?.[1] ?? []);
 }
 
 export function parseStaged(entry: string): (StageId & { readonly part: string }) | undefined {

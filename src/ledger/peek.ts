@@ -1,8 +1,8 @@
 /**
- * The ledger for commands and pages: reads it beside a running daemon or without one, and changes nothing.
+ * Reads the ledger for commands and pages, beside a running daemon or without one, and changes nothing.
  *
- * Records are shown in the state that people see. A delivery whose staged folder is not moved yet is `delivering`; one
- * whose hand-off says that a consumer took it is `picked-up`. A missing folder means that nothing is known yet.
+ * Records have the state that people see: a delivery whose staged folder is not moved yet is `delivering`, and a
+ * delivery whose hand-off says so is `picked-up`. A missing folder counts as empty.
  */
 import { opendir } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -14,28 +14,20 @@ import { hasEnded, type Release, type State, type TransferRecord, type Verified 
 import { FileAttempts } from "./attempts.ts";
 import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
 import { unreadable } from "./lines.ts";
-import { attemptsKey, LedgerPaths, nameOf, parseStaged, type StageId } from "./paths.ts";
+import {
+  attemptsKey,
+  LedgerPaths,
+  nameOf,
+  OUTBOX_KINDS,
+  parseNotes,
+  parseRecordFile,
+  parseStaged,
+} from "./paths.ts";
 import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
 
-/** Lists pass over damaged records, and report them. All methods throw `DISK_UNREADABLE`. */
-export interface LedgerPeek {
-  /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
-  find(key: TransferKey): Promise<TransferRecord | undefined>;
-  /** How this very round ended. Throws `RECORD_UNREADABLE`. */
-  readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
-  /** Open transfers that have a note, in no particular order. */
-  open(onDamaged?: OnDamaged): AsyncIterable<TransferRecord>;
-  /** Transfers whose last round ended in quarantine, and whose content is there. */
-  quarantined(onDamaged?: OnDamaged): AsyncIterable<TransferRecord>;
-  /** Every known transfer in its last round: open ones, then ended ones. Memory does not grow with the past. */
-  all(onDamaged?: OnDamaged): AsyncIterable<TransferRecord>;
-  /** Everything about one transfer. `service`: of its mailbox, where that is configured. Throws `RECORD_UNREADABLE`. */
-  describe(key: TransferKey, service?: AttemptBudget): Promise<TransferDescription | undefined>;
-  /** How many password attempts transfers have cost, over all mailboxes of their service: for many, with one listing. */
-  countAttempts(): Promise<(of: AttemptsOf) => number>;
-  /** As the daemon counts them against the budget: attempts of rounds that were delivered are void. */
-  readonly attempts: Pick<AttemptSlots, "spent">;
+export function peekLedger(work: string): LedgerPeek {
+  return new LedgerPeek(work);
 }
 
 interface AttemptBudget {
@@ -47,19 +39,19 @@ interface AttemptBudget {
 export interface TransferDescription {
   /** In its last round. */
   readonly record: TransferRecord;
-  /** The first one first. */
+  /** In order. */
   readonly rounds: readonly RoundDescription[];
   /** Folders with content of attempts at any round. */
   readonly staged: readonly string[];
-  /** The folder in quarantine, where there is one of the last round. */
+  /** The folder in quarantine of the last round, where it exists. */
   readonly kept: string | undefined;
-  /** Password attempts over all mailboxes of the service; missing where the service is not given. */
+  /** Over all mailboxes of the service; missing where the service is not given. */
   readonly passwordsSpent: number | undefined;
 }
 
 export interface RoundDescription {
   readonly round: number;
-  /** Missing for round 1, which needs no order. */
+  /** Missing for round 1. */
   readonly begun: Begun | undefined;
   /** Missing while the round is open. */
   readonly ended: RoundEnd | undefined;
@@ -73,42 +65,26 @@ interface RoundEnd {
   readonly folder: string | undefined;
   readonly verified: Verified | undefined;
   readonly released: Release | undefined;
-  /** False while the content still has to be moved to the inbox or the quarantine. */
+  /** False until the content is moved to the inbox or the quarantine. */
   readonly isPlaced: boolean;
-  /** Missing where the delivery has none. */
+  /** Missing where nothing follows the delivery. */
   readonly handoff: PeekedHandoff | undefined;
 }
 
 interface PeekedHandoff {
   /**
-   * `open`: a command or webhook is to be run, or has failed. `waiting`: for the folder to be picked up. `kept`: the folder
-   * was picked up, and is to be removed later.
+   * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
+   * was picked up, and is removed later.
    */
   readonly progress: "open" | "waiting" | "kept" | "finished";
   readonly pickedUpAt?: string | undefined;
-  /** Replaces the folder of the end record. */
+  /** The actual folder, where it differs from the end record's. */
   readonly folder?: string | undefined;
 }
 
-export function peekLedger(work: string): LedgerPeek {
-  const reader = new LedgerReader(work);
-  const ignore: OnDamaged = () => {};
-  return {
-    find: (key) => reader.find(nameOf(key)),
-    readEnd: (name, round) => reader.readEnd(name, round),
-    open: (onDamaged = ignore) => reader.open(onDamaged),
-    quarantined: (onDamaged = ignore) => reader.quarantined(onDamaged),
-    all: (onDamaged = ignore) => reader.all(onDamaged),
-    describe: (key, service) => reader.describe(key, service),
-    countAttempts: () => reader.countAttempts(),
-    attempts: reader.attempts,
-  };
-}
+const ignore: OnDamaged = () => {};
 
-const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const ATTEMPT = /^([0-9a-f]{32})\.\d+\.json$/;
-/** How an outbox entry's name ends. A late worker may leave an empty `wait` beside the true entry: it comes last. */
-const ENTRY_KINDS = ["kept", "json", "wait"] as const;
 
 const Step = v.optional(v.object({ state: v.string() }));
 const HandoffShape = v.object({
@@ -118,56 +94,59 @@ const HandoffShape = v.object({
   webhook: Step,
 });
 
-/** So many records are read at once. */
+/** Records that are read at the same time. */
 const AT_ONCE = 32;
 /** An operator may have granted attempts beyond the budget. */
 const MOST_GRANTED = 10;
 
-/** The last round of a transfer, by the names of its records. */
-interface Listed {
+/** The last rounds of a transfer that began and that ended, according to the names of its records. */
+interface LastRounds {
   begin: number;
   end: number;
 }
 
-/** Says which files exist, so that a list need not look for each. */
-interface Hints {
+/** Names of existing files, so that a list need not look for each file. */
+interface Listing {
   readonly staged: ReadonlySet<string>;
   readonly outbox: ReadonlySet<string>;
   /** Of one folder of the ledger. */
   readonly records: ReadonlySet<string>;
 }
 
-class LedgerReader {
+/** Lists skip damaged records and report them. All methods throw `DISK_UNREADABLE`. */
+export class LedgerPeek {
+  /** Counts as the daemon does: attempts in rounds that were delivered are void. */
   readonly attempts: Pick<AttemptSlots, "spent">;
   readonly #paths: LedgerPaths;
-  readonly #outbox: string;
   readonly #rounds: Rounds;
 
   constructor(work: string) {
     this.#paths = new LedgerPaths(work);
-    this.#outbox = join(work, "outbox");
-    // It only reads: neither the inbox nor a mode is needed.
+    // Neither the inbox nor a mode is needed for reading.
     this.#rounds = new Rounds({ disk: systemDisk, paths: this.#paths, root: "", folderMode: () => 0 });
     this.attempts = new FileAttempts(systemDisk, this.#paths, this.#rounds);
   }
 
-  async find(name: string): Promise<TransferRecord | undefined> {
-    return this.#reading(() => this.#find(name));
+  /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
+  find(key: TransferKey): Promise<TransferRecord | undefined> {
+    return this.#reading(() => this.#find(nameOf(key)));
   }
 
+  /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
   readEnd(name: string, round: number): Promise<TransferRecord | undefined> {
     return this.#reading(() => this.#rounds.readEnd(name, round));
   }
 
-  async *open(onDamaged: OnDamaged): AsyncGenerator<TransferRecord, void, undefined> {
-    const names = (await this.#list(this.#paths.notes)).filter((file) => file.endsWith(".json"));
-    yield* readAll(names, async (file) => {
-      const name = file.slice(0, -".json".length);
-      return tolerate(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true));
-    });
+  /** Open transfers that have a note, in no particular order. */
+  async *open(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
+    const names = parseNotes(await this.#list(this.#paths.notes));
+    yield* readAll(names, (name) =>
+      tolerate(this.#paths.note(name), onDamaged, () => this.#find(name, onDamaged, true)),
+    );
   }
 
-  async *quarantined(onDamaged: OnDamaged): AsyncGenerator<TransferRecord, void, undefined> {
+  /** Transfers whose last round ended in quarantine, and whose content is still there. */
+  async *quarantined(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
     const found = await this.#reading(() => this.#rounds.quarantine.list());
     yield* readAll(found, ({ name, round, folder }) =>
       tolerate(folder, onDamaged, async () => {
@@ -177,24 +156,26 @@ class LedgerReader {
     );
   }
 
-  async *all(onDamaged: OnDamaged): AsyncGenerator<TransferRecord, void, undefined> {
+  /** Every known transfer in its last round, first the open ones. Memory does not grow with the past. */
+  async *all(onDamaged: OnDamaged = ignore): AsyncGenerator<TransferRecord, void, undefined> {
     const shown = new Set<string>();
     for await (const record of this.open(onDamaged)) {
       shown.add(nameOf(record));
       yield record;
     }
-    const outbox = new Set(await this.#list(this.#outbox));
+    const outbox = new Set(await this.#list(this.#paths.outbox));
     for (const spread of await this.#list(this.#paths.ledger)) {
       const records = await this.#list(join(this.#paths.ledger, spread));
       const staged = new Set(await this.#list(this.#paths.staging));
-      const hints: Hints = { staged, outbox, records: new Set(records) };
-      const listed = [...groupByName(records)].filter(([name]) => !shown.has(name));
-      yield* readAll(listed, ([name, rounds]) =>
-        tolerate(this.#paths.end(name, rounds.end), onDamaged, () => this.#readListed(name, rounds, hints)),
+      const listing: Listing = { staged, outbox, records: new Set(records) };
+      const others = [...groupByName(records)].filter(([name]) => !shown.has(name));
+      yield* readAll(others, ([name, last]) =>
+        tolerate(this.#paths.end(name, last.end), onDamaged, () => this.#readLast(name, last, listing)),
       );
     }
   }
 
+  /** Everything about one transfer. `service`: of its mailbox, where it is configured. Throws `RECORD_UNREADABLE`. */
   async describe(key: TransferKey, service?: AttemptBudget): Promise<TransferDescription | undefined> {
     const name = nameOf(key);
     return this.#reading(async () => {
@@ -214,6 +195,7 @@ class LedgerReader {
     });
   }
 
+  /** Counts password attempts over all mailboxes of a service. Lists the folder once, for many transfers. */
   async countAttempts(): Promise<(of: AttemptsOf) => number> {
     const counts = new Map<string, number>();
     await this.#reading(async () => {
@@ -229,7 +211,7 @@ class LedgerReader {
     return ({ origin, trackingId }) => counts.get(attemptsKey(origin, trackingId)) ?? 0;
   }
 
-  /** Looks for each slot: slots that were given back leave gaps, and the folder may be large. */
+  /** Looks for each slot: returned slots leave gaps, and listing the folder may be slow. */
   async #countAttemptsAt(trackingId: string, { origin, passwordAttempts }: AttemptBudget): Promise<number> {
     const key = attemptsKey(origin, trackingId);
     let count = 0;
@@ -240,7 +222,7 @@ class LedgerReader {
     return count;
   }
 
-  /** `isOpen`: only where its last round is open. */
+  /** `isOpen`: only a transfer whose last round is open. */
   async #find(name: string, onDamaged?: OnDamaged, isOpen = false): Promise<TransferRecord | undefined> {
     const { round, begin, end } = await this.#rounds.current(name);
     if (end !== undefined) return isOpen ? undefined : this.#asSeen(name, end);
@@ -248,13 +230,13 @@ class LedgerReader {
     return note?.round === round && !hasEnded(note) ? note : begin;
   }
 
-  async #readListed(name: string, { begin, end }: Listed, hints: Hints): Promise<TransferRecord | undefined> {
-    if (begin > end) return this.#find(name);
-    const record = await this.#rounds.readEnd(name, end);
-    return record && this.#asSeen(name, record, hints);
+  async #readLast(name: string, last: LastRounds, listing: Listing): Promise<TransferRecord | undefined> {
+    if (last.begin > last.end) return this.#find(name);
+    const record = await this.#rounds.readEnd(name, last.end);
+    return record && this.#asSeen(name, record, listing);
   }
 
-  /** A note is a convenience, and the daemon does without a damaged one: only lists report it. */
+  /** The daemon does without a damaged note, so only lists report it. */
   async #readNote(name: string, onDamaged?: OnDamaged): Promise<TransferRecord | undefined> {
     const path = this.#paths.note(name);
     const text = await tryRead(systemDisk, path);
@@ -267,34 +249,33 @@ class LedgerReader {
     }
   }
 
-  async #asSeen(name: string, end: EndRecord, hints?: Hints): Promise<TransferRecord> {
+  async #asSeen(name: string, end: EndRecord, listing?: Listing): Promise<TransferRecord> {
     if (end.state !== "delivered") return end;
-    if (!(await this.#isPlaced(name, end, hints))) return { ...end, state: "delivering" };
-    const handoff = await this.#readHandoff(name, end.round, hints);
+    if (!(await this.#isPlaced(name, end, listing))) return { ...end, state: "delivering" };
+    const handoff = await this.#readHandoff(name, end.round, listing);
     const { pickedUpAt, folder = end.folder } = handoff ?? {};
     if (pickedUpAt === undefined) return { ...end, folder };
     return { ...end, folder, state: "picked-up", at: { ...end.at, "picked-up": pickedUpAt } };
   }
 
-  async #isPlaced(name: string, { round, token }: EndRecord, hints?: Hints): Promise<boolean> {
-    if (token === undefined) return true;
-    const id: StageId = { name, round, token };
-    if (hints !== undefined) return !hints.staged.has(`${name}~${round}~${token}`);
-    return (await systemDisk.kindOf(this.#paths.staged(id))) === undefined;
+  async #isPlaced(name: string, end: EndRecord, listing?: Listing): Promise<boolean> {
+    if (end.token === undefined || listing === undefined) return this.#rounds.isPlaced(end);
+    return !listing.staged.has(basename(this.#paths.staged({ name, round: end.round, token: end.token })));
   }
 
-  /** The record of a finished hand-off counts, whatever a late worker left in the outbox. */
-  async #readHandoff(name: string, round: number, hints?: Hints): Promise<PeekedHandoff | undefined> {
-    const entries = ENTRY_KINDS.map((kind) => `${name}~${round}.${kind}`);
+  /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */
+  async #readHandoff(name: string, round: number, listing?: Listing): Promise<PeekedHandoff | undefined> {
+    const entries = OUTBOX_KINDS.map((kind) => ({ kind, path: this.#paths.outboxEntry(name, round, kind) }));
     const record = this.#paths.handoff(name, round);
-    const isInOutbox = hints === undefined || entries.some((entry) => hints.outbox.has(entry));
-    if (!isInOutbox && !hints.records.has(basename(record))) return undefined;
-    // An entry that changes its name meanwhile is found at the second try.
+    const isInOutbox =
+      listing === undefined || entries.some(({ path }) => listing.outbox.has(basename(path)));
+    if (!isInOutbox && !listing.records.has(basename(record))) return undefined;
+    // A second try finds an entry that was renamed during the first one.
     for (let tries = 0; tries < 2; tries++) {
       const text = await tryRead(systemDisk, record);
       if (text !== undefined) return { ...parseHandoff(text, record), progress: "finished" };
-      for (const [at, kind] of ENTRY_KINDS.entries()) {
-        const found = await tryRead(systemDisk, join(this.#outbox, entries[at] ?? ""));
+      for (const { kind, path } of entries) {
+        const found = await tryRead(systemDisk, path);
         if (found !== undefined) return parseEntry(found, kind);
       }
     }
@@ -337,20 +318,20 @@ class LedgerReader {
   }
 }
 
-/** By transfer, the last round that began and the last that ended. */
-function groupByName(files: readonly string[]): Map<string, Listed> {
-  const groups = new Map<string, Listed>();
+function groupByName(files: readonly string[]): Map<string, LastRounds> {
+  const groups = new Map<string, LastRounds>();
   for (const file of files) {
-    const [, name, kind, round] = RECORD.exec(file) ?? [];
-    if (name === undefined || (kind !== "end" && kind !== "begin")) continue;
-    const listed = groups.get(name) ?? { begin: 1, end: 0 };
-    listed[kind] = Math.max(listed[kind], Number(round));
-    groups.set(name, listed);
+    const record = parseRecordFile(file);
+    if (record === undefined || record.kind === "handoff") continue;
+    const { name, kind, round } = record;
+    const last = groups.get(name) ?? { begin: 1, end: 0 };
+    last[kind] = Math.max(last[kind], round);
+    groups.set(name, last);
   }
   return groups;
 }
 
-/** Yields in the given order what can be read, some at once. */
+/** Yields the readable records in the given order, and reads several at the same time. */
 async function* readAll<Item>(
   items: readonly Item[],
   read: (item: Item) => Promise<TransferRecord | undefined>,
@@ -361,7 +342,7 @@ async function* readAll<Item>(
   }
 }
 
-/** `undefined` where the record cannot be read, which is reported. */
+/** `undefined` where the record is damaged, which is reported. */
 async function tolerate<Result>(
   path: string,
   onDamaged: OnDamaged,
@@ -375,8 +356,8 @@ async function tolerate<Result>(
   }
 }
 
-/** The outbox is no record: the daemon reports a damaged entry. An empty one only waits. */
-function parseEntry(text: string, kind: (typeof ENTRY_KINDS)[number]): PeekedHandoff {
+/** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
+function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): PeekedHandoff {
   const result = v.safeParse(HandoffShape, parseJson(text));
   const { command, webhook, ...facts } = result.success ? result.output : {};
   if (kind === "kept") return { ...facts, progress: "kept" };
@@ -384,7 +365,7 @@ function parseEntry(text: string, kind: (typeof ENTRY_KINDS)[number]): PeekedHan
   return { ...facts, progress: isOpen ? "open" : "waiting" };
 }
 
-/** It is not synced: a power cut may leave it empty. Then it is finished, and no more is known. */
+/** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
 function parseHandoff(text: string, path: string): Omit<PeekedHandoff, "progress"> {
   if (text === "") return {};
   const result = v.safeParse(HandoffShape, parseJson(text));

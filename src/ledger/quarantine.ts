@@ -1,6 +1,7 @@
 /**
- * The quarantine: content that Inlet does not vouch for, in a folder per round (`quarantine/NAME~R`). `reason.json` in it says
- * why. Where the content is complete, it also lists the files, so that `release` can deliver them without the service.
+ * The quarantine: content that Inlet does not vouch for, in a folder per round (`quarantine/NAME~R`). `reason.json` in
+ * it says why. Where the content is complete, it also lists the files, so that `release` can deliver them without the
+ * service.
  */
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,13 +1,14 @@
 /**
- * Removes records that nobody needs any more: those of transfers that expired at the service long enough ago and are no
- * longer listed, and months of the journal. A little at a time, so that the past costs nothing at any moment.
+ * Removes old months of the journal, and the records of transfers that expired long ago and are no longer listed. Each
+ * sweep covers a small part of the ledger, so that its cost does not depend on the past.
  */
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
-import { digitsOf, type LedgerPaths } from "./paths.ts";
+import { JOURNAL_FILE } from "./journal.ts";
+import { digitsOf, type LedgerPaths, OUTBOX_KINDS, parseRecordFile } from "./paths.ts";
 import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
@@ -19,23 +20,19 @@ interface RetentionTools {
   readonly watermark: Watermark;
 }
 
-const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
-const MONTH = /^(\d{4})-(\d{2})(\..+)?\.jsonl$/;
-/** Of the ledger, by the first two digits of a name's digest. */
+/** Parts of the ledger, by the first two digits of a name's digest. */
 const PARTS = 256;
-/** Of an outbox entry, while something is left to do for a delivery. */
-const OUTBOX = ["json", "wait", "kept"];
 
 export class Retention {
   readonly #tools: RetentionTools;
-  /** Many processes live for one sweep only: each begins somewhere else. */
+  /** Random at first: many processes run only one sweep. */
   #next = randomInt(PARTS);
 
   constructor(tools: RetentionTools) {
     this.#tools = tools;
   }
 
-  /** Looks at the next of 256 parts of the ledger, at the attempts and at the journal. The clock must be right. */
+  /** Sweeps the next part of the ledger, the attempts and the journal. The clock must be right. */
   async sweep(rules: RetentionRules, nowMs: number): Promise<void> {
     const digits = this.#next.toString(16).padStart(2, "0");
     this.#next = (this.#next + 1) % PARTS;
@@ -51,13 +48,13 @@ export class Retention {
     const folder = join(paths.ledger, digits.slice(0, 1));
     const transfers = Map.groupBy(
       await disk.list(folder).catch(() => []),
-      (name) => RECORD.exec(name)?.[1] ?? "",
+      (file) => parseRecordFile(file)?.name ?? "",
     );
     for (const [name, files] of transfers) {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
       await this.#tools.watermark.forget(name);
-      // From the first round on: should that be cut short, later records still say that it has ended.
+      // From the first round on: where the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
         await tryUnlink(disk, join(folder, file));
       }
@@ -74,7 +71,7 @@ export class Retention {
   ): Promise<boolean> {
     const last = Math.max(...files.map(roundOf));
     const end = files.find((file) => file.endsWith(`.end-${last}.json`));
-    // One that is open, or damaged, stays.
+    // Records of an open round, and damaged ones, stay.
     const text = end && (await tryRead(this.#tools.disk, join(folder, end)));
     const record = text === undefined ? undefined : readable(text);
     if (record === undefined || record.state === "quarantined" || rules.isListed(record)) return false;
@@ -83,19 +80,18 @@ export class Retention {
     return !(await this.#isInOutbox(name, files));
   }
 
-  /** Whether something is left to do for one of its deliveries. */
+  /** Whether the hand-off of one of its deliveries is open. */
   async #isInOutbox(name: string, files: readonly string[]): Promise<boolean> {
     const { disk, paths } = this.#tools;
     for (const round of new Set(files.map(roundOf))) {
-      for (const kind of OUTBOX) {
-        if ((await disk.kindOf(join(paths.work, "outbox", `${name}~${round}.${kind}`))) !== undefined)
-          return true;
+      for (const kind of OUTBOX_KINDS) {
+        if ((await disk.kindOf(paths.outboxEntry(name, round, kind))) !== undefined) return true;
       }
     }
     return false;
   }
 
-  /** Of transfers that nothing is known of any more. */
+  /** Removes attempts at transfers that have neither a record nor a note. */
   async #sweepAttempts(keptMs: number, nowMs: number): Promise<void> {
     const { disk, paths, rounds } = this.#tools;
     for (const file of await disk.list(paths.attempts)) {
@@ -115,8 +111,8 @@ export class Retention {
   async #sweepJournal(beforeMs: number): Promise<void> {
     const { disk, paths } = this.#tools;
     for (const file of await disk.list(paths.journal)) {
-      const [, year, month] = MONTH.exec(file) ?? [];
-      if (year === undefined) continue;
+      const [year, month] = JOURNAL_FILE.exec(file)?.[1]?.split("-") ?? [];
+      // The beginning of the next month: Date counts months from 0.
       const endMs = Date.UTC(Number(year), Number(month), 1);
       if (endMs < beforeMs) await tryUnlink(disk, join(paths.journal, file));
     }
@@ -124,7 +120,7 @@ export class Retention {
 }
 
 function roundOf(file: string): number {
-  return Number(RECORD.exec(file)?.[3]);
+  return parseRecordFile(file)?.round ?? 0;
 }
 
 function readable(text: string): TransferRecord | undefined {

@@ -1,17 +1,17 @@
 /**
  * The protocol that delivers each transfer once. Its only primitive is creating a file that must not exist yet.
  *
- * Round R of a transfer is open until `NAME.end-R.json` exists. The first process to create that record decides how the
- * round ended. `NAME.begin-R.json` orders the next round. Both are never changed.
+ * Round R of a transfer is open until `NAME.end-R.json` exists. The first process that creates this record decides how
+ * the round ended. `NAME.begin-R.json` begins the next round. Neither record is ever changed.
  *
  * Each attempt at a round has a random token, a ticket (`staging/NAME~R~TOKEN.ticket`) and a staged folder. To deliver:
- *   1. everything in the staged folder is complete and synced, and so is `staging/`;
- *   2. the ticket gets the end record's text, is synced, and is linked to the end record's name; its folder is synced;
+ *   1. the staged folder is complete, and the folder and `staging/` are synced;
+ *   2. the end record is written to the ticket, synced, and linked to its name, and the folder of the record is synced;
  *   3. the staged folder that the end record names is renamed to its target, and the target's parent is synced.
  * Any process may do step 3, at any time and any number of times. A missing staged folder means that step 3 was done.
  *
- * A staged folder may be removed by its maker; by others once its round has ended with another token, or after they took
- * its ticket away: without its ticket, an attempt cannot end the round.
+ * The attempt itself may remove its staged folder. Other processes may do so once the round has ended with another
+ * token, or after removing the ticket: without its ticket, an attempt cannot end the round.
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
@@ -25,19 +25,19 @@ import type { Stage } from "./port.ts";
 import { Quarantine } from "./quarantine.ts";
 import { Targets } from "./targets.ts";
 
-/** The last round of a transfer, as far as records say. */
+/** The last round of a transfer, according to its records. */
 export interface Current {
   readonly round: number;
-  /** Missing for round 1, which needs no order. */
+  /** Missing for round 1. */
   readonly begin: BeginRecord | undefined;
   /** Missing while the round is open. */
   readonly end: EndRecord | undefined;
 }
 
-/** A round that ended with content, and that `recover` has found. */
+/** A round that ended with content, found by `recover`. */
 export interface Recovered {
   readonly end: EndRecord;
-  /** Where this call moved it to, from the inbox's root or in the quarantine; missing where it was moved before. */
+  /** The new folder, from the inbox's root or in the quarantine; missing where the content was moved before. */
   readonly folder: string | undefined;
 }
 
@@ -45,7 +45,7 @@ interface OwnStage extends Stage {
   isNew: boolean;
   /** Open while the attempt runs. */
   ticket: DiskFile | undefined;
-  /** The ticket may hold a text already, and may be linked. */
+  /** The ticket may hold the end record, and may be linked to its name. */
   isWritten: boolean;
   isInUse: boolean;
 }
@@ -55,9 +55,9 @@ export interface RoundsOptions {
   readonly paths: LedgerPaths;
   /** The inbox. */
   readonly root: string;
-  /** Of delivered folders and those above them. */
+  /** The mode of delivered folders and the folders above them. */
   folderMode(): number;
-  /** No other process works here: what it does not know of need not be looked for. Safety does not rest on it. */
+  /** No other process works here, so unknown stages need not be listed. Safety does not depend on it. */
   readonly isAlone?: boolean;
 }
 
@@ -69,9 +69,9 @@ export class Rounds {
   readonly #disk: Disk;
   readonly #paths: LedgerPaths;
   readonly #options: RoundsOptions;
-  /** The stages that this process made for rounds that may be open, by `NAME~R`. */
+  /** The stages of this process, for rounds that may be open, by `NAME~R`. */
   readonly #stages = new Map<string, OwnStage>();
-  /** Stages of open rounds that `recover` found, by `NAME~R`; `undefined` until it ran. */
+  /** Open rounds with stages that `recover` found, as `NAME~R`; `undefined` before it ran. */
   #leftOver: Set<string> | undefined;
 
   constructor(options: RoundsOptions) {
@@ -99,10 +99,10 @@ export class Rounds {
     return this.#read(this.#paths.end(name, round));
   }
 
-  /** Orders a round, after the one before it has ended. False where it was ordered before. */
+  /** Begins a round, after the one before it has ended. False where it has begun before. */
   async begin(record: BeginRecord): Promise<boolean> {
     const name = nameOf(record);
-    // Who ended the round before may have stopped before its record was synced.
+    // The process that ended the round before may have stopped before the sync.
     await this.syncs.sync(this.#paths.ledgerFolder(name));
     return this.#once.create(this.#paths.begin(name, record.round), formatRecord(record));
   }
@@ -113,13 +113,13 @@ export class Rounds {
     return this.#once.create(this.#paths.end(name, record.round), formatRecord(record));
   }
 
-  /** The stage of this process for a round: the one it had before, unless that is in use. */
+  /** This process's stage for a round: its earlier one, unless that is in use. */
   async openStage(key: TransferRecord): Promise<Stage> {
     const [name, { round }] = [nameOf(key), key];
     const known = this.#stages.get(`${name}~${round}`);
     if (known?.isInUse === false) {
       known.isInUse = true;
-      // A round that has ended with it still needs its content as it is; and another process may have revoked it.
+      // Content that the round has ended with must not change. Another process may have revoked the stage.
       const isSpent = known.isWritten && (await this.readEnd(name, round)) !== undefined;
       if (!isSpent && (await this.#disk.kindOf(this.#paths.ticket(known))) !== undefined) return known;
       if (isSpent) this.#stages.delete(`${name}~${round}`);
@@ -147,7 +147,7 @@ export class Rounds {
     return stage;
   }
 
-  /** The attempt is over for now; its content stays for the next one of this process. */
+  /** The attempt is over for now. Its content stays for the next attempt of this process. */
   async closeStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
     own.isInUse = false;
@@ -156,7 +156,7 @@ export class Rounds {
     own.ticket = undefined;
   }
 
-  /** The maker gives up its content, unless the round has ended with it: a disk may fail after that was decided. */
+  /** Removes the stage, unless the round has ended with it: a disk may fail after the end was decided. */
   async dropStage(stage: Stage): Promise<void> {
     const own = stage as OwnStage;
     await this.#forget(own);
@@ -170,14 +170,14 @@ export class Rounds {
     return this.#stages.get(`${nameOf(record)}~${record.round}`)?.isInUse === true;
   }
 
-  /** Which attempt has ended the round of a stage; `undefined` while it is open. */
+  /** Which attempt has ended the round of a stage; `undefined` while the round is open. */
   async endedBy({ name, round, token }: StageId): Promise<"this" | "another" | undefined> {
     const end = await this.readEnd(name, round);
     if (end === undefined) return undefined;
     return end.token === token ? "this" : "another";
   }
 
-  /** The other stages of a round, by their folders: their files may be copied, and nothing else. */
+  /** The other attempts' stages for a round. Files may be copied from them, and nothing else. */
   async otherStages(id: StageId): Promise<StageId[]> {
     const isKnown = this.#options.isAlone && this.#leftOver?.has(`${id.name}~${id.round}`) === false;
     return isKnown ? [] : this.#listStages(id);
@@ -192,8 +192,8 @@ export class Rounds {
   }
 
   /**
-   * Takes another attempt's ticket away, then removes its content. Safe while its maker lives: where the round ended with
-   * that attempt meanwhile, its folder is placed.
+   * Removes the ticket of another attempt, then its content. Safe while that attempt runs: where it has ended the round
+   * meanwhile, its content is placed.
    */
   async revoke(id: StageId): Promise<void> {
     await tryUnlink(this.#disk, this.#paths.ticket(id));
@@ -203,21 +203,18 @@ export class Rounds {
     else await this.#remove(id);
   }
 
-  /** Step 1: what was written in the stage has been synced file by file; here its folder is, and that above it. */
+  /** Step 1. Every file in the stage is synced already; this syncs the folder and `staging/`. */
   async seal({ folder }: Stage): Promise<void> {
     await this.syncs.sync(folder);
     await this.syncs.sync(this.#paths.staging);
   }
 
-  /**
-   * Step 2. False where the round has ended before, or where this attempt's ticket was taken away: then the stage is of no
-   * use any more.
-   */
+  /** Step 2. False where the round has ended before, or the ticket was removed: the stage is of no use then. */
   async endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
     const own = stage as OwnStage;
     const { name, round, token } = stage;
     const target = this.#paths.end(name, round);
-    // An earlier try may have linked the ticket, and failed later.
+    // An earlier call may have linked the ticket and failed afterwards.
     if (own.isWritten && (await this.readEnd(name, round)) !== undefined) return this.#isOurs(own);
     own.isWritten = true;
     const text = formatRecord({ ...record, token });
@@ -236,7 +233,7 @@ export class Rounds {
       const code = systemCode(error);
       const isRevoked = code === "ENOENT" && (await this.#disk.kindOf(this.#paths.ticket(own))) === undefined;
       if (code !== "EEXIST" && !isRevoked) throw error;
-      // A file server may have linked it, and lost its answer.
+      // A file server may have linked the ticket and lost its answer.
       return this.#isOurs(own);
     }
     await this.syncs.sync(dirname(target));
@@ -251,15 +248,15 @@ export class Rounds {
   }
 
   /**
-   * Step 3: moves the staged folder that an end record names to where it belongs. Returns the folder, from the inbox's root
-   * or from the quarantine; `undefined` where it was moved before. `isDurable`: the caller has seen the record synced. Where
-   * this process works alone, the ticket stays until `dropTicket`.
+   * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. Returns its path from
+   * there; `undefined` where it was moved before. `isDurable`: the record is known to be synced. Where this process
+   * works alone, the ticket stays until `dropTicket`.
    */
   async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
     if (end.token === undefined) return undefined;
     const id: StageId = { name: nameOf(end), round: end.round, token: end.token };
     const staged = this.#paths.staged(id);
-    // Its creator may have stopped before the record was synced: after a power cut the round would be open again.
+    // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
     if (!isDurable) {
       if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
       await this.syncs.sync(this.#paths.ledgerFolder(id.name));
@@ -270,14 +267,14 @@ export class Rounds {
         : await this.quarantine.moveIn(staged, id.name, id.round);
     if (!this.#options.isAlone) await this.dropTicket(end);
     this.#stages.delete(`${id.name}~${id.round}`);
-    // The round has ended: what other attempts left of it is of no use.
+    // The round has ended: the stages of other attempts are of no use.
     if (this.#leftOver?.delete(`${id.name}~${id.round}`)) {
       for (const other of await this.#listStages(id)) await this.#remove(other);
     }
     return placed;
   }
 
-  /** Removes the ticket of a finished round, so that recovery does not find the round again. */
+  /** Removes the ticket of a settled round, so that recovery does not return the round again. */
   async dropTicket(end: EndRecord): Promise<void> {
     if (end.token === undefined) return;
     await tryUnlink(
@@ -294,8 +291,8 @@ export class Rounds {
   }
 
   /**
-   * Finishes what others have begun: places what end records name, and removes what they do not. Leaves open rounds alone.
-   * May run beside workers, and twice at the same time.
+   * Finishes rounds that other attempts have ended: places the staged folders that end records name, and removes the
+   * others. Leaves open rounds alone. May run beside workers, and twice at the same time.
    */
   async recover(onFailed: (entry: string, error: unknown) => void): Promise<Recovered[]> {
     const ids = new Map<string, StageId>();
@@ -306,7 +303,7 @@ export class Rounds {
     const recovered: Recovered[] = [];
     const leftOver = new Set<string>();
     for (const [entry, id] of ids) {
-      // A worker of this process is at it.
+      // A worker of this process is using the stage.
       const own = this.#stages.get(`${id.name}~${id.round}`);
       if (own?.token === id.token && own.isInUse) continue;
       try {
@@ -325,7 +322,7 @@ export class Rounds {
   async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
     const folder = await this.place(end);
     if (this.#options.isAlone) {
-      // A ticket is left only where a crash came before the end was settled.
+      // The ticket is still there only where a crash came before the round was settled.
       const isSettled = (await this.#disk.kindOf(this.#paths.ticket(id))) === undefined;
       return folder === undefined && isSettled ? [] : [{ end, folder }];
     }

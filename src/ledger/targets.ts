@@ -1,4 +1,6 @@
-/** Where deliveries go in the inbox: free names, folders above them, and the one rename. */
+/**
+ * Finds a free folder in the inbox for each delivery, creates the folders above it, and moves the staged folder there.
+ */
 import { dirname, join } from "node:path";
 import type { Disk, EntryKind, FolderSyncs } from "../base/disk.ts";
 import { Fault, systemCode } from "../base/faults.ts";
@@ -12,15 +14,15 @@ export interface TargetsOptions {
   folderMode(): number;
 }
 
-/** More are forgotten, and synced again. */
+/** Beyond that, all are forgotten and synced again. */
 const MOST_DURABLE = 10_000;
 
 export class Targets {
   readonly #options: TargetsOptions;
   readonly #disk: Disk;
-  /** Folders that deliveries of this process are about to take. */
+  /** Folders that are reserved for deliveries of this process. */
   readonly #taken = new Set<string>();
-  /** Folders above deliveries that this process has seen synced. */
+  /** Folders above deliveries that this process has synced. */
   readonly #durable = new Set<string>();
 
   constructor(options: TargetsOptions) {
@@ -29,9 +31,8 @@ export class Targets {
   }
 
   /**
-   * Creates the folders above a target. Returns the target itself, or the first of `FOLDER-2`, `FOLDER-3` … that is free,
-   * which no other delivery of this process gets until `giveBack`. Throws `TARGET_UNSAFE` where a folder on the way is a
-   * link.
+   * Creates the folders above a target. Returns the target itself, or the first free one of `FOLDER-2`, `FOLDER-3` …,
+   * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` where a folder on the way is a link.
    */
   async takeFolder(folder: string): Promise<string> {
     await this.#prepareParents(folder);
@@ -49,10 +50,10 @@ export class Targets {
     this.#taken.delete(folder);
   }
 
-  /** Moves a staged folder to the wanted name, or the first free one. `undefined` where the staged folder is gone. */
+  /** Moves a staged folder to the wanted folder, or the first free one. `undefined` where the staged folder is gone. */
   async move(staged: string, wanted: string): Promise<string | undefined> {
     const { root } = this.#options;
-    // What `takeFolder` has just looked at is looked at again only where the rename fails.
+    // `takeFolder` has just checked a reserved folder: it is checked again only where the rename fails.
     for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
@@ -66,21 +67,21 @@ export class Targets {
         await this.#disk.rename(staged, join(root, folder));
       } catch (error) {
         const code = systemCode(error);
-        // Another delivery may have taken this name, or a consumer the folder above it.
+        // Another delivery may have taken this name, or a consumer may have removed the folder above it.
         if (["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes(code)) continue;
         if (code !== "ENOENT") throw error;
         if ((await this.#disk.kindOf(staged)) === undefined) return undefined;
         continue;
       }
       await this.#options.syncs.sync(dirname(join(root, folder))).catch((error: unknown) => {
-        // A consumer has taken the delivery already, and the folder above it.
+        // A consumer has already taken the delivery and removed the folder above it.
         if (systemCode(error) !== "ENOENT") throw error;
       });
       return folder;
     }
   }
 
-  /** Each folder above the target, from the inbox's root on, is made where it is missing. */
+  /** Creates each missing folder above the target, from the inbox's root on. */
   async #prepareParents(folder: string): Promise<void> {
     const segments = folder.split("/").slice(0, -1);
     for (let depth = 1; depth <= segments.length; depth++) {
@@ -91,20 +92,20 @@ export class Targets {
       if (kind !== undefined && kind !== "folder") {
         throw new Fault("TARGET_UNSAFE", { detail: `${path} is a ${kind}` });
       }
-      if (kind === undefined) {
-        const isMade = await this.#isMade(path);
-        // Somebody made it, or something else of that name, since.
-        if (!isMade) depth--;
-        if (!isMade) continue;
+      if (kind === undefined && !(await this.#tryMake(path))) {
+        // Another process has created an entry of that name: check it.
+        depth--;
+        continue;
       }
-      // Whoever made it may not have synced it: with it, a power cut would take the delivery away.
+      // Its creator may not have synced it: a power cut would remove the delivery with it.
       await this.#options.syncs.sync(dirname(path));
       if (this.#durable.size >= MOST_DURABLE) this.#durable.clear();
       this.#durable.add(above);
     }
   }
 
-  async #isMade(path: string): Promise<boolean> {
+  /** False where the name is taken. */
+  async #tryMake(path: string): Promise<boolean> {
     try {
       await this.#disk.makeFolder(path, this.#options.folderMode());
       return true;

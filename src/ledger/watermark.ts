@@ -1,6 +1,6 @@
 /**
- * Remembers, outside the work folder, the last record that this installation has seen made. A ledger without it was
- * restored from an older copy: everything since would be delivered again.
+ * Remembers, outside the work folder, the last end record that this installation made. A ledger that lacks this record
+ * was restored from an older copy, and would deliver again everything since then.
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { Coalesced } from "../base/concurrency.ts";
@@ -15,13 +15,13 @@ export class Watermark {
   readonly #writing = new Coalesced(() => this.#write(), WRITE_AFTER_MS);
   #wanted: string | undefined;
 
-  /** `path`: in the state folder. `id`: of the work folder; what is remembered of another one says nothing. */
+  /** `path`: in the state folder. `id`: of the work folder; a watermark of another work folder is ignored. */
   constructor(path: string, id: string) {
     this.#path = path;
     this.#id = id;
   }
 
-  /** Throws `WORK_RESTORED`. A file that cannot be understood says nothing. */
+  /** Throws `WORK_RESTORED`. A damaged watermark is ignored. */
   async demand(rounds: Rounds): Promise<void> {
     const [, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await this.#read()) ?? [];
     if (id !== this.#id || name === undefined || (await rounds.readEnd(name, Number(round))) !== undefined)
@@ -29,19 +29,19 @@ export class Watermark {
     throw new Fault("WORK_RESTORED", { detail: `it lacks the end of ${name}, which ${this.#path} names` });
   }
 
-  /** Written soon, and not synced: the record itself is on the disk before. */
+  /** Written soon, without a sync. The record itself is on the disk already. */
   put(name: string, round: number): void {
     this.#wanted = `${this.#id} ${name} ${round}\n`;
     this.#writing.schedule();
   }
 
-  /** The record of this name is about to be removed: it must not be asked for after a restart. */
+  /** Retention is about to remove the records of this transfer: the next start must not expect them. */
   async forget(name: string): Promise<void> {
     await this.flush();
     if ((await this.#read()).split(" ")[1] === name) await rm(this.#path, { force: true });
   }
 
-  /** Resolves when it is written, as far as the disk allows. */
+  /** Resolves when the watermark is written, or the disk has refused it. */
   flush(): Promise<void> {
     return this.#writing.run();
   }

@@ -1,6 +1,7 @@
 /**
- * The files that Inlet adds to a delivered folder: the manifest, the sums that `sha256sum -c` checks, and the confidential
- * message. Consumers may change or replace everything in the folder, so all that is read from it is validated.
+ * The files that Inlet adds to a delivered folder: the manifest, the sums that `sha256sum -c` checks, and the
+ * confidential message. Consumers may change or replace everything in the folder, so all that is read from it is
+ * validated.
  */
 import { hash } from "node:crypto";
 import { open } from "node:fs/promises";
@@ -69,8 +70,8 @@ export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
 export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
 
 /**
- * Identifies a delivery to consumers: in the manifest, to the command and to the webhook. `name`: of the transfer in the
- * ledger. Every process derives the same id; a redelivery is another round.
+ * Identifies a delivery to consumers: in the manifest, to the command and to the webhook. `name`: of the transfer in
+ * the ledger. Every process derives the same id; a redelivery is another round.
  */
 export function deliveryId(name: string, round: number): string {
   return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);

@@ -1,4 +1,4 @@
-/** Copies what other attempts have downloaded: theirs is never moved, appended to or removed. */
+/** Copies content that other attempts have downloaded. Their files are never moved, appended to or removed. */
 import { constants } from "node:fs";
 import { chmod, copyFile, lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { filesIn } from "../model/manifest.ts";
 import type { Plan } from "./plan.ts";
 import type { TransferTools } from "./tools.ts";
 
-/** Fails where the copy exists; shares blocks where the file system can. */
+/** Fails where the target exists, and shares blocks where the file system can. */
 const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
 
 /** Copies complete content from the quarantine. */
@@ -32,24 +32,24 @@ export async function copyQuarantined(
 }
 
 /**
- * Makes a stage ready for the files of a plan: what this process left there stays, what others have of them is copied where
- * a checksum can prove it, and anything else goes. Returns how many bytes are there.
+ * Prepares a stage for the files of a plan. Files that this process left there stay, files of other attempts are copied
+ * where a checksum can prove them, and everything else is removed. Returns how many bytes are there.
  */
 export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan: Plan): Promise<number> {
   const { folder } = stage;
-  const isWanted = plan.way === "files";
-  const wanted = new Map(isWanted ? plan.files.map((file) => [file.name, file]) : []);
+  const isByFile = plan.way === "files";
+  const wanted = new Map(isByFile ? plan.files.map((file) => [file.name, file]) : []);
   if (!stage.isNew) await clearStage(stage, (name) => wanted.has(name));
-  const others = isWanted ? await ledger.stages.otherContent(stage) : [];
+  const others = isByFile ? await ledger.stages.otherContent(stage) : [];
   if (stage.isNew && others.length === 0) return 0;
   let here = 0;
   try {
     for (const [name, file] of wanted) {
       const path = join(folder, name);
-      if (file.checksums.length > 0) await copyFirst(others, name, path, file.bytes);
+      if (file.checksums.length > 0) await copyLongest(others, name, path, file.bytes);
       const found = await lstat(path).catch(() => undefined);
       if (found === undefined) continue;
-      // It may have the mode of a finished file, which need not let us write.
+      // A finished file may have a mode that does not let us write.
       await chmod(path, 0o600);
       here += Math.min(found.size, file.bytes);
     }
@@ -59,7 +59,7 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
   return here;
 }
 
-/** Also where an earlier try has given the folder its final mode, which need not let us write. */
+/** An earlier attempt may have given the folder its final mode, which may not let us write. */
 async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean): Promise<void> {
   try {
     await setFolderMode(folder, 0o700);
@@ -71,8 +71,8 @@ async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean
   }
 }
 
-/** Of several that have it, the one that has most of it. */
-async function copyFirst(
+/** Copies a file from the folder that has most of it. */
+async function copyLongest(
   folders: readonly string[],
   name: string,
   path: string,
@@ -86,6 +86,6 @@ async function copyFirst(
     const size = found?.isFile() ? found.size : 0;
     if (size > (best?.size ?? 0) && size <= bytes) best = { from, size };
   }
-  // Its maker may remove it meanwhile.
+  // Its attempt may remove it meanwhile.
   if (best !== undefined) await copyFile(best.from, path, COPY).catch(() => rm(path, { force: true }));
 }

@@ -1,6 +1,6 @@
 /**
- * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves the
- * folder to the inbox, or to the quarantine.
+ * Ends a round with its content: everything is on the disk first, then the end record decides, then one rename moves
+ * the folder to the inbox, or to the quarantine.
  */
 import { join } from "node:path";
 import { forEachLimit } from "../base/concurrency.ts";
@@ -88,8 +88,8 @@ async function endWith(
 }
 
 /**
- * Follows a rename to the inbox or the quarantine. Safe to be cut short. `folder`: the one that the end record names, where
- * that is known. `fault`: why it is in quarantine.
+ * Follows a rename to the inbox or the quarantine. Safe to be cut short. `folder`: the one that the end record names,
+ * where that is known. `fault`: why it is in quarantine.
  */
 async function follow(
   { handoffs, passwords }: TransferTools,

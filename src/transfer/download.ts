@@ -14,7 +14,7 @@ import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./
 import { planTransfer } from "./plan.ts";
 import { quietForMs } from "./quiet.ts";
 import { Run } from "./run.ts";
-import { endIfGone, hasRoom, settleFault, stuck } from "./settle.ts";
+import { clearDiskWait, endIfGone, settleFault, stuck } from "./settle.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
 const LOOK_EVERY_MS = 5_000;
@@ -30,22 +30,22 @@ export async function downloadTransfer(
   key: TransferKey,
   signal: AbortSignal,
 ): Promise<Next> {
-  // One that cannot be read is reported by polls and starts; nothing is begun on a guess.
+  // Polls and starts report a damaged record. Nothing is downloaded without a record.
   const record = await tools.ledger.find(key).catch(() => undefined);
   if (record === undefined) {
-    hasRoom(tools, tools.ledger.nameOf(key));
+    clearDiskWait(tools, tools.ledger.nameOf(key));
     return DONE;
   }
   const run = new Run(tools, record);
   try {
     if (hasEnded(record)) {
       await finishPlacing(tools, source, run);
-      hasRoom(tools, run.key);
+      clearDiskWait(tools, run.key);
       return DONE;
     }
-    // Polls find one that is paused again, when it is not any more.
+    // Once the mailbox is no longer paused, its next poll finds the transfer again.
     if (source.mailbox.paused) {
-      hasRoom(tools, run.key);
+      clearDiskWait(tools, run.key);
       return DONE;
     }
     const putOff = await putOffMs(tools, source, run, signal);
@@ -57,7 +57,7 @@ export async function downloadTransfer(
   return work(tools, source, run, signal);
 }
 
-/** For how long nothing is begun; `idle`: until somebody supplies a password. */
+/** How long the download waits; `idle`: until a password is supplied. */
 async function putOffMs(
   tools: TransferTools,
   source: Source,
@@ -70,7 +70,7 @@ async function putOffMs(
   if (quietMs !== undefined && !record.wanted) return quietMs;
   const leftMs = waitLeftMs(record, tools.clock.now());
   if (leftMs !== undefined) return leftMs;
-  // Intake pauses while there is no room: nothing is asked of the service, and nothing is written.
+  // Without room on the disk, intake pauses: no request is made, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
 }
@@ -84,7 +84,7 @@ async function work(tools: TransferTools, source: Source, run: Run, signal: Abor
     const supplied = wasWaiting ? await passwords.supplied(source.mailbox, trackingId) : undefined;
     const next = await downloadAndDeliver(tools, source, run, AbortSignal.any([signal, watch.signal]));
     if (next !== undefined) return next;
-    hasRoom(tools, run.key);
+    clearDiskWait(tools, run.key);
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
     const fault = run.isDecided ? asFault(error) : endedFrom(watch.signal, error);
@@ -97,7 +97,7 @@ async function work(tools: TransferTools, source: Source, run: Run, signal: Abor
   }
 }
 
-/** A long download ends soon after an operator, or another process, has ended its round; a slow one, where others wait. */
+/** Aborts a download whose round another process or an operator has ended, and a slow download while others wait. */
 function watchRun(tools: TransferTools, run: Run): { readonly signal: AbortSignal; close(): void } {
   const { ledger, patience } = tools;
   const ending = new AbortController();
@@ -118,7 +118,7 @@ function endedFrom({ aborted, reason }: AbortSignal, error: unknown): Fault {
   return new Fault(reason === LOST ? "ROUND_LOST" : "GAVE_WAY");
 }
 
-/** Somebody supplied a password while others were tried: no new job was given out for it. */
+/** A password that was supplied while others were tried has no job of its own. */
 async function isSuppliedSince(
   { passwords }: TransferTools,
   { mailbox }: Source,
@@ -130,13 +130,13 @@ async function isSuppliedSince(
   return supplied !== undefined && supplied !== before;
 }
 
-/** For how long it still waits, unless an operator wants it now. */
+/** How long the transfer still waits; `undefined` where an operator wants it now. */
 function waitLeftMs({ state, until, wanted }: TransferRecord, nowMs: number): number | undefined {
   if (state !== "waiting" || until === undefined || wanted || isWaitOver(until, nowMs)) return undefined;
   return Date.parse(until) - nowMs;
 }
 
-/** Returns what becomes of the job where it is not tried now. */
+/** Returns what becomes of the job where the transfer still waits. */
 async function downloadAndDeliver(
   tools: TransferTools,
   source: Source,
@@ -145,13 +145,13 @@ async function downloadAndDeliver(
 ): Promise<Next | undefined> {
   if (run.record.vanished) {
     if (await endIfGone(tools, source, run, signal)) return undefined;
-    // It is not gone: a lock, or a pause that the service asked for, still counts.
+    // It is not gone, so a lock, or a pause that the service asked for, still applies.
     const leftMs = waitLeftMs(run.record, tools.clock.now());
     if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
   }
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
-  // A command that supplied a password goes by the note, as soon as the password is taken.
+  // A command that supplied a password reads the note as soon as the password is taken.
   if (wasWaiting) await tools.ledger.flush();
   const contents =
     (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
@@ -225,7 +225,7 @@ async function fetchContents(
   return contents;
 }
 
-/** Why contents whose files each are as listed may still be incomplete or wrong. */
+/** Why the contents may be incomplete or wrong although each file is as listed. */
 function doubtOf(
   contents: Contents,
   announcedBytes: number,

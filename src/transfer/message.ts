@@ -1,4 +1,4 @@
-/** The confidential message of a transfer, where it holds one. */
+/** Fetches the confidential message of a transfer. */
 import { createHash } from "node:crypto";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,11 +10,11 @@ import { canDoWithout, isRefusedForGood, ofOperation } from "./answers.ts";
 import type { Run } from "./run.ts";
 
 /**
- * The largest EML that is asked for: one byte, so that no file fits beside the message. The interface calls it a number of
- * megabytes, which need not be whole; not 0, which may mean "no limit". Where it is refused, the EML is asked for without it.
+ * The limit of the EML's size: one byte, so that no file fits beside the message. The interface takes megabytes, which
+ * need not be whole; 0 may mean "no limit". A service that refuses the limit is asked without it.
  */
 const THRESHOLD_MEGABYTES = 0.000_001;
-/** What the message itself may have, where a service does not know the threshold: base64 takes a third more. */
+/** Room for the message itself, where a service ignores the threshold and adds the files: base64 takes a third more. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
 /** `fault`: why the service does not provide it. */
@@ -33,7 +33,7 @@ interface MessageRequest {
   readonly run: Run;
 }
 
-/** Throws where asking again may help. */
+/** Throws where another attempt may help. */
 export async function fetchMessage(request: MessageRequest, signal: AbortSignal): Promise<Message> {
   const { hasMessage } = request.run.record;
   if (hasMessage === false) return { kind: "none" };
@@ -46,7 +46,7 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
     if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault)) throw error;
     if (!canDoWithout(request.run, "message", error)) throw ofOperation(error);
-    // Without a word of the list, a service that refuses the message says that there is none.
+    // Where the list does not say, a refusal means that there is no message.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return refused(error);
   }

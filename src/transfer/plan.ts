@@ -1,11 +1,11 @@
-/** What is to be done for a transfer: which file under which name, by which way. */
+/** Plans the download of a transfer: the name of each file, and whether to fetch single files or one ZIP. */
 import type { Inbox } from "../inbox/port.ts";
 import type { Checksum } from "../model/checksum.ts";
 import type { Handoff, Mailbox } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import type { OpenedTransfer } from "./open.ts";
 
-/** From so many files on, each smaller than that on average, one ZIP is faster than single files. */
+/** From this many files on, of less than this size on average, one ZIP is faster than single files. */
 const ZIP_FROM_FILES = 16;
 const ZIP_BELOW_AVERAGE_BYTES = 1024 * 1024;
 
@@ -29,7 +29,7 @@ export interface Plan {
   readonly way: "files" | "zip";
   readonly files: readonly PlannedFile[];
   readonly totalBytes: number;
-  /** What must fit on the disk at the same time. */
+  /** Room that the download needs on the disk: a ZIP and its files exist at the same time. */
   readonly neededBytes: number;
 }
 
@@ -42,8 +42,8 @@ export async function planTransfer(
   const totalBytes = transfer.files.reduce((sum, file) => sum + file.bytes, 0);
   const announced = Math.max(totalBytes, transfer.totalBytes);
   const { marker, acknowledgement } = handoff;
-  const said = [marker, acknowledgement].filter((name) => name !== undefined);
-  const reserved = [...RESERVED_NAMES, ...said];
+  const configured = [marker, acknowledgement].filter((name) => name !== undefined);
+  const reserved = [...RESERVED_NAMES, ...configured];
   const names = await inbox.safeNames(transfer.files, reserved);
   const way = chooseWay(mailbox, transfer.files.length, totalBytes);
   return {

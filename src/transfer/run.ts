@@ -1,4 +1,4 @@
-/** One run at one transfer: what is known of it now, and the stage that it works in. */
+/** One run of a download: the transfer's current record, and the stage that it works in. */
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
@@ -10,14 +10,14 @@ import type { TransferTools } from "./tools.ts";
 export class Run {
   readonly #tools: TransferTools;
   #record: TransferRecord;
-  /** Missing until there is something to download. */
+  /** Missing until the download begins. */
   stage: Stage | undefined;
-  /** The one that the service has accepted. */
+  /** Accepted by the service. */
   password: Secret | undefined;
-  /** What is in the stage, once it is complete. */
+  /** The content of the stage, once it is complete. */
   contents: Contents | undefined;
   readonly pace = new Pace();
-  /** The round has ended with this stage, which may still have to be placed. */
+  /** The round has ended with this stage, whose content may still have to be moved. */
   isDecided = false;
 
   constructor(tools: TransferTools, record: TransferRecord) {
@@ -29,19 +29,19 @@ export class Run {
     return this.#record;
   }
 
-  /** Names everything that belongs to this transfer. */
+  /** The transfer's name in the ledger. */
   get key(): string {
     return this.#tools.ledger.nameOf(this.#record);
   }
 
-  /** Enters a state in which the round stays open. `fault`: why. */
+  /** Enters a state while the round stays open. `fault`: why. */
   enter(state: State, facts: Partial<TransferRecord> = {}, fault?: Fault): void {
     this.#record = withState(this.#record, state, this.#tools.clock.now(), facts);
     this.#tools.ledger.noteChange(this.#record);
     this.#tools.emit({ type: "transfer-changed", record: this.#record, fault });
   }
 
-  /** Returns how often the operation has failed in this round, this time included. */
+  /** Counts one more failure of an operation. Returns how often it has failed in this round. */
   countFailure(operation: string): number {
     const { failures = {} } = this.#record;
     const times = (failures[operation] ?? 0) + 1;
@@ -49,12 +49,12 @@ export class Run {
     return times;
   }
 
-  /** The record as it would be when the round ends now. */
+  /** The record with which the round would end now. */
   ending(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
     return withState(this.#record, state, this.#tools.clock.now(), facts);
   }
 
-  /** The round has ended like that. */
+  /** The round has ended with this record. */
   ended(record: TransferRecord, fault?: Fault): void {
     this.#record = record;
     this.#tools.emit({ type: "transfer-changed", record, fault });

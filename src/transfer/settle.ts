@@ -1,4 +1,4 @@
-/** What a fault means for the transfer in hand: which state it enters, and when it is tried again. */
+/** Decides what a fault means for a transfer: which state it enters, and when it is tried again. */
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
@@ -12,7 +12,7 @@ import type { Source, TransferTools } from "./tools.ts";
 
 const LEAST_LOCK_MS = 60_000;
 
-/** After these the service may be in trouble as a whole, not just this transfer. */
+/** Faults after which the whole service may be in trouble. */
 const SHAKY: ReadonlySet<FaultCode> = new Set([
   "SERVICE_UNREACHABLE",
   "SERVICE_TIMEOUT",
@@ -29,14 +29,14 @@ export async function settleFault(
   signal: AbortSignal,
 ): Promise<Next> {
   if (fault.code === "ROUND_LOST") return giveUp(tools, run);
-  // Told to stop: what is on the disk stays, and the next start goes on from there.
+  // Inlet is stopping: the content stays on the disk, and the next start continues with it.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
   if (SHAKY.has(fault.code)) tools.passwords.doubt(clientOf(source));
   if (fault.code === "DISK_FULL") tools.diskFull.add(run.key, fault);
-  else hasRoom(tools, run.key);
+  else clearDiskWait(tools, run.key);
   try {
-    // The disk may have failed after the round had ended with this stage, and all that is left is to place it. Or another
-    // process has ended it, and removed the stage while we wrote in it.
+    // The disk may have failed after the round had ended with this stage: only the move is left. Or another process has
+    // ended the round, and removed the stage while we wrote to it.
     const end = run.isDecided ? "this" : await endOf(tools, run);
     if (end === "this") return stuck(tools, run, fault);
     if (end === "another") return await giveUp(tools, run);
@@ -44,7 +44,7 @@ export async function settleFault(
   } catch (error) {
     const next = asFault(error);
     if (next.code === "ROUND_LOST") return giveUp(tools, run);
-    // The disk refuses the record too: the next run finds the transfer as it was.
+    // The disk also refuses the record: the next run finds the transfer unchanged.
     return stuck(tools, run, next);
   }
 }
@@ -57,16 +57,19 @@ async function endOf(
   return (await ledger.readEnd(key, record.round)) === undefined ? undefined : "another";
 }
 
-/** Another attempt, or an operator, has ended the round: what this one has is of no use. */
+/** Another attempt, or an operator, has ended the round: this attempt's content is of no use. */
 async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
-  hasRoom(tools, run.key);
+  clearDiskWait(tools, run.key);
   tools.emit({ type: "transfer-lost", record: run.record });
   if (run.stage !== undefined) await tools.ledger.stages.dropStage(run.stage).catch(() => {});
   return DONE;
 }
 
-/** The disk is not what keeps this transfer back, now. `key`: what belongs to it is called so. */
-export function hasRoom({ diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">, key: string): void {
+/** This transfer does not wait for room on the disk. `key`: its name in the ledger. */
+export function clearDiskWait(
+  { diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">,
+  key: string,
+): void {
   diskFull.clear(key);
   inbox.forget(key);
 }
@@ -88,7 +91,7 @@ async function settle(
   let isUnconfirmed = false;
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
     const isGone = await endIfGone(tools, source, run, signal).catch((error: unknown) => {
-      // The service does not say: it is asked once more before another password is sent.
+      // The service does not tell: it is asked once more before another password is sent.
       isUnconfirmed = error instanceof Fault && error.word !== undefined;
       if (!isUnconfirmed) throw error;
       return false;
@@ -111,7 +114,7 @@ async function settle(
   return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
 }
 
-/** Asking too early may prolong a lock: a service that names no time, or none to come, is asked less and less often. */
+/** Asking too early may prolong a lock: where the service names no future time, the waits grow. */
 function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
   const least = Math.min(LEAST_LOCK_MS * 2 ** (run.countFailure("locked") - 1), usualMs);
   return Math.max(retryAfterMs ?? usualMs, least);
@@ -133,7 +136,7 @@ function wait(
   return { kind: "again", afterMs, limitMs: fault.retryAfterMs ?? patience.retryMs };
 }
 
-/** Asks the service before it believes that a transfer is no more. Throws `ROUND_LOST`. */
+/** Ends the round as `gone` where the service confirms it. Throws `ROUND_LOST`. */
 export async function endIfGone(
   { passwords, ledger }: TransferTools,
   source: Source,
@@ -156,9 +159,9 @@ function goneMessage(state: string | undefined): string {
     deleted_by_expiration: "it expired",
     deleted_by_revocation: "the sender revoked it",
     deleted_by_admin: "the service's administrator deleted it",
-    deleted_by_security: "too many wrong passwords were tried, by whichever recipient",
+    deleted_by_security: "its recipients tried too many wrong passwords",
     failed: "the service could not process it",
   };
-  const reason = why[state ?? ""] ?? "the service does not list it any more";
+  const reason = why[state ?? ""] ?? "the service no longer lists it";
   return `It was gone before it could be delivered: ${reason}. Ask the sender to send it again.`;
 }

@@ -105,6 +105,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["handoff", "{ marker: a/b }", 'handoff.marker: "a/b" is not none or a plain file name'],
     ["handoff", "{ marker: '..' }", 'handoff.marker: ".." is not none or a plain file name'],
     ["handoff", "{ marker: sha256sums }", '"sha256sums" cannot be used: Inlet writes SHA256SUMS itself'],
+    ["handoff", "{ marker: reason.json }", '"reason.json" cannot be used: Inlet writes reason.json itself'],
     ["handoff", "{ marker: message.eml }", '"message.eml" cannot be used: Inlet writes message.eml itself'],
     ["handoff", "{ command: echo }", "handoff.command: must be a list of a program and its arguments"],
     ["handoff", "{ command: [''] }", "handoff.command[0]: names no program"],
