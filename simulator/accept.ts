@@ -1,13 +1,13 @@
-/** What a client accepts, from headers that list choices with weights. */
+/** Content negotiation: parses headers that list choices with weights. */
 
-/** Whether a content encoding may be used; one that is not named may not. */
+/** Whether the client accepts a content encoding; one that it does not name is not accepted. */
 export function acceptsEncoding(header: string | string[] | undefined, encoding: string): boolean {
   const choices = parseChoices(header);
   const choice = choices.find(({ name }) => name === encoding) ?? choices.find(({ name }) => name === "*");
   return choice !== undefined && choice.weight > 0;
 }
 
-/** The language of those offered that is wanted most; the first of them where none is. */
+/** The offered language with the highest weight; the first one if none is wanted. */
 export function chooseLanguage<Language extends string>(
   header: string | undefined,
   offered: readonly [Language, ...Language[]],

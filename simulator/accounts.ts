@@ -1,8 +1,6 @@
 /**
- * Who may poll: client ids, verification tokens and mailed codes.
- *
- * A *token* says that a client id stands for an address; it is good with both, until it expires. A client id that
- * is registered gets one at once, any other has to show a *code* that was mailed to the address.
+ * Access to lists: client ids, verification tokens and mailed codes. A *token* is valid for one client id and one address
+ * until it expires. A registered client id obtains one at once, any other one with a *code* mailed to the address.
  */
 import type { Clock } from "../src/base/clock.ts";
 import { canonicalAddress } from "../src/model/transfer.ts";
@@ -28,35 +26,35 @@ const TOKENS_KEPT = 100;
 export class Accounts {
   readonly #settings: Settings;
   readonly #clock: Clock;
-  /** By client id and address: the newest token last. */
+  /** By client id and address, the newest token last. */
   readonly #tokens = new Map<string, Token[]>();
   readonly #codes = new Map<string, { readonly code: string; readonly untilMs: number; triesLeft: number }>();
   readonly #mails: Mail[] = [];
-  #made = 0;
+  #derived = 0;
 
   constructor(settings: Settings, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
   }
 
-  freshClientId(): string {
-    return this.#make("client", 64);
+  createClientId(): string {
+    return this.#derive("client", 64);
   }
 
   isRegistered(clientId: string): boolean {
     return clientId === this.#settings.clientId;
   }
 
-  /** Mails a code, which takes the place of any before it. */
+  /** Mails a code, which replaces any earlier one. */
   mailCode(clientId: string, address: string): void {
-    const code = this.#make("code", 8, "0123456789");
+    const code = this.#derive("code", 8, "0123456789");
     const nowMs = this.#clock.now();
     this.#codes.set(keyOf(clientId, address), { code, untilMs: nowMs + CODE_MS, triesLeft: CODE_TRIES });
     this.#mails.push({ address, code, sentAtMs: nowMs });
     if (this.#mails.length > MAILS_KEPT) this.#mails.shift();
   }
 
-  /** Whether the code is the one mailed last; a right one is used up. */
+  /** Whether the code is the one mailed last. A right code works once. */
   redeemCode(clientId: string, address: string, code: string): boolean {
     const key = keyOf(clientId, address);
     const mailed = this.#codes.get(key);
@@ -69,13 +67,13 @@ export class Accounts {
 
   issueToken(clientId: string, address: string): Token {
     const validUntilMs = this.#clock.now() + this.#settings.tokenMs;
-    const token = { token: this.#make("token", 64), validUntilMs };
+    const token = { token: this.#derive("token", 64), validUntilMs };
     const live = [...this.#liveTokens(clientId, address), token];
     this.#tokens.set(keyOf(clientId, address), live.slice(-TOKENS_KEPT));
     return token;
   }
 
-  /** The newest token that is still good. */
+  /** The newest valid token. */
   verification(clientId: string, address: string): Token | undefined {
     return this.#liveTokens(clientId, address).at(-1);
   }
@@ -93,9 +91,9 @@ export class Accounts {
     return (this.#tokens.get(keyOf(clientId, address)) ?? []).filter((token) => nowMs < token.validUntilMs);
   }
 
-  #make(what: string, length: number, alphabet?: string): string {
-    this.#made += 1;
-    return deriveText(this.#settings.seed, `${what} ${this.#made}`, length, alphabet);
+  #derive(what: string, length: number, alphabet?: string): string {
+    this.#derived += 1;
+    return deriveText(this.#settings.seed, `${what} ${this.#derived}`, length, alphabet);
   }
 }
 

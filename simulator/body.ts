@@ -1,4 +1,4 @@
-/** Turns a reply into what goes over the wire: ranges, entity tags, lengths and compression. */
+/** Turns a reply into bytes to send: ranges, entity tags, lengths and compression. */
 import type { IncomingHttpHeaders } from "node:http";
 import { gzipSync } from "node:zlib";
 import { acceptsEncoding } from "./accept.ts";
@@ -12,11 +12,11 @@ export interface Outgoing {
   readonly headers: Readonly<Record<string, string>>;
   readonly announcedBytes: number | undefined;
   readonly chunks: Chunks;
-  /** Whether the connection is closed after the chunks, although more was promised. */
+  /** Whether to close the connection after the chunks, although more bytes were announced. */
   readonly isCutOff: boolean;
 }
 
-/** Departures from what the service does when it behaves. */
+/** Deviations from the normal behaviour of the service. */
 export interface Quirks {
   readonly rangeMode: RangeMode;
   readonly etag: string | undefined;

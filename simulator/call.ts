@@ -1,4 +1,4 @@
-/** One request to the simulated service, and what the service has at hand to answer it. */
+/** One request to the simulated service, and the state that answers it. */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Clock } from "../src/base/clock.ts";
 import type { Accounts } from "./accounts.ts";
@@ -13,9 +13,9 @@ export interface Call {
   readonly message: IncomingMessage;
   readonly headers: IncomingHttpHeaders;
   readonly url: URL;
-  /** The placeholders of the path, decoded. */
+  /** The decoded values of the path's placeholders. */
   readonly path: Readonly<Record<string, string>>;
-  /** The faults that strike it; those about lists are applied where the list is made. */
+  /** The faults that strike it; faults of lists are applied when the list is made. */
   readonly strikes: readonly Strike[];
 }
 
@@ -26,9 +26,9 @@ export interface World {
   readonly transfers: Transfers;
   readonly guard: PasswordGuard;
   readonly checksums: Checksums;
-  /** Lengths of archives that had to be measured. */
+  /** Measured lengths of archives. */
   readonly zipSizes: Map<string, number>;
-  /** Where the service can be reached. */
+  /** The address of the service. */
   readonly url: () => string;
 }
 

@@ -1,11 +1,11 @@
-/** Bodies as streams of chunks, and what can be done to one on its way without ever holding it whole. */
+/** Bodies as streams of chunks, and transformations that never hold a whole body in memory. */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 
 export type Chunks = Iterable<Buffer> | AsyncIterable<Buffer>;
 
-/** The bytes from `start` up to, not including, `end`. */
+/** The bytes from `start` to `end`, exclusive. */
 export async function* slice(chunks: Chunks, start: number, end: number): AsyncGenerator<Buffer> {
   let at = 0;
   if (start >= end) return;
@@ -27,11 +27,11 @@ export async function countBytes(chunks: Chunks, signal: AbortSignal): Promise<n
   return bytes;
 }
 
-/** Passes the bytes before a place on, acts there (or at the end, if that comes before), and goes on if told so. */
+/** Yields the bytes before `place`, calls `act` there (or at the end, if that comes first), and continues if it says so. */
 export async function* interruptAt(
   chunks: Chunks,
   place: number,
-  act: () => Promise<"go on" | "stop">,
+  act: () => Promise<"continue" | "stop">,
 ): AsyncGenerator<Buffer> {
   let left = place;
   let acted = false;
@@ -49,7 +49,7 @@ export async function* interruptAt(
   if (!acted) await act();
 }
 
-/** Cuts the chunks into small ones, and waits after each. */
+/** Splits the chunks into small ones, and pauses after each. */
 export async function* drip(
   chunks: Chunks,
   bytes: number,
@@ -63,7 +63,7 @@ export async function* drip(
   }
 }
 
-/** Flips the lowest bit of the byte at a place. */
+/** Flips the lowest bit of the byte at `place`. */
 export async function* flipBitAt(chunks: Chunks, place: number): AsyncGenerator<Buffer> {
   let at = 0;
   for await (const chunk of chunks) {

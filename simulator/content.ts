@@ -1,19 +1,19 @@
-/** The bytes of simulated files: literal, or generated at any place of any size without being held in memory. */
+/** The bytes of simulated files: literal, or generated, of any size, without holding them in memory. */
 import { createCipheriv, createHash } from "node:crypto";
 import type { FilePlan } from "./scenario.ts";
 import { deriveBytes } from "./seeded.ts";
 
 export interface Content {
   readonly bytes: number;
-  /** The same for the same bytes, another for others. */
+  /** Equal for equal bytes only. */
   readonly fingerprint: string;
-  /** Whether compressing it is worth the while. */
+  /** Whether it is worth compressing. */
   readonly isText: boolean;
-  /** The bytes from `start` up to, not including, `end`; each chunk but the last is of `chunkBytes`. */
+  /** The bytes from `start` to `end`, exclusive; each chunk but the last has `chunkBytes`. */
   read(start: number, end: number, chunkBytes?: number): Iterable<Buffer>;
 }
 
-/** What a file of a plan holds; `defaultSeed` serves where generated content has no seed of its own. */
+/** The content of a planned file; `defaultSeed` is for generated content without its own seed. */
 export function contentOf(plan: FilePlan, defaultSeed: number): Content {
   if (plan.text !== undefined) return literalContent(Buffer.from(plan.text), true);
   if (plan.base64 !== undefined) return literalContent(Buffer.from(plan.base64, "base64"), false);
@@ -36,7 +36,7 @@ export function literalContent(bytes: Buffer, isText: boolean): Content {
 const CHUNK_BYTES = 256 * 1024;
 const BLOCK_BYTES = 16;
 
-/** The key stream of AES in counter mode: fast, incompressible, and any place of it can be reached at once. */
+/** The key stream of AES in counter mode: fast, incompressible, and seekable. */
 function generatedContent(bytes: number, seed: number): Content {
   const key = deriveBytes(seed, "content key", 16);
   return {

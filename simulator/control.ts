@@ -1,8 +1,8 @@
-/** The control interface: what the simulator can be told over HTTP, beside the service that it plays. */
+/** The control interface: commands to the simulator over HTTP, beside the simulated service. */
 import type { IncomingMessage } from "node:http";
 import { controlHelp } from "./control-help.ts";
 import { ScenarioError, ServiceError } from "./errors.ts";
-import type { Asked } from "./journal.ts";
+import type { HttpRequest } from "./journal.ts";
 import { advanceBody, parseAs, parseFaultPlan, parseTransferPlan, replaceBody } from "./parse.ts";
 import { formatDate, jsonReply, type Reply, textReply } from "./reply.ts";
 import { readJson } from "./requests.ts";
@@ -10,9 +10,9 @@ import type { SimulatedTransfer, Simulator } from "./simulator.ts";
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
-export type Control = (asked: Asked, message: IncomingMessage) => Promise<Reply> | undefined;
+export type Control = (request: HttpRequest, message: IncomingMessage) => Promise<Reply> | undefined;
 
-/** Answers requests under `/control`; all others are not for it. */
+/** Answers requests under `/control`; `undefined` for all others. */
 export function createControl(simulator: Simulator): Control {
   const endpoints = listEndpoints(simulator);
   return ({ method, url }, message) => {
@@ -28,7 +28,7 @@ export function createControl(simulator: Simulator): Control {
   };
 }
 
-/** `id` is the tracking-id or fault id of the path, where there is one. */
+/** `id` is the tracking-id or fault id in the path, if there is one. */
 type Act = (id: string, body: () => Promise<unknown>) => Reply | Promise<Reply>;
 
 interface Endpoint {

@@ -1,4 +1,4 @@
-/** The checksums file of a transfer, in any of the styles that a service might write. */
+/** The checksums file of a transfer, in every style that a service might use. */
 import { chooseLanguage } from "./accept.ts";
 import type { Checksums } from "./checksums.ts";
 import type { CsvStyle } from "./scenario.ts";
@@ -40,7 +40,7 @@ const LABELS = {
 
 async function row(transfer: StoredTransfer, file: StoredFile, checksums: Checksums): Promise<string[]> {
   const { algorithm } = transfer;
-  const checksum = await checksums.stated(file.content, algorithm, file.plan.csvChecksum);
+  const checksum = await checksums.reported(file.content, algorithm, file.plan.csvChecksum);
   return [file.name, checksum ? `${checksum} (${algorithm})` : ""];
 }
 
@@ -58,7 +58,7 @@ function encode(text: string, { charset, byteOrderMark }: Required<CsvStyle>): B
   return charset === "utf-16le" ? littleEndian : littleEndian.swap16();
 }
 
-/** A question mark stands for what that charset does not hold. */
+/** A question mark replaces characters outside the charset. */
 function encodeWindows1252(text: string): Buffer {
   const decoder = new TextDecoder("windows-1252");
   const codes = new Map(

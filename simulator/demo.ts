@@ -1,4 +1,4 @@
-/** The demo's transfers: each shows one thing that can happen. */
+/** The transfers of the demo. Each shows another case. */
 import type { Scenario, TransferPlan } from "./scenario.ts";
 
 export const DEMO_MAILBOX = "orders@example.com";
@@ -19,7 +19,7 @@ export const demoScenario: Scenario = {
       files: [
         { name: "confirmation.txt", text: "Order 4711 is confirmed.\n" },
         { name: "delivery-note.csv", text: "position;article;quantity\n1;Bracket M8;250\n" },
-        { name: "../../etc/cron.d/job", text: "A name that leads elsewhere, and does not get there\n" },
+        { name: "../../etc/cron.d/job", text: "A name with a path, which is made harmless\n" },
       ],
     }),
     supplier("20260301-080100-onelarge", "Drawings of the new hall", {
@@ -59,7 +59,7 @@ export const demoScenario: Scenario = {
     },
   ],
   faults: [
-    // The speed of a usual line, with one interruption.
+    // The speed of a typical line, with one interruption.
     {
       on: "file",
       file: "drawings.tar",

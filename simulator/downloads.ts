@@ -1,4 +1,4 @@
-/** Answers about one transfer, for those who have its transfer-id and its password. */
+/** Endpoints of one transfer, opened with its transfer-id and password. */
 import type { Call, Handler, World } from "./call.ts";
 import { literalContent } from "./content.ts";
 import { type CsvFile, checksumsCsv } from "./csv.ts";
@@ -25,7 +25,7 @@ export const listFiles: Handler = async (call, world) => {
     id,
     fileName: name,
     size: announcedBytes,
-    checksum: await world.checksums.stated(content, transfer.algorithm, plan.listChecksum),
+    checksum: await world.checksums.reported(content, transfer.algorithm, plan.listChecksum),
     href: `/api/transfers/${recipient.transferId}/files/${id}?${query}`,
   }));
   return dataReply(await Promise.all(entries));
@@ -35,7 +35,7 @@ export const sendFile: Handler = (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
   const file = transfer.files.find(({ id }) => id === call.path["file"]);
   if (file === undefined) throw new ServiceError("noSuchEntity");
-  noteDownloads(recipient, [file], world);
+  recordDownloads(recipient, [file], world);
   const { content } = file;
   return sourceReply("application/octet-stream", file.name, {
     etag: `"${content.fingerprint}"`,
@@ -53,7 +53,7 @@ export const sendZip: Handler = async (call, world) => {
     const { bytes } = await checksumsOf(call, world, transfer);
     entries.push({ name: freeName("checksums.csv", files), content: literalContent(bytes, true) });
   }
-  noteDownloads(recipient, files, world);
+  recordDownloads(recipient, files, world);
   return sourceReply("application/zip", `${transfer.trackingId}.zip`, zipSource(entries, world.zipSizes));
 };
 
@@ -62,7 +62,7 @@ export const sendEml: Handler = (call, world) => {
   const { message } = transfer.plan;
   const maxBytes = thresholdBytes(call);
   if (message === undefined) throw new ServiceError("noSuchEntity", "there is no confidential message");
-  noteDownloads(recipient, transfer.files, world);
+  recordDownloads(recipient, transfer.files, world);
   return sourceReply("message/rfc822", `${transfer.trackingId}.eml`, emlSource(transfer, message, maxBytes));
 };
 
@@ -73,9 +73,9 @@ export const sendChecksums: Handler = async (call, world) => {
   return { ...reply, headers: { ...reply.headers, "Content-Disposition": attachmentOf("checksums.csv") } };
 };
 
-/** How many downloads of a file by one recipient are remembered. */
+/** The number of recorded downloads per file and recipient. */
 const DOWNLOADS_KEPT = 100;
-/** The smaller meaning of the word, so that the mail is within both. */
+/** Not a mebibyte, so that the mail is within both limits. */
 const MEGABYTE = 1_000_000;
 
 function openTransfer(call: Call, { transfers, guard, settings }: World): OpenedTransfer {
@@ -98,7 +98,7 @@ function sourceReply(contentType: string, name: string, source: Source): Reply {
   };
 }
 
-/** The query of a link that works by itself: all that came as headers, the password among it. */
+/** The query of a self-contained link: all parameters that came as headers, including the password. */
 function repeatedQuery(call: Call): string {
   const names: readonly ParameterName[] = [
     "clientId",
@@ -115,7 +115,7 @@ function repeatedQuery(call: Call): string {
   return pairs.join("&");
 }
 
-/** Which files the archive holds. Versions before 1.11 do not know these parameters. */
+/** The files of the archive. Versions before 1.11 ignore these parameters. */
 function chooseFiles(call: Call, { settings }: World, transfer: StoredTransfer): readonly StoredFile[] {
   const isInclude = booleanParameter(call, "is-customized-files-ids-include") ?? true;
   const ids = call.url.searchParams
@@ -145,7 +145,7 @@ function thresholdBytes(call: Call): number | undefined {
   return Number(text) * MEGABYTE;
 }
 
-function noteDownloads(recipient: StoredRecipient, files: readonly StoredFile[], { clock }: World): void {
+function recordDownloads(recipient: StoredRecipient, files: readonly StoredFile[], { clock }: World): void {
   for (const { id } of files) {
     const times = [...(recipient.downloads.get(id) ?? []), clock.now()];
     recipient.downloads.set(id, times.slice(-DOWNLOADS_KEPT));

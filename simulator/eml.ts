@@ -1,4 +1,4 @@
-/** A transfer with a confidential message as one mail: the message, and the files as attachments. */
+/** A transfer as one mail: the confidential message, with the files as attachments. */
 import { createHash } from "node:crypto";
 import { slice } from "./chunks.ts";
 import { type Content, literalContent } from "./content.ts";
@@ -6,7 +6,7 @@ import { encodeAddress, encodeHeaderText, encodeParameter } from "./mime.ts";
 import type { Source } from "./reply.ts";
 import type { StoredFile, StoredTransfer } from "./transfers.ts";
 
-/** With a limit, the smallest files are attached as long as the mail stays within it, and it says what is missing. */
+/** With a limit, only the smallest files that fit are attached, and the mail says how many are missing. */
 export function emlSource(transfer: StoredTransfer, message: string, maxBytes: number | undefined): Source {
   const parts = planParts(transfer, message, maxBytes);
   const bytes = parts.reduce((sum, part) => sum + partBytes(part), 0);
@@ -20,7 +20,7 @@ export function emlSource(transfer: StoredTransfer, message: string, maxBytes: n
   };
 }
 
-/** Headers and the line that follows them, then content in base64. The last part has no content. */
+/** Headers and an empty line, then content in base64. The last part has no content. */
 interface Part {
   readonly head: string;
   readonly content: Content;
@@ -72,7 +72,7 @@ function messagePart(transfer: StoredTransfer, message: string, leftOut: number,
   return { head: `${headers.join("\r\n")}\r\n\r\n`, content: literalContent(Buffer.from(text), true) };
 }
 
-/** Hidden recipients stay hidden. */
+/** Bcc recipients are not shown. */
 function addressHeader(label: string, transfer: StoredTransfer, role: "to" | "cc"): readonly string[] {
   const addresses = transfer.recipients
     .filter((recipient) => recipient.role === role)

@@ -1,4 +1,4 @@
-/** The errors that the simulated service answers with: each has the status and the number of the real one. */
+/** The errors of the simulated service, with the status and error code of the real one. */
 
 interface ErrorMeaning {
   readonly status: number;
@@ -10,7 +10,7 @@ const SERVICE_ERRORS = {
   parameterMissing: { status: 400, errorCode: 1002, text: "A required parameter is missing" },
   badValue: { status: 400, errorCode: 1004, text: "A parameter has a value that is not allowed" },
   badPath: { status: 400, errorCode: 1005, text: "A path variable is not valid" },
-  tokenRefused: { status: 401, errorCode: 3002, text: "The verification does not fit" },
+  tokenRefused: { status: 401, errorCode: 3002, text: "The verification is not valid" },
   passwordRefused: { status: 401, errorCode: 3003, text: "The transfer password is wrong" },
   transferLocked: { status: 403, errorCode: 2005, text: "The transfer is locked" },
   policyRefused: { status: 403, errorCode: 3010, text: "The policy does not allow this" },
@@ -43,19 +43,19 @@ export class ServiceError extends Error {
   }
 }
 
-/** What somebody asked of the simulator itself makes no sense: the message names the key. */
+/** A wrong scenario or control request; the message names the key. */
 export class ScenarioError extends Error {
   override name = "ScenarioError";
 }
 
-/** What the service says with a status, where a fault names nothing but the status. */
+/** The error for a fault that sets only the status. */
 export function meaningOfStatus(status: number): { readonly errorCode: number; readonly text: string } {
-  const usual: Readonly<Record<number, ServiceErrorName>> = {
+  const preferred: Readonly<Record<number, ServiceErrorName>> = {
     400: "badValue",
     403: "policyRefused",
     404: "noSuchEntity",
   };
-  const name = usual[status];
+  const name = preferred[status];
   if (name !== undefined) return SERVICE_ERRORS[name];
   const meanings: readonly ErrorMeaning[] = Object.values(SERVICE_ERRORS);
   return meanings.find((meaning) => meaning.status === status) ?? SERVICE_ERRORS.serverFault;

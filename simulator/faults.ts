@@ -1,15 +1,15 @@
-/** The misbehaviours in force: which requests each one strikes, and how often it has. */
+/** The active faults: which requests each one strikes, and how often it has struck. */
 import type { FaultPlan, Misbehaviour, Operation } from "./scenario.ts";
 
-/** What a fault can tell requests apart by. */
+/** The properties of a request that a fault can select by. */
 export interface Target {
   readonly operation: Operation;
-  /** The tracking-id and the transfer-id, where the request belongs to a transfer. */
+  /** The tracking-id and the transfer-id, if the request belongs to a transfer. */
   readonly transfers: readonly string[];
-  /** The name of the file, where the request is for one. */
+  /** The name of the file, if the request is for one. */
   readonly file: string | undefined;
   readonly hasRange: boolean;
-  /** Which page of a list is asked for; 1 where the request does not say. */
+  /** The requested page of a list. Default 1. */
   readonly page: number;
 }
 
@@ -17,14 +17,14 @@ export interface Target {
 export interface Strike {
   readonly id: string;
   readonly does: Misbehaviour;
-  /** How often it has struck, this time included. */
+  /** How often it has struck, including this time. */
   readonly count: number;
 }
 
 export interface FaultReport {
   readonly id: string;
   readonly plan: FaultPlan;
-  /** How many requests it would have struck, whatever `skip` and `times` say. */
+  /** The number of matching requests, regardless of `skip` and `times`. */
   readonly matched: number;
   readonly struck: number;
 }
@@ -40,7 +40,7 @@ export class Faults {
     return id;
   }
 
-  /** Whether there was one of this id. */
+  /** Whether a fault had this id. */
   remove(id: string): boolean {
     return this.#faults.delete(id);
   }
@@ -53,7 +53,7 @@ export class Faults {
     return [...this.#faults].map(([id, { plan, matched, struck }]) => ({ id, plan, matched, struck }));
   }
 
-  /** The faults that strike this request, in the order in which they were added; each is counted. */
+  /** Counts and returns the faults that strike this request, in the order in which they were added. */
   strike(target: Target): readonly Strike[] {
     const strikes: Strike[] = [];
     for (const [id, fault] of this.#faults) {

@@ -1,17 +1,17 @@
-/** The `fields` parameter of polling: which parts of a transfer record are wanted. */
+/** The `fields` parameter of polls, which selects parts of a transfer record. */
 import { ServiceError } from "./errors.ts";
 
-/** The wanted parts by name; `all` takes everything below a name. */
+/** The selected parts by name; `all` selects everything below a name. */
 export type Selection = ReadonlyMap<string, Selection | "all">;
 
-/** What may be selected: every name of the record, with the names below it. */
+/** The selectable names of the record, with the names below each. */
 interface FieldTree {
   readonly [name: string]: FieldTree;
 }
 
 export const DEFAULT_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(recipients)";
 
-/** Throws the service's error where the expression is malformed or names what there is not. */
+/** Throws a ServiceError for a malformed expression or an unknown name. */
 export function parseFields(expression: string, others: "select" | "refuse"): Selection {
   const tokens = expression.match(/[(),]|[^(),\s]+/g) ?? [];
   const selection = parseList(tokens, others === "select" ? FIELDS : DOCUMENTED_FIELDS);
@@ -19,13 +19,13 @@ export function parseFields(expression: string, others: "select" | "refuse"): Se
   return selection;
 }
 
-/** Whether a part of the record is wanted, at least in part. */
+/** Whether a part of the record is selected, at least partly. */
 export function isSelected(selection: Selection, name: string, below?: string): boolean {
   const found = selection.get(name);
   return found !== undefined && (found === "all" || below === undefined || found.has(below));
 }
 
-/** The wanted parts of a value; what is in an array is taken one by one. */
+/** The selected parts of a value; applies to each entry of an array. */
 export function project(value: unknown, selection: Selection | "all"): unknown {
   if (selection === "all" || typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((entry) => project(entry, selection));
@@ -67,7 +67,7 @@ const FIELDS: FieldTree = {
   },
 };
 
-/** Those that the interface names. */
+/** The fields that the interface documents. */
 const DOCUMENTED_FIELDS: FieldTree = {
   trackingId: LEAF,
   status: { sender: { email: LEAF }, recipients: LEAF, state: LEAF },
@@ -78,14 +78,14 @@ const DOCUMENTED_FIELDS: FieldTree = {
   },
 };
 
-/** Takes names from the front of the tokens, up to what does not belong to this list. */
+/** Consumes names from the tokens, up to the end of this list. */
 function parseList(tokens: string[], tree: FieldTree): Selection {
   const selection = new Map<string, Selection | "all">();
   do {
     const name = tokens.shift();
     if (name === undefined || /^[(),]$/.test(name)) throw malformed();
     const below = Object.hasOwn(tree, name) ? tree[name] : undefined;
-    if (below === undefined) throw new ServiceError("badValue", "fields names what there is not");
+    if (below === undefined) throw new ServiceError("badValue", "fields has an unknown name");
     const part = tokens[0] === "(" ? parseGroup(tokens, below) : "all";
     selection.set(name, unite(selection.get(name), part));
   } while (tokens[0] === "," && tokens.shift());
@@ -99,7 +99,7 @@ function parseGroup(tokens: string[], tree: FieldTree): Selection {
   return selection;
 }
 
-/** Names that come twice add up. */
+/** Repeated names are merged. */
 function unite(a: Selection | "all" | undefined, b: Selection | "all"): Selection | "all" {
   if (a === undefined) return b;
   if (a === "all" || b === "all") return "all";

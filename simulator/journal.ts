@@ -1,25 +1,25 @@
-/** What was asked of the simulated service, so that tests can see how a client behaves; it holds no secrets. */
+/** Records the requests to the simulated service, without secrets, so that tests can check a client. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Strike } from "./faults.ts";
 import { PARAMETERS } from "./requests.ts";
 import { OPERATIONS, type Operation } from "./scenario.ts";
 
 export interface RequestRecord {
-  /** Missing where there is no such endpoint. */
+  /** `undefined` for an unknown endpoint. */
   readonly operation: Operation | undefined;
   readonly method: string;
   /** Without the query. */
   readonly path: string;
-  /** Zero as long as nothing was answered. */
+  /** Zero before the answer. */
   readonly status: number;
-  /** Bytes of the body that were sent so far. */
+  /** Bytes of the body sent so far. */
   readonly bytes: number;
-  /** The tracking-id, where the request belongs to a transfer. */
+  /** The tracking-id, if the request belongs to a transfer. */
   readonly transfer: string | undefined;
   readonly passwordSent: "header" | "query" | "none";
-  /** Names of header parameters that came in the query instead, where logs and histories keep them. */
+  /** Parameters sent in the query instead of a header: logs and histories would keep them. */
   readonly queryTwins: readonly string[];
-  /** Parameters and headers that are no secrets. */
+  /** Parameters and headers that hold no secrets. */
   readonly query: Readonly<Record<string, readonly string[]>>;
   readonly headers: Readonly<Record<string, string>>;
   /** The faults that struck it. */
@@ -62,22 +62,22 @@ export class Journal {
     return this.#records.map(({ current }) => current);
   }
 
-  /** How many there were of each operation, from the beginning. */
+  /** The number of requests per operation, since the start. */
   totals(): Readonly<Record<Operation, number>> {
     const totals = OPERATIONS.map((operation) => [operation, this.#totals.get(operation) ?? 0]);
     return Object.fromEntries(totals) as Record<Operation, number>;
   }
 }
 
-export interface Asked {
+export interface HttpRequest {
   readonly method: string;
   readonly url: URL;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The record of a request as it comes in. */
+/** The record of an incoming request. */
 export function recordOf(
-  { method, url, headers }: Asked,
+  { method, url, headers }: HttpRequest,
   operation: Operation | undefined,
   transfer: string | undefined,
   strikes: readonly Strike[],

@@ -1,4 +1,4 @@
-/** Language packs: the list, single packs, and their files under names without the language. */
+/** Endpoints of language packs: the list, single packs, and their files, named without the language. */
 import type { Call, Handler, World } from "./call.ts";
 import { ServiceError } from "./errors.ts";
 import { dataReply, textReply } from "./reply.ts";
@@ -48,7 +48,7 @@ function majorOf({ version }: LanguagePackPlan): number {
   return Number(version.split(".")[0]);
 }
 
-/** `messages_de.properties` and `messages_de-DE.properties` are both asked for as `messages.properties`. */
+/** `messages_de.properties` and `messages_de-DE.properties` are both requested as `messages.properties`. */
 function baseName(installedName: string, locale: string): string {
   const [language = "", country = ""] = locale.split(/[-_]/);
   const dot = installedName.lastIndexOf(".");

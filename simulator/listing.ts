@@ -1,4 +1,4 @@
-/** Pages of transfers: who may see them, in which order, which page, and how lists can misbehave. */
+/** Endpoints of lists: access, order, pages, and faults of lists. */
 import { canonicalAddress } from "../src/model/transfer.ts";
 import type { Call, Handler, World } from "./call.ts";
 import type { Strike } from "./faults.ts";
@@ -23,7 +23,7 @@ export const listSent: Handler = async (call, world) => {
   return dataReply(await listRecords(call, world, sentBy(address), { as: "sender" }));
 };
 
-/** The deprecated list, without selection. */
+/** The deprecated list, without field selection. */
 export const listSentBriefly: Handler = (call, world) => {
   const { address = "" } = call.path;
   checkVerified(call, world, address);
@@ -57,7 +57,7 @@ function listRecords(
   return Promise.all(page.map((transfer) => describeTransfer(transfer, selection, viewer, world)));
 }
 
-/** The page that was asked for, newest transfers first. */
+/** The requested page, newest transfers first. */
 function choosePage(
   call: Call,
   world: World,
@@ -73,7 +73,7 @@ function choosePage(
   return misbehavingPage(listed, page, size, call, world) ?? listed.slice((page - 1) * size, page * size);
 }
 
-/** The page as faults make it; `undefined` where none is about lists. */
+/** The page as faults change it; `undefined` without a fault of lists. */
 function misbehavingPage(
   listed: readonly StoredTransfer[],
   page: number,
@@ -101,7 +101,7 @@ function misbehavingPage(
   }
 }
 
-/** An entry that no transfer stands behind: the same number is always the same entry. */
+/** An entry without a transfer; equal numbers give equal entries. */
 function inventTransfer({ id }: Strike, number: number, call: Call, world: World): StoredTransfer {
   const { address = "" } = call.path;
   const plan = {

@@ -1,12 +1,12 @@
-/** Names and texts in the headers of HTTP and mail, where only plain letters may stand. */
+/** Encodes names and texts for the headers of HTTP and mail, which allow only ASCII. */
 
-/** Content-Disposition of a download: the true name, and a plain one for those who cannot read it. */
+/** Content-Disposition of a download: the true name, and an ASCII one for old clients. */
 export function attachmentOf(name: string): string {
   const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, "_");
   return `attachment; filename="${plain}"; filename*=UTF-8''${percentEncode(name)}`;
 }
 
-/** Text of a mail header (RFC 2047): as it is where that is safe, else as encoded words. */
+/** Text of a mail header (RFC 2047): unchanged if that is safe, else as encoded words. */
 export function encodeHeaderText(text: string): string {
   if (/^[\x20-\x7e]{0,60}$/.test(text) && !text.includes("=?")) return text;
   return splitByBytes(text, ENCODED_WORD_BYTES)
@@ -14,7 +14,7 @@ export function encodeHeaderText(text: string): string {
     .join("\r\n ");
 }
 
-/** A parameter of a mail header (RFC 2231), in as many pieces as its length needs, each on a line of its own. */
+/** A parameter of a mail header (RFC 2231), in as many pieces as it needs, one per line. */
 export function encodeParameter(name: string, value: string): string {
   const pieces = splitByBytes(value, PARAMETER_BYTES).map(percentEncode);
   if (pieces.length === 1) return `${name}*=UTF-8''${pieces[0]}`;
@@ -23,7 +23,7 @@ export function encodeParameter(name: string, value: string): string {
     .join(";\r\n ");
 }
 
-/** An address between angle brackets, with nothing in it that could end the line. */
+/** An address in angle brackets, without characters that could end the line. */
 export function encodeAddress(mail: string, name?: string): string {
   const address = `<${mail.replace(/[\p{Cc}<>]/gu, "")}>`;
   return name === undefined ? address : `${encodeHeaderText(name.replace(/[",<>]/g, ""))} ${address}`;
@@ -32,7 +32,7 @@ export function encodeAddress(mail: string, name?: string): string {
 const ENCODED_WORD_BYTES = 45;
 const PARAMETER_BYTES = 20;
 
-/** RFC 5987: what encodeURIComponent leaves is escaped as well where those headers give it a meaning. */
+/** RFC 5987: also escapes the characters that encodeURIComponent leaves and these headers use. */
 function percentEncode(text: string): string {
   return encodeURIComponent(text.toWellFormed()).replace(
     /['()*]/g,
@@ -40,7 +40,7 @@ function percentEncode(text: string): string {
   );
 }
 
-/** Pieces of at most so many bytes in UTF-8, none of which splits a character; one empty piece for an empty text. */
+/** Pieces of at most `maxBytes` in UTF-8, which split no character; one empty piece for an empty text. */
 function splitByBytes(text: string, maxBytes: number): readonly string[] {
   const pieces: string[] = [];
   let piece = "";

@@ -1,4 +1,4 @@
-/** What each misbehaviour does to an answer: to its meaning, to its bytes, and to the connection. */
+/** Applies misbehaviours to an answer, its bytes and the connection. */
 import type { Outgoing, Quirks } from "./body.ts";
 import { append, drip, flipBitAt, interruptAt } from "./chunks.ts";
 import { literalContent } from "./content.ts";
@@ -7,15 +7,15 @@ import type { Strike } from "./faults.ts";
 import { jsonReply, type Reply, textReply } from "./reply.ts";
 import type { Misbehaviour } from "./scenario.ts";
 
-/** The connection as misbehaviours see it. */
+/** The connection, for misbehaviours. */
 export interface Wire {
-  /** Waits for so long or for ever; rejects when the client goes. */
+  /** Waits, forever without `ms`; rejects when the client disconnects. */
   pause(ms?: number): Promise<void>;
-  /** Closes the connection with a reset, once what was written has left. */
+  /** Resets the connection, after the bytes written so far have left. */
   reset(): Promise<void>;
 }
 
-/** Whether something before the service answers in its place. */
+/** Whether the answer comes from something in front of the service. */
 export function isIntercepted(strikes: readonly Strike[]): boolean {
   return strikes.some(
     ({ does }) =>
@@ -25,7 +25,7 @@ export function isIntercepted(strikes: readonly Strike[]): boolean {
   );
 }
 
-/** Changes what the answer says. */
+/** Changes the content of the answer. */
 export function alterReply(reply: Reply, does: Misbehaviour): Reply {
   switch (does.kind) {
     case "error":
@@ -50,7 +50,7 @@ export function alterReply(reply: Reply, does: Misbehaviour): Reply {
   }
 }
 
-/** Changes how the answer is turned into bytes. */
+/** Changes the encoding of the answer. */
 export function quirksOf(strikes: readonly Strike[]): Quirks {
   const kinds = strikes.map(({ does }) => does);
   const changed = strikes.findLast(({ does }) => does.kind === "change-etag");
@@ -61,7 +61,7 @@ export function quirksOf(strikes: readonly Strike[]): Quirks {
   };
 }
 
-/** Changes the bytes of the answer, and when they are sent. */
+/** Changes the bytes of the answer and their timing. */
 export function alterOutgoing(outgoing: Outgoing, does: Misbehaviour, wire: Wire): Outgoing {
   const { chunks, announcedBytes } = outgoing;
   switch (does.kind) {
@@ -94,35 +94,35 @@ export function alterOutgoing(outgoing: Outgoing, does: Misbehaviour, wire: Wire
   }
 }
 
-/** What happens to the connection before a word of the answer; `stop` where no answer follows. */
-export async function beforeAnswer(strikes: readonly Strike[], wire: Wire): Promise<"go on" | "stop"> {
+/** Faults of the connection before the answer; `stop` if no answer follows. */
+export async function beforeAnswer(strikes: readonly Strike[], wire: Wire): Promise<"continue" | "stop"> {
   for (const { does } of strikes) {
     if ((does.kind !== "stall" && does.kind !== "reset") || does.afterBytes !== undefined) continue;
     if ((await strikeConnection(does, wire)) === "stop") return "stop";
   }
-  return "go on";
+  return "continue";
 }
 
 const HTML_PAGE = `<!doctype html>
 <html><head><title>Sign in</title></head>
-<body><h1>Please sign in</h1><p>Your network needs to know you before you go on.</p></body></html>
+<body><h1>Please sign in</h1><p>Your network requires you to sign in.</p></body></html>
 `;
 
 async function strikeConnection(
   does: Extract<Misbehaviour, { kind: "stall" | "reset" }>,
   wire: Wire,
-): Promise<"go on" | "stop"> {
+): Promise<"continue" | "stop"> {
   if (does.kind === "reset") {
     await wire.reset();
     return "stop";
   }
   await wire.pause(does.seconds === undefined ? undefined : does.seconds * 1000);
-  return "go on";
+  return "continue";
 }
 
 function errorOf(does: Extract<Misbehaviour, { kind: "error" }>): Reply {
-  const usual = meaningOfStatus(does.status);
-  const { errorCode = usual.errorCode, errorMessage = usual.text } = does;
+  const fallback = meaningOfStatus(does.status);
+  const { errorCode = fallback.errorCode, errorMessage = fallback.text } = does;
   const headers: Record<string, string> =
     does.retryAfter === undefined ? {} : { "Retry-After": does.retryAfter };
   return jsonReply(does.status, { errorCode, errorMessage }, headers);
@@ -146,7 +146,7 @@ function truncate(outgoing: Outgoing, afterBytes: number, isAnnounced: boolean):
   return { ...outgoing, chunks, announcedBytes: bytes };
 }
 
-/** A copy of a JSON value with one place of it changed or taken away; where the place is not there, an equal copy. */
+/** A copy of a JSON value in which the value at a path is changed or removed; an equal copy if the path does not exist. */
 function alterValue(value: unknown, does: Extract<Misbehaviour, { kind: "alter" }>): unknown {
   if (does.path === "") return does.value ?? null;
   const copy: unknown = structuredClone(value);

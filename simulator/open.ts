@@ -23,16 +23,16 @@ import { Wires } from "./wire.ts";
 export interface SimulatorOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any free one. */
+  /** Default 0: any free port. */
   readonly port?: number;
   readonly clock?: Clock;
-  /** Hears one line about each request; no line carries a password, token or client id. */
+  /** Called with one line per request, without passwords, tokens and client ids. */
   readonly log?: (line: string) => void;
   /** Serves https with this key and certificate (PEM). */
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
 }
 
-/** Throws a ScenarioError where the scenario does not fit, and the system's error where the port cannot be had. */
+/** Throws a ScenarioError for a wrong scenario, and the system's error if it cannot listen. */
 export async function openSimulator(
   scenario: Scenario = {},
   options: SimulatorOptions = {},
@@ -67,7 +67,7 @@ export async function openSimulator(
     journal,
     close: () => close(server, wires, closing),
   });
-  const desk = {
+  const parts = {
     world,
     faults,
     journal,
@@ -76,7 +76,7 @@ export async function openSimulator(
     routes: createRoutes(settings),
     control: createControl(simulator),
   };
-  server.on("request", (message, response) => void serve(message, response, desk));
+  server.on("request", (message, response) => void serve(message, response, parts));
   return simulator;
 }
 
@@ -100,7 +100,7 @@ function createWorld(
   };
 }
 
-/** Where clients on this machine find it, also where it listens on every address. */
+/** The address for clients on this machine, even if the server listens on every address. */
 function urlOf(server: Server, isTls: boolean): string {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the simulator listens on no port");
@@ -116,7 +116,7 @@ async function close(server: Server, wires: Wires, closing: AbortController): Pr
   if (!server.listening) return;
   const closed = once(server, "close");
   server.close();
-  wires.tearAll();
+  wires.destroyAll();
   await closed;
   closing.abort();
 }

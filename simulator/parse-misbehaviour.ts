@@ -1,4 +1,4 @@
-/** The schema of what a fault does. */
+/** The schema of a misbehaviour. */
 import * as v from "valibot";
 import { atLeastOne, count, secondsFromNow, shape, text } from "./parse-shape.ts";
 

@@ -1,8 +1,8 @@
-/** The building blocks of the schemas: objects that know their keys, and messages that help to mend a file. */
+/** The building blocks of the schemas: strict objects with helpful messages. */
 import * as v from "valibot";
 import { describeUnknownKey } from "../src/base/nearest.ts";
 
-/** An object of exactly these keys; an unknown one is refused by the nearest known one. */
+/** An object with exactly these keys; the message about an unknown key names the nearest known one. */
 export function shape<const Entries extends v.ObjectEntries>(entries: Entries) {
   const known = Object.keys(entries);
   return v.strictObject(entries, (issue) => {
@@ -11,24 +11,24 @@ export function shape<const Entries extends v.ObjectEntries>(entries: Entries) {
   });
 }
 
-/** Text that is not empty and has no broken characters. */
+/** Text that is not empty and has no unpaired surrogates. */
 export const text = v.pipe(
   v.string(),
   v.nonEmpty("must not be empty"),
-  v.check((value) => value.isWellFormed(), "holds half a character"),
+  v.check((value) => value.isWellFormed(), "has half a character"),
 );
 
 /** A whole number from zero. */
 export const count = v.pipe(v.number(), v.safeInteger("must be a whole number"), v.minValue(0));
 
-/** Seconds to come or, if negative, gone; no more than dates can hold. */
+/** Seconds from now, negative in the past, within the range of dates. */
 export const seconds = v.pipe(v.number(), v.minValue(-1e10), v.maxValue(1e10));
 
 export const secondsFromNow = v.pipe(seconds, v.minValue(0));
 
 export const atLeastOne = v.pipe(v.number(), v.safeInteger("must be a whole number"), v.minValue(1));
 
-/** One line for each issue: where, then what. */
+/** One line per issue: its path and message. */
 export function describeIssues(issues: readonly v.BaseIssue<unknown>[]): string {
   return issues
     .map((issue) => {

@@ -1,4 +1,4 @@
-/** Reads scenarios and their parts from JSON; whatever does not fit is refused by the name of its key. */
+/** Parses scenarios and their parts from JSON. Problems are reported by key. */
 import * as v from "valibot";
 import { canonicalAddress } from "../src/model/transfer.ts";
 import { ScenarioError } from "./errors.ts";
@@ -6,7 +6,7 @@ import { misbehaviour } from "./parse-misbehaviour.ts";
 import { atLeastOne, count, describeIssues, seconds, secondsFromNow, shape, text } from "./parse-shape.ts";
 import { type FaultPlan, OPERATIONS, type Scenario, type TransferPlan } from "./scenario.ts";
 
-/** Throws a ScenarioError that names every key that is wrong. */
+/** Throws a ScenarioError that names every wrong key. */
 export function parseScenario(json: unknown): Scenario {
   return parseAs(scenario, json);
 }
@@ -19,7 +19,7 @@ export function parseFaultPlan(json: unknown): FaultPlan {
   return parseAs(faultPlan, json);
 }
 
-/** For the small bodies of the control interface. */
+/** Bodies of the control interface. */
 export const advanceBody = shape({ seconds: secondsFromNow });
 export const replaceBody = shape({ old: text, new: text });
 
@@ -152,7 +152,7 @@ const scenario = shape({
   faults: v.exactOptional(v.array(faultPlan)),
 });
 
-/** Without optional keys, so that a key that one of two types lacks is seen. */
+/** Without optional keys, so that a missing key shows. */
 type Complete<Value> = Value extends readonly (infer Entry)[]
   ? readonly Complete<Entry>[]
   : Value extends object
@@ -161,7 +161,7 @@ type Complete<Value> = Value extends readonly (infer Entry)[]
 
 type Agree<A, B> = [Complete<A>, Complete<B>] extends [Complete<B>, Complete<A>] ? true : false;
 
-// Does not compile where the schema and the types of a scenario differ in any key.
+// Does not compile if the schema and the types of a scenario differ in any key.
 true satisfies Agree<v.InferOutput<typeof scenario>, Scenario>;
 
 function recipientsOf(plan: {
@@ -172,7 +172,7 @@ function recipientsOf(plan: {
   return [...plan.to, ...(plan.cc ?? []), ...(plan.bcc ?? [])].map(canonicalAddress);
 }
 
-/** Decoding passes over what is not base64, so the length tells. */
+/** Decoding skips invalid characters, so the length shows whether there were any. */
 function isBase64(encoded: string): boolean {
   const padding = /={0,2}$/.exec(encoded)?.[0].length ?? 0;
   return Buffer.from(encoded, "base64").length === (encoded.length / 4) * 3 - padding;

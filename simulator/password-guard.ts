@@ -1,10 +1,7 @@
 /**
- * What becomes of wrong transfer passwords.
- *
- * Each is counted. Where the reaction is `delete`, those of all recipients count together, and the one that reaches
- * the limit deletes the transfer for everybody. Where it is `lock`, each transfer-id has a count of its own; the one
- * that reaches the limit locks it, even for the right password, and when it is free again the count starts anew.
- * A right password takes nothing off any count.
+ * Counts wrong transfer passwords and reacts at the limit. `delete` counts all recipients together and deletes the transfer
+ * for all of them. `lock` counts per transfer-id and locks it, even for the right password; after the lock the count
+ * restarts. A right password does not reset a count.
  */
 import type { Clock } from "../src/base/clock.ts";
 import { ServiceError } from "./errors.ts";
@@ -27,7 +24,7 @@ export class PasswordGuard {
     this.#clock = clock;
   }
 
-  /** Throws the service's error where the password is wrong, or the transfer is locked. */
+  /** Throws a ServiceError for a wrong password or a locked transfer. */
   check(opened: OpenedTransfer, password: string): void {
     const { transferId } = opened.recipient;
     if (this.#clock.now() < (this.#lockedUntilMs.get(transferId) ?? 0)) {
@@ -38,7 +35,7 @@ export class PasswordGuard {
     throw this.#react(opened);
   }
 
-  /** How many were refused in all, over all recipients. */
+  /** The number of refused passwords, over all recipients. */
   total(trackingId: string): number {
     return this.#refused.get(trackingId)?.total ?? 0;
   }

@@ -1,4 +1,4 @@
-/** The rules that transfer passwords must fulfil: what each forbids or requires, and passwords that fulfil all. */
+/** The rules of transfer passwords: checks them, and generates passwords that fulfil all. */
 import { ScenarioError } from "./errors.ts";
 import type { PasswordRules } from "./scenario.ts";
 import { deriveBytes } from "./seeded.ts";
@@ -11,7 +11,7 @@ export interface Rule {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The rules in force, in the order of the interface. */
+/** The active rules, in the order of the interface. */
 export function listRules(rules: PasswordRules): readonly Rule[] {
   return RULE_NAMES.filter((name) => rules[name] !== undefined).map((name) => ({
     name,
@@ -24,11 +24,11 @@ export function brokenRules(password: string, rules: PasswordRules): readonly Ru
   return listRules(rules).filter(({ name }) => CHECKS[name](password, rules));
 }
 
-/** A password that fulfils the rules, the same for the same seed and label. Throws where none can be found. */
+/** A password that fulfils the rules; equal for equal seeds and labels. Throws a ScenarioError if it finds none. */
 export function generatePassword(rules: PasswordRules, seed: number, label: string): string {
   const { minimumLengthRequired: atLeast = 0, maximumLengthRequired: atMost = Number.POSITIVE_INFINITY } =
     rules;
-  const length = Math.min(Math.max(atLeast, USUAL_LENGTH), atMost);
+  const length = Math.min(Math.max(atLeast, PREFERRED_LENGTH), atMost);
   const allowed = [...GENERATED_CHARACTERS].filter(
     (character) => !blockedCharacters(rules).includes(character),
   );
@@ -37,12 +37,12 @@ export function generatePassword(rules: PasswordRules, seed: number, label: stri
     const password = Array.from(bytes, (byte) => allowed[byte % allowed.length]).join("");
     if (brokenRules(password, rules).length === 0) return password;
   }
-  throw new ScenarioError("passwordRules: no password was found that fulfils all of them");
+  throw new ScenarioError("passwordRules: no password fulfils all of them");
 }
 
-const USUAL_LENGTH = 14;
+const PREFERRED_LENGTH = 14;
 const ATTEMPTS = 2000;
-/** With characters that mean something in a URL, so that a client that forgets to encode them is found out. */
+/** Includes characters with a meaning in URLs, which expose a client that does not encode them. */
 const GENERATED_CHARACTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789+%&=#/?!$-_.";
 
 const RULE_NAMES: readonly RuleName[] = [
@@ -118,7 +118,7 @@ function blockedCharacters({ blacklistedCharactersDeclined: blocked = "" }: Pass
   return blocked === true ? OFTEN_BLOCKED : blocked;
 }
 
-/** Whether so many neighbours of a row stand next to each other, forwards or backwards, in either case. */
+/** Whether the password has `length` consecutive characters of a row, forwards or backwards, case-insensitive. */
 function hasRunOf(password: string, rows: readonly string[], length: number): boolean {
   const text = password.toLowerCase();
   return rows

@@ -1,4 +1,4 @@
-/** Answers about transfer passwords: a generated one, a judgement of one, and the rules. */
+/** Endpoints of transfer passwords: generate one, check one, list the rules. */
 import type { Handler } from "./call.ts";
 import { ServiceError } from "./errors.ts";
 import { brokenRules, generatePassword, listRules } from "./password-rules.ts";
@@ -7,18 +7,18 @@ import { readJson } from "./requests.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Another one at each call. */
-export function createPasswordMaker(): Handler {
-  let made = 0;
+/** Returns another password at each call. */
+export function createPasswordGenerator(): Handler {
+  let generated = 0;
   return (_call, { settings }) => {
-    made += 1;
+    generated += 1;
     return dataReply({
-      password: generatePassword(settings.passwordRules, settings.seed, `request ${made}`),
+      password: generatePassword(settings.passwordRules, settings.seed, `request ${generated}`),
     });
   };
 }
 
-export const judgePassword: Handler = async (call, { settings }) => {
+export const checkPassword: Handler = async (call, { settings }) => {
   const body = await readJson(call.message, MAX_BODY_BYTES);
   const isObject = typeof body === "object" && body !== null;
   if (!isObject || !("password" in body)) throw new ServiceError("parameterMissing", "password");

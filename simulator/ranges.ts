@@ -1,18 +1,18 @@
-/** Range requests: which bytes were asked for, and which are sent. */
+/** Range requests: the requested bytes and the bytes to send. */
 import type { IncomingHttpHeaders } from "node:http";
 
 export type RangeMode = "honour" | "ignore" | "refuse" | "elsewhere" | "lie";
 
 interface ByteRange {
   readonly start: number;
-  /** Not included. */
+  /** Exclusive. */
   readonly end: number;
 }
 
-/** What to do about a Range header: send all, refuse, or send the bytes of `sent` and claim those of `claimed`. */
+/** The answer to a Range header: the whole body, a refusal, or the bytes of `sent` with `claimed` in Content-Range. */
 export type RangePlan = "whole" | "unsatisfiable" | { readonly sent: ByteRange; readonly claimed: ByteRange };
 
-/** Whether there is a range to think about at all; If-Range takes it back where the entity tag is another. */
+/** Whether the Range header applies; If-Range with another entity tag cancels it. */
 export function wantsRange(headers: IncomingHttpHeaders, etag: string, mode: RangeMode): boolean {
   if (headers.range === undefined || mode === "ignore") return false;
   const condition = headers["if-range"];
@@ -28,7 +28,7 @@ export function planRange(header: string, total: number, mode: RangeMode): Range
   return { sent: asked, claimed: asked };
 }
 
-/** `undefined` where the header is not understood or asks for several ranges: it is then as if it were not there. */
+/** `undefined` for an invalid header or several ranges, which are ignored. */
 function parseRange(header: string, total: number): ByteRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(header.trim()) ?? [];
   if (first === "" && last === "") return undefined;
@@ -40,7 +40,7 @@ function parseRange(header: string, total: number): ByteRange | "unsatisfiable" 
   return range.start < range.end ? range : "unsatisfiable";
 }
 
-/** Another range of the same length if there is one: at the beginning, else one byte further or shorter. */
+/** Another range, of the same length if possible: at the start, else shifted or shortened by one byte. */
 function moved({ start, end }: ByteRange, total: number): ByteRange {
   if (start > 0) return { start: 0, end: end - start };
   return end < total ? { start: 1, end: end + 1 } : { start: Math.min(1, end - 1), end };

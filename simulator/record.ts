@@ -1,4 +1,4 @@
-/** A transfer as polling shows it: to its sender in full, to a recipient without what concerns others. */
+/** A transfer as polls show it: complete to its sender, without the data of others to a recipient. */
 import { canonicalAddress } from "../src/model/transfer.ts";
 import type { World } from "./call.ts";
 import { isSelected, project, type Selection } from "./fields.ts";
@@ -48,12 +48,12 @@ export function describeBriefly(transfer: StoredTransfer, world: World): unknown
   };
 }
 
-/** As the service spells it; empty where checksums are switched off. */
+/** As the service spells it; empty without checksums. */
 export function algorithmOf({ algorithm }: StoredTransfer): string {
   return algorithm === "none" ? "" : algorithm;
 }
 
-/** Hidden recipients are seen by the sender and by themselves. */
+/** Only the sender and they themselves see bcc recipients. */
 function visibleRecipients(transfer: StoredTransfer, viewer: Viewer): readonly StoredRecipient[] {
   return transfer.recipients.filter((recipient) => recipient.role !== "bcc" || isOwn(recipient, viewer));
 }
@@ -62,7 +62,7 @@ function isOwn(recipient: StoredRecipient, viewer: Viewer): boolean {
   return viewer.as === "sender" || canonicalAddress(recipient.mail) === canonicalAddress(viewer.address);
 }
 
-/** Whether what only the people of a transfer may know can be shown. */
+/** Whether the viewer is the sender or a recipient. */
 function isInvolved(transfer: StoredTransfer, viewer: Viewer): boolean {
   return viewer.as === "sender" || findRecipient(transfer, viewer.address) !== undefined;
 }
@@ -86,7 +86,7 @@ function describeRecipient(
   };
 }
 
-/** The link for people: it carries the password where no other is asked for. */
+/** The download link, which may carry the password. */
 function downloadUrlOf(transfer: StoredTransfer, transferId: string, world: World): string {
   const query = new URLSearchParams({ id: transferId });
   if (transfer.passwordMode === "NONE" && world.settings.noPassword === "link")
@@ -104,7 +104,7 @@ function describeFiles(transfer: StoredTransfer, viewer: Viewer, world: World): 
       ...(isInvolved(transfer, viewer) ? { id: file.id } : {}),
       fileName: file.name,
       size: file.announcedBytes,
-      checksum: await world.checksums.stated(file.content, transfer.algorithm, file.plan.listChecksum),
+      checksum: await world.checksums.reported(file.content, transfer.algorithm, file.plan.listChecksum),
       state: "OK",
     })),
   );

@@ -1,4 +1,4 @@
-/** What the simulated service means to answer, before the ways of HTTP and misbehaviour turn it into bytes. */
+/** Answers of the simulated service, before encoding and misbehaviour. */
 import type { Chunks } from "./chunks.ts";
 import type { ServiceError } from "./errors.ts";
 
@@ -13,17 +13,17 @@ type ReplyBody =
   | { readonly kind: "bytes"; readonly bytes: Buffer }
   | { readonly kind: "source"; readonly source: Source };
 
-/** A body that can be read from any place of it, the same bytes each time. */
+/** A seekable body with the same bytes each time. */
 export interface Source {
   readonly etag: string;
-  /** Where it is known beforehand; it is then announced. */
+  /** Announced if it is known in advance. */
   readonly bytes: number | undefined;
-  /** Finds the length out where it is not known, which may take a while. */
+  /** Finds the length, which may take a while. */
   measure(signal: AbortSignal): Promise<number>;
   read(start: number, end: number): Chunks;
 }
 
-/** A success as the service wraps it. */
+/** A success in the service's envelope. */
 export function dataReply(data: unknown): Reply {
   return jsonReply(200, { data, meta: {} });
 }

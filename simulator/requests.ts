@@ -1,10 +1,10 @@
-/** Reads requests: headers and their query twins, parameters, bodies; what is missing or malformed is refused. */
+/** Reads headers (or the query parameters that replace them), parameters and bodies of requests. Throws ServiceErrors. */
 import type { IncomingMessage } from "node:http";
 import type { Call, World } from "./call.ts";
 import { ServiceError } from "./errors.ts";
 import type { Settings } from "./settings.ts";
 
-/** What may come in a header or in the query. */
+/** Parameters in a header, or in the query as its `twin`. */
 export const PARAMETERS = {
   majorVersion: { header: "x-cs-majorapiversion", twin: "major-api-version" },
   minimumMinorVersion: { header: "x-cs-minimumminorapiversion", twin: "minimum-minor-api-version" },
@@ -18,14 +18,14 @@ export type ParameterName = keyof typeof PARAMETERS;
 
 export const PRODUCT_KEY = "api.rest";
 
-/** The header, or else its twin, as it was sent. */
+/** The header, else its twin, as sent. */
 export function parameter(call: Pick<Call, "headers" | "url">, name: ParameterName): string | undefined {
   const { header, twin } = PARAMETERS[name];
   const value = call.headers[header];
   return value === undefined ? (call.url.searchParams.get(twin) ?? undefined) : String(value);
 }
 
-/** Checks what every request carries; only the one that asks for a client id needs none. */
+/** Checks the parameters of every request. Only the request for a client id needs no client id. */
 export function checkStandardParameters(call: Call, { version }: Settings, needsClientId: boolean): void {
   const major = parseInteger(required(call, "majorVersion"), PARAMETERS.majorVersion.header);
   const minimumMinor = parseInteger(
@@ -45,7 +45,7 @@ export function clientIdOf(call: Call): string {
   return required(call, "clientId");
 }
 
-/** Refuses a client that has not shown that the address is its own. */
+/** Refuses a client that has not verified the address. */
 export function checkVerified(call: Call, { accounts }: World, address: string): void {
   const token = parameter(call, "verificationToken");
   if (token === undefined || !accounts.isVerified(clientIdOf(call), address, token)) {
@@ -53,7 +53,7 @@ export function checkVerified(call: Call, { accounts }: World, address: string):
   }
 }
 
-/** The transfer password, decoded. A query is decoded by its nature, a header here. */
+/** The decoded transfer password. A query is already decoded, a header is not. */
 export function passwordOf(call: Call): string {
   const { header } = PARAMETERS.password;
   if (call.headers[header] === undefined) return required(call, "password");
@@ -64,7 +64,7 @@ export function passwordOf(call: Call): string {
   }
 }
 
-/** A whole number of the query, or the default where it is not given. */
+/** A whole number in the query, else the default. */
 export function integerParameter(call: Call, name: string, fallback: number, atLeast: number): number {
   const text = call.url.searchParams.get(name);
   const value = text === null ? fallback : parseInteger(text, name);
@@ -79,7 +79,7 @@ export function booleanParameter(call: Call, name: string): boolean | undefined 
   return text === "true";
 }
 
-/** The body as JSON; `undefined` where there is none. */
+/** The body as JSON; `undefined` for an empty one. */
 export async function readJson(message: IncomingMessage, maxBytes: number): Promise<unknown> {
   const text = (await readBody(message, maxBytes)).toString().trim();
   if (text === "") return undefined;
@@ -108,7 +108,7 @@ async function readBody(message: IncomingMessage, maxBytes: number): Promise<Buf
   for await (const chunk of message.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBytes) {
-      // The rest is read and dropped, so that the client gets to see the answer.
+      // Read and drop the rest, so that the client receives the answer.
       message.resume();
       throw new ServiceError("bodyTooLarge");
     }

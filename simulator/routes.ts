@@ -1,24 +1,24 @@
-/** The endpoints of the simulated service, and which of them a request is for. */
+/** The endpoints of the simulated service, and the route of a request. */
 import type { Handler } from "./call.ts";
 import { listFiles, sendChecksums, sendEml, sendFile, sendZip, showInformation } from "./downloads.ts";
 import { ServiceError } from "./errors.ts";
 import { listPacks, sendPackFile, showPack } from "./languages.ts";
 import { listReceived, listSent, listSentBriefly } from "./listing.ts";
-import { createPasswordMaker, judgePassword, showRules } from "./passwords.ts";
+import { checkPassword, createPasswordGenerator, showRules } from "./passwords.ts";
 import { jsonReply } from "./reply.ts";
 import type { Operation } from "./scenario.ts";
 import type { Settings, Version } from "./settings.ts";
-import { issueToken, mailCode, makeClientId, showVerification } from "./verification.ts";
+import { createClientId, issueToken, mailCode, showVerification } from "./verification.ts";
 
 export interface Route {
   readonly operation: Operation;
   readonly method: "GET" | "POST";
   readonly pattern: URLPattern;
   readonly handler: Handler;
-  /** The first version that has it, and the first that has it no more. */
+  /** The first version with this endpoint, and the first without it. */
   readonly since?: Version;
   readonly until?: Version;
-  /** What every request must carry: everything, everything but a client id, or nothing. Default everything. */
+  /** The standard parameters that a request needs. Default: all. */
   readonly needs?: "everything" | "no client id" | "nothing";
 }
 
@@ -35,7 +35,7 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
   const polling = { since: { major: 1, minor: 12 } };
   return [
     get("status", "/api/status", showStatus, { since: { major: 1, minor: 13 }, needs: "nothing" }),
-    get("client-id", "/api/clients", makeClientId, { needs: "no client id" }),
+    get("client-id", "/api/clients", createClientId, { needs: "no client id" }),
     get("verification", `${user}/verification`, showVerification),
     post("verification-code", `${user}/verification/code/email`, mailCode),
     post("verification-token", `${user}/verification/token`, issueToken),
@@ -48,8 +48,8 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
     get("eml", `${extras}/eml`, sendEml),
     get("checksums", `${extras}/checksums`, sendChecksums),
     get("file", `${transfer}/files/:file`, sendFile),
-    get("password-generate", "/api/password", createPasswordMaker()),
-    post("password-check", "/api/password", judgePassword),
+    get("password-generate", "/api/password", createPasswordGenerator()),
+    post("password-check", "/api/password", checkPassword),
     get("password-rules", "/api/password/requirements", showRules),
     get("languages", packs, listPacks),
     get("language", `${packs}/:pack`, showPack),
@@ -57,10 +57,7 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
   ];
 }
 
-/**
- * Throws the service's error where no endpoint fits. Of those that fit the first is the best: `/files/zip` stands
- * before `/files/:file`.
- */
+/** The first route that matches: `/files/zip` precedes `/files/:file`. Throws a ServiceError if none does. */
 export function findRoute(routes: readonly Route[], method: string, pathname: string): FoundRoute {
   const first = routes.find(({ pattern }) => pattern.test({ pathname }));
   if (first === undefined) throw new ServiceError("noSuchEndpoint");
@@ -83,7 +80,7 @@ function post(operation: Operation, path: string, handler: Handler): Route {
   return { operation, method: "POST", pattern: new URLPattern({ pathname: path }), handler };
 }
 
-/** The one answer without an envelope. */
+/** The only answer without an envelope. */
 const showStatus: Handler = (_call, { settings }) =>
   jsonReply(200, { apiVersions: { uiApiVersions: [settings.version] } });
 

@@ -1,4 +1,4 @@
-/** The scenario for when nobody has another: a handful of transfers, each of which shows something. */
+/** The default scenario: some transfers, each of which shows another case. */
 import type { Scenario, TransferPlan } from "./scenario.ts";
 
 const MAILBOX = "orders@example.com";
@@ -77,7 +77,7 @@ function awkwardNames(): TransferPlan {
       { name: "Maße & Größen 2025.txt", text: "Länge: 12 m\n" },
       { name: "CON.txt", text: "A name that some systems reserve\n" },
       { name: 'what: is "this"?.txt', text: "A name that some systems refuse\n" },
-      { name: "../outside.txt", text: "A name that leads elsewhere\n" },
+      { name: "../outside.txt", text: "A name with a path\n" },
       { name: "見積書.txt", text: "合計 1000\n" },
     ],
   };

@@ -1,38 +1,38 @@
 /**
- * What a simulated service holds and how it misbehaves, as plain values: the same shapes serve tests in the
- * same process, scenario files (JSON) and the control interface.
+ * Scenarios: the transfers and faults of a simulated service as plain values, for tests in the same process, scenario
+ * files (JSON) and the control interface.
  */
 
-/** Everything that may be said about a simulated service; each part has a sensible default. */
+/** A simulated service; every key has a sensible default. */
 export interface Scenario {
   /** Makes ids, passwords and generated content reproducible. Default 1. */
   readonly seed?: number;
-  /** The REST API version it speaks, "major.minor". Default "1.15". */
+  /** Its REST API version, "major.minor". Default "1.15". */
   readonly apiVersion?: string;
-  /** The client id that is registered for every address; default: one made from the seed. */
+  /** The client id that is registered for every address. Default: derived from the seed. */
   readonly clientId?: string;
-  /** How long a verification token is good for. Default one day. */
+  /** How long a verification token is valid. Default one day. */
   readonly tokenSeconds?: number;
-  /** What too many wrong passwords do. Default: five delete the transfer. */
+  /** The reaction to too many wrong passwords. Default: five delete the transfer. */
   readonly wrongPasswords?: WrongPasswordReaction;
   /** Days after which expired transfers disappear from every list. Default 30. */
   readonly retentionDays?: number;
-  /** The largest page it gives, whatever is asked for. Default 100. */
+  /** The largest page, whatever is requested. Default 100. */
   readonly maxPageSize?: number;
-  /** How the checksums CSV is written. */
+  /** The format of the checksums CSV. */
   readonly csv?: CsvStyle;
-  /** Which password rules apply; default: a usual set. */
+  /** The password rules. Default: a typical set. */
   readonly passwordRules?: PasswordRules;
-  /** Serves ZIP, EML and checksums under `/files/zip`, `/files/eml`, `/files/checksums` only. Default false. */
+  /** Serves ZIP, EML and checksums only under `/files/zip`, `/files/eml`, `/files/checksums`. Default false. */
   readonly oldPaths?: boolean;
-  /** Lists say whether there is a confidential message. Default true. */
+  /** Whether lists show that there is a confidential message. Default true. */
   readonly showsMessage?: boolean;
   /**
-   * Of transfers whose password mode is `NONE`: the link carries the password (`link`, the default), none is needed
-   * (`open`), or one is needed and the link does not say it (`withheld`).
+   * For transfers with password mode `NONE`: the link carries the password (`link`, the default), no password is needed
+   * (`open`), or one is needed and the link lacks it (`withheld`).
    */
   readonly noPassword?: "link" | "open" | "withheld";
-  /** What it does with fields that the interface does not name. Default `select`. */
+  /** The reaction to fields that the interface does not document. Default `select`. */
   readonly otherFields?: "select" | "refuse";
   readonly languagePacks?: readonly LanguagePackPlan[];
   readonly transfers?: readonly TransferPlan[];
@@ -48,24 +48,24 @@ interface WrongPasswordReaction {
 
 export interface CsvStyle {
   readonly delimiter?: "," | ";" | "\t";
-  /** `all` quotes every cell, `minimal` those that need it, `none` never. Default `minimal`. */
+  /** `all` quotes every cell, `minimal` only cells that need it, `none` no cell. Default `minimal`. */
   readonly quote?: "all" | "minimal" | "none";
   readonly byteOrderMark?: boolean;
   readonly charset?: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
   /** Whether Content-Type names the charset. Default true. */
   readonly announceCharset?: boolean;
   readonly lineEnd?: "\n" | "\r\n" | "\r";
-  /** `shown` (default), `empty` (the label without a value) or `missing` (no subject line at all). */
+  /** `shown` (default), `empty` (the label without a value) or `missing` (no subject line). */
   readonly subject?: "shown" | "empty" | "missing";
 }
 
-/** Rules named as in the interface; one that is not named does not apply. */
+/** Rules by their name in the interface; missing ones do not apply. */
 export interface PasswordRules {
   readonly whitespacesDeclined?: true;
   readonly alphabeticalSequenceDeclined?: true;
   readonly numericSequenceDeclined?: true;
   readonly keyboardSequenceDeclined?: true;
-  /** The characters that it forbids, or `true` for a few that often are. */
+  /** The forbidden characters, or `true` for some that often are. */
   readonly blacklistedCharactersDeclined?: true | string;
   readonly repeatedCharactersDeclined?: true;
   readonly dictionaryWordsDeclined?: true;
@@ -89,23 +89,23 @@ export interface LanguagePackPlan {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** One transfer that somebody sent. Times are relative to the moment it is added. */
+/** A sent transfer. Times are relative to the moment it is added. */
 export interface TransferPlan {
   readonly from: string;
-  /** The sender's name as people read it. */
+  /** The sender's display name. */
   readonly fromName?: string;
   readonly to: readonly string[];
   readonly cc?: readonly string[];
   readonly bcc?: readonly string[];
   readonly subject?: string;
-  /** The text of a confidential message: there is an EML only where there is one. */
+  /** The text of a confidential message. Without it, there is no EML. */
   readonly message?: string;
   readonly files: readonly FilePlan[];
-  /** Default: made from the seed. */
+  /** Default: derived from the seed. */
   readonly password?: string;
-  /** Default MANUAL where a password is given, else GENERATED. With NONE the download link carries the password. */
+  /** Default MANUAL with a password, else GENERATED. With NONE the download link carries the password. */
   readonly passwordMode?: "GENERATED" | "MANUAL" | "NONE";
-  /** Default: made from seed and time, in the usual form. */
+  /** Default: derived from seed and time, in the usual form. */
   readonly trackingId?: string;
   /** Seconds until it becomes active. Default 0. */
   readonly processingSeconds?: number;
@@ -115,27 +115,27 @@ export interface TransferPlan {
   readonly revokedAfterSeconds?: number;
   /** It ends as `Failed` after processing. */
   readonly failed?: boolean;
-  /** Algorithm of the checksums, `none` where the administrator switched them off. Default `SHA-256`. */
+  /** The algorithm of the checksums, `none` without checksums. Default `SHA-256`. */
   readonly algorithm?: "SHA-256" | "SHA-1" | "MD5" | "SHA-512" | "none";
 }
 
 export interface FilePlan {
   readonly name: string;
-  /** Literal text; or bytes as base64; or generated from a seed, of any size. Exactly one of the three. */
+  /** Exactly one of the three: literal text, bytes as base64, or generated content of any size. */
   readonly text?: string;
   readonly base64?: string;
   readonly generate?: { readonly bytes: number; readonly seed?: number };
-  /** What the file list says of its checksum. Default `right`. */
+  /** Its checksum in the file list. Default `right`. */
   readonly listChecksum?: "right" | "wrong" | "missing";
-  /** What the checksums CSV says of it; `missing` leaves its row out. Default `right`. */
+  /** Its checksum in the checksums CSV; `missing` leaves out its row. Default `right`. */
   readonly csvChecksum?: "right" | "wrong" | "missing";
-  /** A size other than the true one, in the file list and in the total. */
+  /** A wrong size, for the file list and the total. */
   readonly announcedBytes?: number;
 }
 
-/** A misbehaviour: where it strikes, how often, and what it does. */
+/** A fault: which requests it strikes, how often, and what it does. */
 export interface FaultPlan {
-  /** Which operation. Default: every one. */
+  /** Only requests for this operation. */
   readonly on?: Operation;
   /** Only requests that belong to this transfer (tracking-id or transfer-id). */
   readonly transfer?: string;
@@ -143,9 +143,9 @@ export interface FaultPlan {
   readonly file?: string;
   /** Only requests for this page of a list, or a later one. */
   readonly fromPage?: number;
-  /** How many of the matching requests to let pass first. Default 0. */
+  /** How many matching requests to let pass first. Default 0. */
   readonly skip?: number;
-  /** How many it strikes; `always` for all of them. Default 1. */
+  /** How many matching requests to strike; `always` for all. Default 1. */
   readonly times?: number | "always";
   readonly does: Misbehaviour;
 }
@@ -176,25 +176,24 @@ export const OPERATIONS = [
 export type Operation = (typeof OPERATIONS)[number];
 
 /**
- * Bytes are counted in the body of the answer. Where several faults strike one request, each works on what those
- * before it made. `error`, `html`, `empty` and `redirect` stand before the service, which never sees the request; with
- * `late`, and with all others, the request takes effect, whatever becomes of its answer.
+ * Bytes are counted in the body of the answer. Several faults of one request are applied one after the other. `error`,
+ * `html`, `empty` and `redirect` answer in front of the service, which never sees the request; with `late`, and with all
+ * other kinds, the request takes effect, whatever happens to its answer.
  */
 export type Misbehaviour =
-  /** Closes the connection with a reset: before any answer, or after so many bytes of the body. */
+  /** Resets the connection, before the answer or after `afterBytes` of the body. */
   | { readonly kind: "reset"; readonly afterBytes?: number }
   /**
-   * Sends so many bytes of the body (without `afterBytes`: nothing at all, not even the head), then nothing more,
-   * for so long or for ever; then goes on.
+   * Pauses after `afterBytes` of the body (by default before the head), for `seconds` or forever, then continues.
    */
   | { readonly kind: "stall"; readonly afterBytes?: number; readonly seconds?: number }
-  /** Sends the body slowly: so many bytes at a time, with a pause after each. */
+  /** Sends the body slowly: `bytes` at a time, with a pause after each. */
   | { readonly kind: "drip"; readonly bytes: number; readonly pauseMs: number }
-  /** Ends the body early. With `announce` Content-Length promises the whole; without, the end looks regular. */
+  /** Ends the body early. With `announce` Content-Length announces the whole body; without, the end looks regular. */
   | { readonly kind: "truncate"; readonly afterBytes: number; readonly announce?: boolean }
-  /** Appends so many bytes that do not belong there; Content-Length counts them. */
+  /** Appends wrong bytes; Content-Length includes them. */
   | { readonly kind: "lengthen"; readonly bytes: number }
-  /** Flips a bit of the byte at this place of the body. */
+  /** Flips a bit of the byte at this position of the body. */
   | { readonly kind: "corrupt"; readonly at?: number }
   /** Answers with this status and the service's error body. */
   | {
@@ -204,41 +203,39 @@ export type Misbehaviour =
       readonly errorMessage?: string;
       readonly retryAfter?: string;
     }
-  /** Answers with a page for people, as a proxy does. Default status 200, as of a login page. */
+  /** Answers with an HTML page, like a proxy. Default status 200, like a login page. */
   | { readonly kind: "html"; readonly status?: number; readonly late?: boolean }
-  /** Answers with this status and nothing else. Default 204. */
+  /** Answers with this status and an empty body. Default 204. */
   | { readonly kind: "empty"; readonly status?: number; readonly late?: boolean }
-  /** Answers with this text instead, under the same status or another: half a document, the wrong shape, nothing. */
+  /** Answers with this text instead, such as half a document or the wrong shape. */
   | {
       readonly kind: "body";
       readonly text: string;
       readonly contentType?: string;
       readonly status?: number;
-      /** How often the text stands in the answer. Default 1. */
+      /** How often to repeat the text. Default 1. */
       readonly repeat?: number;
     }
-  /** Changes one value of the JSON answer, by its path (`data.0.trackingId`); without `value` it is taken away. */
+  /** Changes the value at a path (`data.0.trackingId`) of the JSON answer; without `value`, removes it. */
   | { readonly kind: "alter"; readonly path: string; readonly value?: unknown }
-  /** Sends the client elsewhere. */
   | { readonly kind: "redirect"; readonly to: string; readonly status?: 301 | 302 | 303 | 307 | 308 }
   /**
-   * What it does with a Range header; requests without one pass uncounted. `honour` is the default behaviour of
-   * file, zip and eml. `elsewhere` answers 206 with another range and says so; `lie` sends bytes from elsewhere
-   * under the Content-Range that was asked for.
+   * The reaction to a Range header; requests without one are not counted. `honour` is the default behaviour of file, zip
+   * and eml. `elsewhere` answers 206 with another range; `lie` sends another range under the requested Content-Range.
    */
   | { readonly kind: "range"; readonly mode: "honour" | "ignore" | "refuse" | "elsewhere" | "lie" }
-  /** Leaves headers of the answer out: an entity tag, a length. */
+  /** Leaves out headers of the answer, such as the entity tag or the length. */
   | { readonly kind: "omit"; readonly headers: readonly string[] }
   /** Sends the same body with another entity tag each time, as if the file had changed. */
   | { readonly kind: "change-etag" }
   /**
-   * Inserts so many newer entries before the list each time a page is asked for (or drops as many, if negative),
-   * so that pages shift. There is no transfer behind the new ones.
+   * Inserts `by` newer entries at the start of the list at each request (or drops as many, if negative), so that pages
+   * shift. The new entries have no transfer.
    */
   | { readonly kind: "shift"; readonly by: number }
-  /** Every page begins with entries of the page before: so many. Made for `times: "always"`. */
+  /** Every page starts with the last `entries` of the page before. For `times: "always"`. */
   | { readonly kind: "repeat"; readonly entries: number }
-  /** The list never ends: each page is full of entries never seen before. */
+  /** The list never ends: each page is full of new entries. */
   | { readonly kind: "endless" }
-  /** `gzip` compresses the body unasked; `br` claims an encoding that the body does not have. */
+  /** `gzip` compresses the body without being asked; `br` claims an encoding that the body does not have. */
   | { readonly kind: "encoding"; readonly encoding: "gzip" | "br" };

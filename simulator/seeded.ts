@@ -1,9 +1,9 @@
-/** Text and bytes that look random and are the same for the same seed, so that a scenario can be told again. */
+/** Pseudo-random text and bytes from a seed, so that a scenario is reproducible. */
 import { createHash } from "node:crypto";
 
 const LETTERS_AND_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/** The label says what the bytes are for: another label gives other bytes. */
+/** Different labels give different bytes. */
 export function deriveBytes(seed: number, label: string, length: number): Buffer {
   return createHash("shake256", { outputLength: length }).update(`${seed}/${label}`).digest();
 }

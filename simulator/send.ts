@@ -1,13 +1,13 @@
-/** Writes an answer to the connection, no faster than the client takes it. */
+/** Writes an answer to the connection, no faster than the client reads it. */
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Outgoing } from "./body.ts";
 import type { Chunks } from "./chunks.ts";
 
-/** How much is written before other connections get their turn, even if this client takes everything at once. */
-const BYTES_PER_TURN = 8 * 1024 * 1024;
+/** The bytes to write before the event loop continues, for the sake of other connections. */
+const BYTES_PER_SLICE = 8 * 1024 * 1024;
 
-/** Resolves when everything is written or the client is gone; `onBytes` hears of each chunk. */
+/** Resolves when everything is written or the client has disconnected. Calls `onBytes` for each chunk. */
 export async function send(
   outgoing: Outgoing,
   response: ServerResponse,
@@ -32,19 +32,19 @@ async function writeAll(
   response: ServerResponse,
   onBytes: (bytes: number) => void,
 ): Promise<void> {
-  let sinceTurn = 0;
+  let sinceYield = 0;
   for await (const chunk of chunks) {
     if (response.destroyed) return;
     onBytes(chunk.length);
     if (!response.write(chunk)) await drained(response);
-    sinceTurn += chunk.length;
-    if (sinceTurn < BYTES_PER_TURN) continue;
-    sinceTurn = 0;
+    sinceYield += chunk.length;
+    if (sinceYield < BYTES_PER_SLICE) continue;
+    sinceYield = 0;
     await setImmediate();
   }
 }
 
-/** Waits until the client has taken what was written, or has gone. */
+/** Waits until the client has read the written bytes, or has disconnected. */
 function drained(response: ServerResponse): Promise<void> {
   if (response.destroyed) return Promise.resolve();
   return new Promise((resolve) => {

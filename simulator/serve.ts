@@ -1,10 +1,11 @@
-/** Answers requests: finds the endpoint, lets faults strike, and sends what comes of it. */
+/** Answers requests: finds the endpoint, applies faults, and sends the answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { prepareBody } from "./body.ts";
 import type { World } from "./call.ts";
+import type { Control } from "./control.ts";
 import { ServiceError } from "./errors.ts";
 import type { Faults, Strike } from "./faults.ts";
-import { type Asked, type Journal, type OpenRecord, recordOf } from "./journal.ts";
+import { type HttpRequest, type Journal, type OpenRecord, recordOf } from "./journal.ts";
 import { alterOutgoing, alterReply, beforeAnswer, isIntercepted, quirksOf } from "./misbehave.ts";
 import { errorReply, jsonReply, type Reply } from "./reply.ts";
 import { checkStandardParameters } from "./requests.ts";
@@ -13,84 +14,83 @@ import { send } from "./send.ts";
 import { isAtLeast } from "./settings.ts";
 import type { Wires } from "./wire.ts";
 
-/** What is at hand for every request. */
-export interface Desk {
+/** The parts of the server that requests share. */
+export interface Parts {
   readonly world: World;
   readonly routes: readonly Route[];
   readonly faults: Faults;
   readonly journal: Journal;
   readonly wires: Wires;
-  /** Answers what is asked of the simulator itself; `undefined` where the request is for the service. */
-  readonly control: (asked: Asked, message: IncomingMessage) => Promise<Reply> | undefined;
-  /** Hears one line about each request when it is over. */
+  readonly control: Control;
+  /** Called with one line per finished request. */
   readonly log: (line: string) => void;
 }
 
-/** One request and its answer to be. */
+/** One request, before its answer. */
 interface Exchange {
-  readonly asked: Asked;
+  readonly request: HttpRequest;
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
-  readonly desk: Desk;
-  /** Aborted when the connection is gone. */
+  readonly parts: Parts;
+  /** Aborts when the connection closes. */
   readonly signal: AbortSignal;
 }
 
-/** Never rejects: whatever goes wrong ends in an answer, or in a connection that is closed. */
-export async function serve(message: IncomingMessage, response: ServerResponse, desk: Desk): Promise<void> {
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
+/** Never rejects: a failure ends in an error answer or a closed connection. */
+export async function serve(message: IncomingMessage, response: ServerResponse, parts: Parts): Promise<void> {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort());
   response.sendDate = false;
-  const exchange = { asked: readAsked(message), message, response, desk, signal: gone.signal };
+  const exchange = { request: readRequest(message), message, response, parts, signal: closed.signal };
   try {
-    const control = desk.control(exchange.asked, message);
+    const control = parts.control(exchange.request, message);
     if (control === undefined) await serveService(exchange);
     else await sendReply(exchange, await control, []);
   } catch (error) {
     response.destroy();
-    if (!gone.signal.aborted) desk.log(`could not answer: ${error}`);
+    if (!closed.signal.aborted) parts.log(`could not answer: ${error}`);
   }
 }
 
 async function serveService(exchange: Exchange): Promise<void> {
-  const { asked, desk, response, signal } = exchange;
+  const { request, parts, response, signal } = exchange;
   const startedAt = performance.now();
-  const { found, strikes, record } = receive(asked, desk);
-  response.once("close", () => desk.log(describe(record, strikes, performance.now() - startedAt)));
+  const { found, strikes, record } = receive(request, parts);
+  response.once("close", () => parts.log(describe(record, strikes, performance.now() - startedAt)));
   const reply = isIntercepted(strikes)
     ? jsonReply(200, {})
     : await replyTo(exchange, found, strikes).catch((error) => {
         signal.throwIfAborted();
-        return replyToFailure(error, desk);
+        return replyToFailure(error, parts);
       });
   await sendReply(exchange, reply, strikes, record);
 }
 
 interface Received {
-  /** Or why there is no endpoint for the request. */
+  /** The route, or the error for an unknown endpoint. */
   readonly found: FoundRoute | ServiceError;
   readonly strikes: readonly Strike[];
   readonly record: OpenRecord;
 }
 
-/** Finds the endpoint and the faults that strike, and notes the request down. */
-function receive(asked: Asked, { routes, faults, journal, world }: Desk): Received {
-  const found = tryFindRoute(routes, asked);
+/** Finds the endpoint and the faults that strike, and records the request. */
+function receive(request: HttpRequest, { routes, faults, journal, world }: Parts): Received {
+  const found = tryFindRoute(routes, request);
   if (found instanceof ServiceError) {
-    const record = journal.begin(recordOf(asked, undefined, undefined, [], world.clock.now()));
+    const record = journal.begin(recordOf(request, undefined, undefined, [], world.clock.now()));
     return { found, strikes: [], record };
   }
   const { operation } = found.route;
   const { trackingId, transfers, file } = subjectOf(found.path, world);
-  const hasRange = asked.headers.range !== undefined;
-  const page = Number(asked.url.searchParams.get("page") ?? 1) || 1;
+  const hasRange = request.headers.range !== undefined;
+  const page = Number(request.url.searchParams.get("page") ?? 1) || 1;
   const strikes = faults.strike({ operation, transfers, file, hasRange, page });
-  const record = journal.begin(recordOf(asked, operation, trackingId, strikes, world.clock.now()));
+  const record = journal.begin(recordOf(request, operation, trackingId, strikes, world.clock.now()));
   return { found, strikes, record };
 }
 
 async function replyTo(
-  { asked, message, desk: { world } }: Exchange,
+  { request, message, parts: { world } }: Exchange,
   found: FoundRoute | ServiceError,
   strikes: readonly Strike[],
 ): Promise<Reply> {
@@ -98,7 +98,7 @@ async function replyTo(
   const { route, path } = found;
   const { since, until, needs = "everything" } = route;
   const { version } = world.settings;
-  const call = { message, headers: asked.headers, url: asked.url, path, strikes };
+  const call = { message, headers: request.headers, url: request.url, path, strikes };
   if (needs !== "nothing") checkStandardParameters(call, world.settings, needs === "everything");
   if ((since && !isAtLeast(version, since)) || (until && isAtLeast(version, until))) {
     throw new ServiceError("noSuchEndpoint");
@@ -107,28 +107,28 @@ async function replyTo(
 }
 
 async function sendReply(
-  { message, response, desk: { world, wires }, signal }: Exchange,
+  { message, response, parts: { world, wires }, signal }: Exchange,
   reply: Reply,
   strikes: readonly Strike[],
   record?: OpenRecord,
 ): Promise<void> {
   const wire = wires.open(response, signal);
-  const altered = strikes.reduce((sofar, { does }) => alterReply(sofar, does), reply);
+  const altered = strikes.reduce((changed, { does }) => alterReply(changed, does), reply);
   const headers = { Date: new Date(world.clock.now()).toUTCString(), ...altered.headers };
   const prepared = await prepareBody({ ...altered, headers }, message.headers, quirksOf(strikes), signal);
-  const outgoing = strikes.reduce((sofar, { does }) => alterOutgoing(sofar, does, wire), prepared);
+  const outgoing = strikes.reduce((changed, { does }) => alterOutgoing(changed, does, wire), prepared);
   if ((await beforeAnswer(strikes, wire)) === "stop") return;
   record?.status(outgoing.status);
   await send(outgoing, response, (bytes) => record?.bytes(bytes));
 }
 
-/** A target that cannot be read is taken for a path that there is not. */
-function readAsked({ method = "GET", url = "/", headers }: IncomingMessage): Asked {
+/** An invalid target becomes an unknown path. */
+function readRequest({ method = "GET", url = "/", headers }: IncomingMessage): HttpRequest {
   const target = URL.parse(url.startsWith("/") ? `http://simulator${url}` : url);
   return { method, url: target ?? new URL("http://simulator/unreadable"), headers };
 }
 
-function tryFindRoute(routes: readonly Route[], { method, url }: Asked): FoundRoute | ServiceError {
+function tryFindRoute(routes: readonly Route[], { method, url }: HttpRequest): FoundRoute | ServiceError {
   try {
     decodeURIComponent(url.search);
     return findRoute(routes, method, url.pathname);
@@ -137,7 +137,7 @@ function tryFindRoute(routes: readonly Route[], { method, url }: Asked): FoundRo
   }
 }
 
-/** Which transfer and which file a request is about. */
+/** The transfer and the file of a request. */
 function subjectOf(path: Readonly<Record<string, string>>, world: World) {
   const { transfer: transferId, file: fileId } = path;
   if (transferId === undefined) return { trackingId: undefined, transfers: [], file: fileId };
@@ -147,7 +147,7 @@ function subjectOf(path: Readonly<Record<string, string>>, world: World) {
   return { trackingId: transfer?.trackingId, transfers, file };
 }
 
-function replyToFailure(error: unknown, { log }: Desk): Reply {
+function replyToFailure(error: unknown, { log }: Parts): Reply {
   if (error instanceof ServiceError) return errorReply(error);
   log(`failed: ${error}`);
   return errorReply(new ServiceError("serverFault"));

@@ -1,4 +1,4 @@
-/** A scenario with every default filled in. */
+/** A scenario with all defaults filled in. */
 import type { CsvStyle, LanguagePackPlan, PasswordRules, Scenario } from "./scenario.ts";
 import { deriveText } from "./seeded.ts";
 
@@ -50,7 +50,6 @@ export function settingsOf(scenario: Scenario): Settings {
   };
 }
 
-/** Whether a version is as new as another, or newer. */
 export function isAtLeast(version: Version, other: Version): boolean {
   return version.major === other.major ? version.minor >= other.minor : version.major > other.major;
 }
@@ -96,7 +95,7 @@ function pack(
   const files = {
     [`messages_${language}.properties`]: `greeting=${greeting}\n`,
     [`terms_${locale}.html`]: `<!doctype html>\n<title>${greeting}</title>\n`,
-    "license.txt": "Made up for the simulated service.\n",
+    "license.txt": "Invented for the simulated service.\n",
   };
   return { locale, displayName, version, lastChangeTimestamp, files };
 }

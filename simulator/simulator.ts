@@ -1,4 +1,4 @@
-/** A simulated service in the hands of whoever runs it: what it holds, how it misbehaves, what was asked of it. */
+/** The handle of a simulated service: its transfers, its faults, and the requests that it received. */
 import { canonicalAddress } from "../src/model/transfer.ts";
 import type { Accounts, Mail } from "./accounts.ts";
 import { ScenarioError } from "./errors.ts";
@@ -10,7 +10,7 @@ import type { FaultPlan, Operation, TransferPlan } from "./scenario.ts";
 import type { MovableClock } from "./time.ts";
 import { replaceAddress, type StoredState, type StoredTransfer, type Transfers } from "./transfers.ts";
 
-/** A transfer as whoever runs the simulator sees it, its password included. */
+/** A transfer, including its password. */
 export interface SimulatedTransfer {
   readonly trackingId: string;
   readonly sender: string;
@@ -22,11 +22,11 @@ export interface SimulatedTransfer {
     readonly transferId: string;
   }[];
   readonly files: readonly { readonly id: string; readonly name: string; readonly bytes: number }[];
-  /** How many passwords were refused in all. */
+  /** The number of refused passwords. */
   readonly refusedPasswords: number;
 }
 
-/** Plans are checked: one that does not fit throws a ScenarioError, and so does a tracking-id that there is not. */
+/** A wrong plan or an unknown tracking-id throws a ScenarioError. */
 export interface Simulator {
   readonly url: string;
   /** The client id that is registered for every address. */
@@ -34,37 +34,37 @@ export interface Simulator {
   /** In the order in which they were added. */
   transfers(): readonly SimulatedTransfer[];
   addTransfer(plan: TransferPlan): SimulatedTransfer;
-  /** The sender takes it back. */
+  /** As the sender. */
   revoke(trackingId: string): void;
-  /** The administrator deletes it. */
+  /** As the administrator. */
   remove(trackingId: string): void;
-  /** Puts a proxy address in the place of one, as after the deletion of a user's data. */
+  /** As after the deletion of a user's data. */
   replaceAddress(trackingId: string, old: string, replacement: string): void;
   faults(): readonly FaultReport[];
   /** Returns the id of the fault. */
   addFault(plan: FaultPlan): string;
-  /** Whether there was one of this id. */
+  /** Whether a fault had this id. */
   removeFault(id: string): boolean;
   clearFaults(): void;
-  /** Moves the simulator's time forward. */
+  /** Advances the simulator's clock. */
   advance(seconds: number): void;
   /** The simulator's time. */
   now(): number;
   /** The last ten thousand requests, oldest first. */
   requests(): readonly RequestRecord[];
-  /** How many requests there were of each operation, from the beginning. */
+  /** The number of requests per operation, since the start. */
   totals(): Readonly<Record<Operation, number>>;
-  /** The passwords that were refused for a transfer, oldest first. */
+  /** The refused passwords of a transfer, oldest first. */
   refusedPasswords(trackingId: string): readonly string[];
   /** All mails that carried a code, oldest first. */
   mails(): readonly Mail[];
   /** The codes mailed to an address, oldest first. */
   mailedCodes(address: string): readonly string[];
-  /** Ends all connections at once, in the middle of whatever they do. May be called twice. */
+  /** Closes all connections at once. May be called twice. */
   close(): Promise<void>;
 }
 
-/** What a simulator is made of. */
+/** The parts of a simulator. */
 export interface SimulatorParts {
   readonly url: string;
   readonly clientId: string;
@@ -94,7 +94,7 @@ export function createSimulator(parts: SimulatorParts): Simulator {
     remove: (trackingId) => transfers.end(find(trackingId), "Deleted_by_admin"),
     replaceAddress: (trackingId, old, replacement) => {
       if (!replaceAddress(find(trackingId), old, replacement)) {
-        throw new ScenarioError(`old: ${old} is no address of this transfer`);
+        throw new ScenarioError(`old: ${old} is not an address of this transfer`);
       }
     },
     faults: () => faults.reports(),

@@ -1,4 +1,4 @@
-/** A clock that can be moved forward, so that a fortnight passes in a test at once. */
+/** A clock that tests can advance. */
 import type { Clock } from "../src/base/clock.ts";
 
 export class MovableClock implements Clock {

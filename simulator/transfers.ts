@@ -1,8 +1,6 @@
 /**
- * The transfers that the simulated service holds.
- *
- * A transfer is `Processing` until its time comes, then `Active` (or `Failed`), until the first of its ends:
- * expiration and revocation come by the clock, all other ends are told. No end is ever undone.
+ * The transfers of the simulated service. A transfer is `Processing` at first, then `Active` or `Failed`, until the first of
+ * its ends: expiration and planned revocation by the clock, any other end by a call. No end is undone.
  */
 import type { Clock } from "../src/base/clock.ts";
 import { canonicalAddress } from "../src/model/transfer.ts";
@@ -51,11 +49,11 @@ export interface StoredRecipient {
   mail: string;
   readonly role: "to" | "cc" | "bcc";
   readonly transferId: string;
-  /** By file id: when it was downloaded, the last few times. */
+  /** By file id: the times of the last downloads. */
   readonly downloads: Map<string, number[]>;
 }
 
-/** What a transfer-id opens. */
+/** A transfer and the recipient whose transfer-id opened it. */
 export interface OpenedTransfer {
   readonly transfer: StoredTransfer;
   readonly recipient: StoredRecipient;
@@ -73,12 +71,12 @@ export class Transfers {
     this.#clock = clock;
   }
 
-  /** Throws where there already is one of this tracking-id. */
+  /** Throws a ScenarioError for a duplicate tracking-id. */
   add(plan: TransferPlan): StoredTransfer {
     this.#added += 1;
     const transfer = storeTransfer(plan, this.#added, this.#settings, this.#clock.now());
     if (this.#byTrackingId.has(transfer.trackingId)) {
-      throw new ScenarioError(`trackingId: there already is a transfer ${transfer.trackingId}`);
+      throw new ScenarioError(`trackingId: transfer ${transfer.trackingId} exists already`);
     }
     this.#byTrackingId.set(transfer.trackingId, transfer);
     for (const recipient of transfer.recipients) {
@@ -111,7 +109,7 @@ export class Transfers {
   }
 }
 
-/** Puts another address in the place of one, as after a user asked for the deletion of their data. */
+/** Replaces an address, as after a user asked for the deletion of their data. Returns whether it was found. */
 export function replaceAddress(transfer: StoredTransfer, old: string, replacement: string): boolean {
   const wanted = canonicalAddress(old);
   const recipients = transfer.recipients.filter(({ mail }) => canonicalAddress(mail) === wanted);
@@ -126,7 +124,7 @@ export function findRecipient(transfer: StoredTransfer, address: string): Stored
   return transfer.recipients.find(({ mail }) => canonicalAddress(mail) === wanted);
 }
 
-/** A transfer as it is kept, made from its plan and its place in the order of all. */
+/** Creates a transfer from its plan and its number. */
 export function storeTransfer(
   plan: TransferPlan,
   ordinal: number,
@@ -166,13 +164,13 @@ export function storeTransfer(
 
 const FORTNIGHT_SECONDS = 14 * 86_400;
 
-function storeFile(plan: FilePlan, seed: number, place: string): StoredFile {
-  const content = contentOf(plan, deriveBytes(seed, `content ${place}`, 6).readUIntBE(0, 6));
-  const id = deriveText(seed, `file ${place}`, 10);
+function storeFile(plan: FilePlan, seed: number, label: string): StoredFile {
+  const content = contentOf(plan, deriveBytes(seed, `content ${label}`, 6).readUIntBE(0, 6));
+  const id = deriveText(seed, `file ${label}`, 10);
   return { id, name: plan.name, plan, content, announcedBytes: plan.announcedBytes ?? content.bytes };
 }
 
-/** The beginning of a usual tracking-id: `20240524-192513`. */
+/** The start of a typical tracking-id: `20240524-192513`. */
 function timestamp(nowMs: number): string {
   return new Date(nowMs).toISOString().replace(/[-:]/g, "").replace("T", "-").slice(0, 15);
 }

@@ -1,4 +1,4 @@
-/** Answers about client ids and the verification of addresses. */
+/** Endpoints of client ids and the verification of addresses. */
 import type { Call, Handler } from "./call.ts";
 import { ServiceError } from "./errors.ts";
 import { dataReply, formatDate } from "./reply.ts";
@@ -6,8 +6,8 @@ import { clientIdOf, readJson } from "./requests.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-export const makeClientId: Handler = (_call, { accounts }) =>
-  dataReply({ clientId: accounts.freshClientId() });
+export const createClientId: Handler = (_call, { accounts }) =>
+  dataReply({ clientId: accounts.createClientId() });
 
 export const showVerification: Handler = (call, { accounts }) => {
   const { address = "" } = call.path;
@@ -33,7 +33,7 @@ export const issueToken: Handler = async (call, { accounts }) => {
     throw new ServiceError("policyRefused", "the client id is not registered");
   }
   if (code !== undefined && !accounts.redeemCode(clientId, address, code)) {
-    throw new ServiceError("tokenRefused", "the code does not fit");
+    throw new ServiceError("tokenRefused", "the code is wrong");
   }
   const { token, validUntilMs } = accounts.issueToken(clientId, address);
   return dataReply({ token, validUntil: formatDate(validUntilMs) });

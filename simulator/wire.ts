@@ -1,44 +1,43 @@
-/** Connections in the hands of misbehaviour: they can be kept waiting, and torn. */
+/** Connections that misbehaviour can pause and reset. */
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { Wire } from "./misbehave.ts";
 
-/** The longest time that a timer can wait; it stands for ever. */
-const FOR_EVER_MS = 2 ** 31 - 1;
-/** What was written has to leave this machine before a reset, which would throw it away. */
+/** The longest time of a timer. */
+const FOREVER_MS = 2 ** 31 - 1;
+/** Written bytes need this time to leave the machine: a reset drops the rest. */
 const LEAVE_MS = 20;
 
 export class Wires {
-  /** The plain connections, also below TLS, where a reset has to happen; by the client's end of each. */
-  readonly #plain = new Map<string, Socket>();
+  /** The TCP connections, also below TLS, by the client's address. */
+  readonly #sockets = new Map<string, Socket>();
 
   constructor(server: Server) {
     server.on("connection", (socket: Socket) => {
-      const end = clientEnd(socket);
-      this.#plain.set(end, socket);
-      socket.once("close", () => this.#plain.delete(end));
+      const address = clientAddress(socket);
+      this.#sockets.set(address, socket);
+      socket.once("close", () => this.#sockets.delete(address));
     });
   }
 
-  /** Ends every connection at once, whatever it is doing. */
-  tearAll(): void {
-    for (const socket of this.#plain.values()) socket.destroy();
+  destroyAll(): void {
+    for (const socket of this.#sockets.values()) socket.destroy();
   }
 
   open(response: ServerResponse, signal: AbortSignal): Wire {
-    const pause = (ms = FOR_EVER_MS): Promise<void> =>
-      setTimeout(Math.min(ms, FOR_EVER_MS), undefined, { signal });
+    const pause = (ms = FOREVER_MS): Promise<void> =>
+      setTimeout(Math.min(ms, FOREVER_MS), undefined, { signal });
     return {
       pause,
       reset: async () => {
         if (response.headersSent) await pause(LEAVE_MS);
-        if (response.socket !== null) this.#plain.get(clientEnd(response.socket))?.resetAndDestroy();
+        if (response.socket !== null) this.#sockets.get(clientAddress(response.socket))?.resetAndDestroy();
       },
     };
   }
 }
 
-function clientEnd({ remoteAddress, remotePort }: Socket): string {
+function clientAddress({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

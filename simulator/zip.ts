@@ -1,4 +1,4 @@
-/** ZIP archives of simulated files, written while they are read, the same bytes each time. */
+/** ZIP archives of simulated files, streamed, with the same bytes each time. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { ZipFile } from "yazl";
@@ -11,7 +11,7 @@ export interface ZipEntry {
   readonly content: Content;
 }
 
-/** `sizes` remembers the lengths of archives that had to be measured. */
+/** `sizes`: the measured lengths of archives. */
 export function zipSource(entries: readonly ZipEntry[], sizes: Map<string, number>): Source {
   const named = nameEntries(entries);
   const etag = `"zip-${fingerprintOf(named)}"`;
@@ -52,7 +52,7 @@ async function* writeZip(entries: readonly ZipEntry[]): AsyncGenerator<Buffer> {
   }
 }
 
-/** Names as the archive can hold them: relative, without ways out, none of them empty. */
+/** Makes names valid for an archive: relative, without `..`, not empty. */
 function nameEntries(entries: readonly ZipEntry[]): readonly ZipEntry[] {
   return entries.map(({ name, content }) => ({ name: safeEntryName(name), content }));
 }

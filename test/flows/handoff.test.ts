@@ -172,7 +172,7 @@ describe("the webhook", () => {
     const { settings } = await prepare(() => ({ webhook: receiver.url, webhookTimeoutMs: 300 }));
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: webhook done");
-    expect(daemon.handoffs.slice(0, -1).map((line) => line.replace(/.*deliver[^:]*: /, "").trim())).toEqual([
+    expect(daemon.handoffs.slice(0, -1).map((line) => line.replace(/.*the call: /, "").trim())).toEqual([
       "it answered with status 500",
       "it answered with status 302, and redirects are not followed",
       "it answered with status 429",

@@ -349,7 +349,7 @@ describe("what arrives while it runs", () => {
     await mkdir(settings.inbox);
     await symlink(elsewhere, join(settings.inbox, MAILBOX));
     const daemon = startDaemon(settings);
-    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("led out of its place");
+    await expect.poll(() => daemon.changes.at(-1)?.message).toContain("in the way of a delivery");
     expect(await readdir(elsewhere)).toEqual([]);
     await rm(join(settings.inbox, MAILBOX));
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");

@@ -9,18 +9,18 @@ describe("points in time", () => {
     ["12h", 12 * 3_600_000],
     ["7d", 7 * 86_400_000],
     ["4w", 28 * 86_400_000],
-  ])("%s is so long ago", (text, ms) => {
+  ])("%s is an age", (text, ms) => {
     const nowMs = Date.now();
     expect(nowMs - parseSince(text)).toBeGreaterThan(ms - 5_000);
     expect(nowMs - parseSince(text)).toBeLessThanOrEqual(ms);
   });
 
-  test("a day begins and ends by the clock of this machine", () => {
+  test("a day starts and ends in local time", () => {
     expect(parseSince("2026-03-01")).toBe(new Date(2026, 2, 1).getTime());
     expect(parseUntil("2026-03-31")).toBe(new Date(2026, 3, 1).getTime());
   });
 
-  test("a time of day counts as it is, in this machine's zone or in the one it names", () => {
+  test("a time of day is in local time or in the zone that it names", () => {
     expect(parseUntil("2026-03-01T14:30")).toBe(new Date(2026, 2, 1, 14, 30).getTime());
     expect(parseSince("2026-03-01 14:30:05")).toBe(new Date(2026, 2, 1, 14, 30, 5).getTime());
     expect(parseSince("2026-03-01T14:30:00Z")).toBe(Date.UTC(2026, 2, 1, 14, 30));
@@ -34,7 +34,7 @@ describe("points in time", () => {
     },
   );
 
-  test("are shown to the second", () => {
+  test("are formatted to the second", () => {
     expect(formatMoment(new Date(2026, 2, 1, 4, 5, 6).toISOString())).toBe("2026-03-01 04:05:06");
   });
 });

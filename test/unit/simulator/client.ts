@@ -1,4 +1,4 @@
-/** A plain client of the simulated service for its own tests: it hides nothing of what comes over the wire. */
+/** A plain HTTP client for tests of the simulated service. */
 import { type IncomingHttpHeaders, request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { onTestFinished } from "vitest";
@@ -11,24 +11,24 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
   readonly bytes: Buffer;
   readonly text: string;
-  /** The error's code where the connection broke before the answer was complete. */
+  /** The error code of a connection that broke before the end of the answer. */
   readonly broken: string | undefined;
 }
 
 export interface Asking {
   readonly method?: string;
   readonly query?: Record<string, string | readonly string[]>;
-  /** Added to those that every request carries; `undefined` takes one away. */
+  /** In addition to the standard headers; `undefined` removes one. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   /** Sent in the header, encoded. */
   readonly password?: string;
   readonly signal?: AbortSignal;
-  /** Hears of each chunk of the body as it comes. */
+  /** Called for each chunk of the body. */
   readonly onChunk?: (chunk: Buffer) => void;
 }
 
-/** Opens a simulator that is closed when the test is over. */
+/** Opens a simulator that is closed after the test. */
 export async function simulate(scenario: Scenario = {}, options: SimulatorOptions = {}): Promise<Simulator> {
   const simulator = await openSimulator(scenario, options);
   onTestFinished(() => simulator.close());
@@ -71,18 +71,18 @@ export function ask(simulator: Simulator, path: string, asking: Asking = {}): Pr
 }
 
 /** The answer as JSON, whatever its shape. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+// biome-ignore lint/suspicious/noExplicitAny: tests read answers of every shape.
 export function jsonOf(answer: Answer): any {
   const isZipped = answer.headers["content-encoding"] === "gzip";
   return JSON.parse(isZipped ? gunzipSync(answer.bytes).toString() : answer.text);
 }
 
-/** Status and error number in one, as `401/3003`. */
+/** Status and error code, such as `401/3003`. */
 export function errorOf(answer: Answer): string {
   return `${answer.status}/${jsonOf(answer).errorCode}`;
 }
 
-/** A token for an address, by the registered client id. */
+/** A token for an address, obtained with the registered client id. */
 export async function tokenFor(simulator: Simulator, address: string): Promise<string> {
   const answer = await ask(simulator, `/api/users/${address}/verification/token`, { method: "POST" });
   return jsonOf(answer).data.token;
@@ -102,7 +102,7 @@ export async function poll(
   });
 }
 
-/** A transfer to one mailbox, with one small file and the password `right`, and whatever else is said. */
+/** A transfer to one mailbox, with one small file and the password `right`, unless overridden. */
 export function plan(more: Partial<TransferPlan> = {}): TransferPlan {
   return {
     from: "anna@supplier.example",
@@ -113,7 +113,7 @@ export function plan(more: Partial<TransferPlan> = {}): TransferPlan {
   };
 }
 
-/** A simulator with one transfer, and the path under which its recipient finds it. */
+/** A simulator with one transfer, and the path of that transfer for its recipient. */
 export async function simulateOne(
   more: Partial<TransferPlan> = {},
   scenario: Scenario = {},

@@ -1,4 +1,4 @@
-/** The control interface: what the simulator can be told over HTTP. */
+/** The control interface of the simulator. */
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../../simulator/simulator.ts";
 import { ask, jsonOf, pathOf, plan, simulate } from "./client.ts";
@@ -10,7 +10,7 @@ async function control(simulator: Simulator, call: string, body?: unknown) {
 }
 
 describe("the control interface", () => {
-  test("explains every call of it, with an example that works", async () => {
+  test("explains every call, with a working example", async () => {
     const simulator = await simulate();
     const { text, headers } = await ask(simulator, "/control");
     expect(headers["content-type"]).toContain("text/plain");
@@ -43,7 +43,7 @@ describe("the control interface", () => {
     expect((await control(simulator, "GET /control/transfers")).json).toEqual(simulator.transfers());
   });
 
-  test("adds faults, tells how often they struck, and takes them back", async () => {
+  test("adds faults, counts their strikes, and removes them", async () => {
     const simulator = await simulate();
     const body = { on: "password-rules", does: { kind: "error", status: 503 } };
     expect(await control(simulator, "POST /control/faults", body)).toMatchObject({
@@ -60,12 +60,12 @@ describe("the control interface", () => {
     expect((await control(simulator, "DELETE /control/faults")).json).toEqual([]);
   });
 
-  test("is never struck by a fault, and not counted among the requests", async () => {
+  test("is never struck by a fault, nor counted as a request", async () => {
     const simulator = await simulate({ faults: [{ times: "always", does: { kind: "reset" } }] });
     expect((await control(simulator, "GET /control/requests")).json.requests).toEqual([]);
   });
 
-  test("moves the time forward", async () => {
+  test("advances the clock", async () => {
     const simulator = await simulate(
       { transfers: [plan({ expiresInSeconds: 60 })] },
       { clock: { now: () => 0 } },
@@ -100,7 +100,7 @@ describe("the control interface", () => {
     ["POST /control/transfers", { ...plan(), files: [{ name: "x" }] }, 400, "files.0: needs exactly one of"],
     ["POST /control/transfers", "{", 400, "not JSON"],
     ["POST /control/transfers", undefined, 400, "must be an object"],
-    ["POST /control/transfers", plan({ trackingId: "t" }), 400, "trackingId: there already is a transfer t"],
+    ["POST /control/transfers", plan({ trackingId: "t" }), 400, "trackingId: transfer t exists already"],
     ["POST /control/faults", { does: { kind: "reset", afterbytes: 1 } }, 400, "does.afterbytes: unknown key"],
     ["POST /control/faults", { on: "everything", does: { kind: "reset" } }, 400, "on: "],
     ["POST /control/advance", { seconds: -1 }, 400, "seconds: "],
@@ -108,7 +108,7 @@ describe("the control interface", () => {
       "POST /control/transfers/t/replace-address",
       { old: "x@y.z", new: "a@b.c" },
       400,
-      "old: x@y.z is no address",
+      "old: x@y.z is not an address",
     ],
     ["POST /control/transfers/unknown/revoke", undefined, 404, "there is no transfer unknown"],
     ["GET /control/nothing", undefined, 404, "GET /control"],

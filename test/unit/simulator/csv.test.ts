@@ -1,4 +1,4 @@
-/** The checksums file, in every style that a service might write. */
+/** The checksums file, in every style that a service might use. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { CsvStyle, FilePlan } from "../../../simulator/scenario.ts";
@@ -34,7 +34,7 @@ describe("the checksums file", () => {
     ["de;q=0, *", "Subject"],
     ["ja", "Subject"],
     [";;q=,,", "Subject"],
-  ])("speaks the language that %j wants most", async (language, label) => {
+  ])("is in the language with the highest weight in %j", async (language, label) => {
     expect((await csvOf({}, language)).text).toMatch(new RegExp(`^${label},`));
   });
 
@@ -60,7 +60,7 @@ describe("the checksums file", () => {
     },
   );
 
-  test("can begin with a byte-order mark, and keep its charset to itself", async () => {
+  test("can start with a byte-order mark, and hide its charset", async () => {
     const answer = await csvOf({ charset: "utf-16be", byteOrderMark: true, announceCharset: false });
     expect(answer.headers["content-type"]).toBe("text/csv");
     expect([...answer.bytes.subarray(0, 4)]).toEqual([0xfe, 0xff, 0, "S".charCodeAt(0)]);
@@ -71,7 +71,7 @@ describe("the checksums file", () => {
     expect((await csvOf({ subject: "missing" })).text).toMatch(/^File Name,/);
   });
 
-  test("can lie, leave files out, and have no checksums at all", async () => {
+  test("can have wrong checksums, missing files, and no checksums", async () => {
     const odd: FilePlan[] = [
       { name: "wrong", text: "x", csvChecksum: "wrong" },
       { name: "missing", text: "x", csvChecksum: "missing" },

@@ -1,4 +1,4 @@
-/** What a recipient gets with the transfer-id and the password: information, files, archives, checksums. */
+/** Endpoints of one transfer: information, files, archives, checksums. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { contentOf } from "../../../simulator/content.ts";
@@ -9,7 +9,7 @@ import { readZip } from "./zip-reader.ts";
 const password = "right";
 
 describe("the transfer information", () => {
-  test("has the total size and the algorithm, also where they are not the true ones", async () => {
+  test("has the total size and the algorithm, even if they are wrong", async () => {
     const files: FilePlan[] = [
       { name: "a", text: "12345" },
       { name: "b", text: "1", announcedBytes: 100 },
@@ -19,13 +19,13 @@ describe("the transfer information", () => {
     expect(data).toEqual({ totalSize: 105, checksumAlgorithm: "SHA-1" });
   });
 
-  test("needs the password, and a transfer-id that there is", async () => {
+  test("needs the password and a known transfer-id", async () => {
     const { simulator, path } = await simulateOne();
     expect(errorOf(await ask(simulator, path))).toBe("400/1002");
     expect(errorOf(await ask(simulator, "/api/transfers/unknown", { password }))).toBe("404/2003");
   });
 
-  test("is withheld while a transfer is not active", async () => {
+  test("is refused while a transfer is not active", async () => {
     const simulator = await simulate({
       transfers: [
         plan({ processingSeconds: 60 }),
@@ -45,7 +45,7 @@ describe("the transfer information", () => {
 });
 
 describe("the file list", () => {
-  test("has names, sizes, true checksums and links that work by themselves", async () => {
+  test("has names, sizes, true checksums and self-contained links", async () => {
     const { simulator, transfer, path } = await simulateOne({ password: "a+b %ü" });
     const { data } = jsonOf(await ask(simulator, `${path}/files`, { password: "a+b %ü" }));
     expect(data).toEqual([
@@ -64,7 +64,7 @@ describe("the file list", () => {
     expect(answer.text).toBe("Hello, world");
   });
 
-  test("can lie about checksums, keep silent, or have none at all", async () => {
+  test("can have wrong, missing or no checksums", async () => {
     const files: FilePlan[] = [
       { name: "wrong", text: "x", listChecksum: "wrong" },
       { name: "missing", text: "x", listChecksum: "missing" },
@@ -82,7 +82,7 @@ describe("the file list", () => {
 });
 
 describe("a file", () => {
-  test("comes with its exact bytes, its length, an entity tag and its name", async () => {
+  test("has its exact bytes, length, entity tag and name", async () => {
     const { simulator, file } = await simulateOne({ files: [{ name: "Größe 'x'.bin", base64: "AAH/" }] });
     const answer = await ask(simulator, file, { password });
     expect(answer.bytes).toEqual(Buffer.from([0, 1, 255]));
@@ -96,7 +96,7 @@ describe("a file", () => {
     expect((await ask(simulator, file, { password })).headers.etag).toBe(answer.headers.etag);
   });
 
-  test("that there is not is not found", async () => {
+  test("with an unknown id is not found", async () => {
     const { simulator, path } = await simulateOne();
     expect(errorOf(await ask(simulator, `${path}/files/unknown`, { password }))).toBe("404/2003");
   });
@@ -120,7 +120,7 @@ describe("a file", () => {
     expect(answer.headers["content-length"]).toBe(String(text.length));
   });
 
-  test("is continued only while it is the same", async () => {
+  test("is resumed only if it is unchanged", async () => {
     const { simulator, file } = await simulateOne();
     const { etag = "" } = (await ask(simulator, file, { password })).headers;
     const from = async (condition: string) =>
@@ -131,7 +131,7 @@ describe("a file", () => {
     expect(await from("Sat, 01 Jan 2022 00:00:00 GMT")).toBe(200);
   });
 
-  test("of any size is generated the same from every place, and has a true checksum", async () => {
+  test("of any size is generated equally from every position, with a true checksum", async () => {
     const generate = { bytes: 3_000_001, seed: 42 };
     const { simulator, path, file } = await simulateOne({ files: [{ name: "big", generate }] });
     const { bytes } = await ask(simulator, file, { password });
@@ -149,7 +149,7 @@ describe("a file", () => {
     expect(planned.equals(bytes)).toBe(true);
   });
 
-  test("far larger than memory is read at any place at once", async () => {
+  test("far larger than memory is read at any position at once", async () => {
     const bytes = 5_000_000_000_000;
     const { simulator, file } = await simulateOne({ files: [{ name: "huge", generate: { bytes } }] });
     const range = `bytes=${bytes - 10}-`;
@@ -174,7 +174,7 @@ describe("a file", () => {
     },
   );
 
-  test("is counted as downloaded by that recipient", async () => {
+  test("is recorded as downloaded by that recipient", async () => {
     const { simulator, transfer, file } = await simulateOne({ cc: ["b@example.com"] });
     await ask(simulator, file, { password });
     const [entry] = jsonOf(await poll(simulator, "orders@example.com")).data;
@@ -196,7 +196,7 @@ describe("the ZIP", () => {
     { name: "empty", text: "" },
   ];
 
-  test("holds all files, is named after the transfer, and is the same each time", async () => {
+  test("has all files, the name of the transfer, and the same bytes each time", async () => {
     const { simulator, transfer, path } = await simulateOne({ files, trackingId: "t-1" });
     const answer = await ask(simulator, `${path}/zip`, { password });
     expect(answer.headers["content-length"]).toBeUndefined();
@@ -211,7 +211,7 @@ describe("the ZIP", () => {
     expect(again.headers.etag).toBe(answer.headers.etag);
   });
 
-  test("holds the files that were chosen, or all others, however the list is written", async () => {
+  test("has the selected files, or all others, in both forms of the list", async () => {
     const { simulator, transfer, path } = await simulateOne({ files });
     const [a = "", , c = ""] = transfer.files.map(({ id }) => id);
     const names = async (query: Record<string, string | string[]>) =>
@@ -230,7 +230,7 @@ describe("the ZIP", () => {
     expect(errorOf(bad)).toBe("400/1004");
   });
 
-  test("holds the checksums where that is asked for, under a name that is free", async () => {
+  test("has the checksums on request, under a free name", async () => {
     const { simulator, path } = await simulateOne({ files: [{ name: "checksums.csv", text: "mine" }] });
     const query = { "include-checksum-file": "true" };
     const entries = readZip((await ask(simulator, `${path}/zip`, { password, query })).bytes);
@@ -239,7 +239,7 @@ describe("the ZIP", () => {
     expect(entries["_checksums.csv"]?.toString()).toBe(csv.text);
   });
 
-  test("can be continued although its length is not known beforehand", async () => {
+  test("can be resumed although its length is not known in advance", async () => {
     const { simulator, path } = await simulateOne({ files });
     const { bytes, headers } = await ask(simulator, `${path}/zip`, { password });
     const rest = await ask(simulator, `${path}/zip`, {
@@ -255,7 +255,7 @@ describe("the ZIP", () => {
     expect(past.status).toBe(416);
   });
 
-  test("holds names that an archive cannot hold in a form that it can", async () => {
+  test("has valid names in place of invalid ones", async () => {
     const names = ["../up", "/etc/passwd", "a\\..\\b", "C:\\x", "folder/", "", "..", "x".repeat(100_000)];
     const { simulator, path } = await simulateOne({ files: names.map((name) => ({ name, text: name })) });
     const entries = readZip((await ask(simulator, `${path}/zip`, { password })).bytes);

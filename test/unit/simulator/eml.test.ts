@@ -16,7 +16,7 @@ interface MailPart {
   readonly bytes: Buffer;
 }
 
-/** Splits a mail into its headers and its parts, and decodes these. */
+/** Splits a mail into headers and decoded parts. */
 function readMail(text: string): { headers: string; parts: MailPart[] } {
   const [, boundary = ""] = /boundary="([^"]+)"/.exec(text) ?? [];
   const [head = "", ...rest] = text.split(`--${boundary}`);
@@ -29,12 +29,12 @@ function readMail(text: string): { headers: string; parts: MailPart[] } {
 }
 
 describe("the EML", () => {
-  test("is there only where there is a confidential message", async () => {
+  test("exists only with a confidential message", async () => {
     const { simulator, path } = await simulateOne();
     expect(errorOf(await ask(simulator, `${path}/eml`, { password }))).toBe("404/2003");
   });
 
-  test("is a mail with the message and every file, and no line too long for one", async () => {
+  test("is a mail with the message and every file, without overlong lines", async () => {
     const { simulator, transfer, path } = await simulateOne({
       files,
       fromName: "Jörg, Büro",
@@ -65,7 +65,7 @@ describe("the EML", () => {
     expect(large?.bytes.equals(single.bytes)).toBe(true);
   });
 
-  test("leaves the largest files out where a threshold asks for it, and says so", async () => {
+  test("leaves out the largest files above a threshold, and says so", async () => {
     const { simulator, path } = await simulateOne({ files, message: "Hi" });
     const attachedWithin = async (threshold: string) => {
       const { text, bytes } = await ask(simulator, `${path}/eml`, { password, query: { threshold } });
@@ -97,7 +97,7 @@ describe("the EML", () => {
     expect(errorOf(await ask(simulator, `${path}/eml`, { password, query: { threshold } }))).toBe("400/1004");
   });
 
-  test("can be continued", async () => {
+  test("can be resumed", async () => {
     const { simulator, path } = await simulateOne({ files, message: "Hi" });
     const { bytes } = await ask(simulator, `${path}/eml`, { password });
     const rest = await ask(simulator, `${path}/eml`, { password, headers: { Range: "bytes=400000-" } });

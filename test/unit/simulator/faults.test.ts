@@ -1,4 +1,4 @@
-/** Misbehaviour: where and how often each strikes, and what a client sees of it. */
+/** Faults: which requests they strike, how often, and what a client sees. */
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import type { Misbehaviour } from "../../../simulator/scenario.ts";
@@ -7,7 +7,7 @@ import { ask, errorOf, jsonOf, pathOf, plan, poll, simulate, simulateOne } from 
 const password = "right";
 const TEXT = "Hello, world";
 
-/** What a client gets of a small file while a fault strikes. */
+/** The answer to the download of a small file under a fault. */
 async function fileUnder(does: Misbehaviour, headers: Record<string, string> = {}) {
   const { simulator, file } = await simulateOne();
   simulator.addFault({ on: "file", does });
@@ -15,7 +15,7 @@ async function fileUnder(does: Misbehaviour, headers: Record<string, string> = {
 }
 
 describe("a fault", () => {
-  test("strikes once, after those that it lets pass, and is counted", async () => {
+  test("strikes once, after the skipped requests, and is counted", async () => {
     const simulator = await simulate({
       faults: [{ on: "password-rules", skip: 1, times: 2, does: { kind: "error", status: 503 } }],
     });
@@ -31,7 +31,7 @@ describe("a fault", () => {
     expect(simulator.requests().flatMap(({ faults }) => faults)).toEqual(["fault-1", "fault-1"]);
   });
 
-  test("strikes the requests of one transfer or one file only", async () => {
+  test("strikes only the requests of one transfer or file", async () => {
     const files = [
       { name: "a.txt", text: "a" },
       { name: "b.txt", text: "b" },
@@ -61,7 +61,7 @@ describe("a fault", () => {
     expect(statuses).toEqual([200, 500, 200, 501, 200]);
   });
 
-  test("can be taken back", async () => {
+  test("can be removed", async () => {
     const simulator = await simulate();
     const does = { kind: "error", status: 500 } as const;
     const status = async () => (await ask(simulator, "/api/password")).status;
@@ -75,7 +75,7 @@ describe("a fault", () => {
     expect(await status()).toBe(200);
   });
 
-  test("works on what those before it made", async () => {
+  test("applies to the result of earlier faults", async () => {
     const { simulator, path } = await simulateOne();
     simulator.addFault({ does: { kind: "error", status: 503, retryAfter: "7" } });
     simulator.addFault({ does: { kind: "body", text: "half a {" } });
@@ -83,7 +83,7 @@ describe("a fault", () => {
     expect(await ask(simulator, path, { password })).toMatchObject({ status: 503, text: "half" });
   });
 
-  test("leaves the request its effect, unless it stands before the service", async () => {
+  test("lets the request take effect, unless it is in front of the service", async () => {
     const { simulator, path } = await simulateOne({ trackingId: "t" });
     simulator.addFault({ does: { kind: "error", status: 502 } });
     await ask(simulator, path, { password: "before" });
@@ -93,8 +93,8 @@ describe("a fault", () => {
   });
 });
 
-describe("what the answer says", () => {
-  test("error: the service's error body, with the usual number of the status or another", async () => {
+describe("the content of the answer", () => {
+  test("error: the service's error body, with the default error code of the status or another", async () => {
     const usual = await fileUnder({ kind: "error", status: 429, retryAfter: "120" });
     expect(errorOf(usual)).toBe("429/2007");
     expect(usual.headers["retry-after"]).toBe("120");
@@ -107,21 +107,21 @@ describe("what the answer says", () => {
     expect(jsonOf(other)).toEqual({ errorCode: 3001, errorMessage: "no licence" });
   });
 
-  test("html: a page for people", async () => {
+  test("html: an HTML page", async () => {
     const answer = await fileUnder({ kind: "html" });
     expect(answer).toMatchObject({ status: 200, text: expect.stringContaining("<!doctype html>") });
     expect(answer.headers["content-type"]).toContain("text/html");
     expect((await fileUnder({ kind: "html", status: 502 })).status).toBe(502);
   });
 
-  test("body: any text in the place of the answer", async () => {
+  test("body: any text instead of the answer", async () => {
     const answer = await fileUnder({ kind: "body", text: '{"data":', contentType: "text/plain" });
     expect(answer).toMatchObject({ status: 200, text: '{"data":' });
     expect(answer.headers["content-type"]).toBe("text/plain");
     expect((await fileUnder({ kind: "body", text: "" })).headers["content-length"]).toBe("0");
   });
 
-  test("redirect: another place", async () => {
+  test("redirect: another address", async () => {
     const answer = await fileUnder({ kind: "redirect", to: "https://elsewhere.example/x" });
     expect([answer.status, answer.headers.location]).toEqual([302, "https://elsewhere.example/x"]);
     expect((await fileUnder({ kind: "redirect", to: "/x", status: 308 })).status).toBe(308);
@@ -140,7 +140,7 @@ describe("what the answer says", () => {
     expect(jsonOf(await ask(one.simulator, one.path, { password }))).toEqual(expected);
   });
 
-  test("alter: entries of lists can be changed and taken away", async () => {
+  test("alter: entries of lists can be changed and removed", async () => {
     const simulator = await simulate({ transfers: [plan({ trackingId: "a" }), plan({ trackingId: "b" })] });
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data.0.trackingId", value: 5 } });
     simulator.addFault({ on: "received", does: { kind: "alter", path: "data.1" } });
@@ -149,8 +149,8 @@ describe("what the answer says", () => {
   });
 });
 
-describe("how the body is sent", () => {
-  test("truncate: an end that looks regular, or a promise that is not kept", async () => {
+describe("the body", () => {
+  test("truncate: a regular end, or fewer bytes than announced", async () => {
     const regular = await fileUnder({ kind: "truncate", afterBytes: 5 });
     expect(regular).toMatchObject({ text: "Hello", broken: undefined });
     expect(regular.headers["content-length"]).toBe("5");
@@ -161,7 +161,7 @@ describe("how the body is sent", () => {
     expect(empty).toMatchObject({ status: 200, text: "", broken: "ECONNRESET" });
   });
 
-  test("truncate: also where no length was promised", async () => {
+  test("truncate: also without an announced length", async () => {
     const { simulator, path } = await simulateOne();
     simulator.addFault({ on: "zip", does: { kind: "truncate", afterBytes: 50 } });
     simulator.addFault({ on: "zip", skip: 1, does: { kind: "truncate", afterBytes: 50, announce: true } });
@@ -170,7 +170,7 @@ describe("how the body is sent", () => {
     expect((await zip()).broken).toBe("ECONNRESET");
   });
 
-  test("lengthen: bytes that do not belong there, counted in the length", async () => {
+  test("lengthen: wrong bytes, included in the length", async () => {
     const answer = await fileUnder({ kind: "lengthen", bytes: 3 });
     expect(answer.text).toBe(`${TEXT}???`);
     expect(answer.headers["content-length"]).toBe("15");
@@ -182,14 +182,14 @@ describe("how the body is sent", () => {
     expect((await fileUnder({ kind: "corrupt", at: 99 })).text).toBe(TEXT);
   });
 
-  test("omit: headers that are missing", async () => {
+  test("omit: missing headers", async () => {
     const headers = ["etag", "Content-Length", "date", "Accept-Ranges"];
     const answer = await fileUnder({ kind: "omit", headers });
     expect(answer.text).toBe(TEXT);
     for (const name of headers) expect(answer.headers).not.toHaveProperty(name.toLowerCase());
   });
 
-  test("change-etag: another each time, so that nothing can be continued", async () => {
+  test("change-etag: another each time, so that nothing can be resumed", async () => {
     const { simulator, file } = await simulateOne();
     simulator.addFault({ times: "always", does: { kind: "change-etag" } });
     const first = await ask(simulator, file, { password });
@@ -199,7 +199,7 @@ describe("how the body is sent", () => {
     expect(second.headers.etag).not.toBe(first.headers.etag);
   });
 
-  test("encoding: compressed unasked, or claimed to be", async () => {
+  test("encoding: compressed without being asked, or falsely claimed", async () => {
     const zipped = await fileUnder({ kind: "encoding", encoding: "gzip" });
     expect(zipped.headers["content-encoding"]).toBe("gzip");
     expect(gunzipSync(zipped.bytes).toString()).toBe(TEXT);
@@ -222,26 +222,26 @@ describe("how the body is sent", () => {
     expect(answer.headers["content-range"]).toBe(contentRange);
   });
 
-  test("range: other bytes also where the beginning was asked for", async () => {
+  test("range: other bytes even if the start was requested", async () => {
     const answer = await fileUnder({ kind: "range", mode: "lie" }, { Range: "bytes=0-4" });
     expect(answer).toMatchObject({ status: 206, text: "ello," });
   });
 
-  test("range: waits for a request that has one", async () => {
+  test("range: skips requests without one", async () => {
     const { simulator, file } = await simulateOne();
     simulator.addFault({ does: { kind: "range", mode: "refuse" } });
     expect((await ask(simulator, file, { password })).status).toBe(200);
     expect((await ask(simulator, file, { password, headers: { Range: "bytes=1-" } })).status).toBe(416);
   });
 
-  test("drip: all of it, but slowly", async () => {
+  test("drip: everything, but slowly", async () => {
     const startedAt = performance.now();
     expect((await fileUnder({ kind: "drip", bytes: 3, pauseMs: 20 })).text).toBe(TEXT);
     expect(performance.now() - startedAt).toBeGreaterThan(60);
   });
 });
 
-describe("lists that misbehave", () => {
+describe("faults of lists", () => {
   const transfers = Array.from({ length: 6 }, (_, index) => plan({ trackingId: `t${index + 1}` }));
 
   async function pagesUnder(does: Misbehaviour, pages: number): Promise<string[][]> {
@@ -255,7 +255,7 @@ describe("lists that misbehave", () => {
     return seen;
   }
 
-  test("shift: newer entries push the others back while one pages through", async () => {
+  test("shift: newer entries push the others back between pages", async () => {
     const phantom = (number: number) => `phantom-fault-1-${number}`;
     expect(await pagesUnder({ kind: "shift", by: 1 }, 4)).toEqual([
       [phantom(1), "t6", "t5"],
@@ -265,11 +265,11 @@ describe("lists that misbehave", () => {
     ]);
   });
 
-  test("shift: entries that vanish pull the others forward", async () => {
+  test("shift: vanished entries pull the others forward", async () => {
     expect(await pagesUnder({ kind: "shift", by: -1 }, 2)).toEqual([["t5", "t4", "t3"], ["t1"]]);
   });
 
-  test("repeat: every page begins with the end of the one before", async () => {
+  test("repeat: every page starts with the end of the one before", async () => {
     expect(await pagesUnder({ kind: "repeat", entries: 1 }, 4)).toEqual([
       ["t6", "t5", "t4"],
       ["t4", "t3", "t2"],
@@ -282,7 +282,7 @@ describe("lists that misbehave", () => {
     ]);
   });
 
-  test("endless: every page is full of entries never seen before", async () => {
+  test("endless: every page is full of new entries", async () => {
     const seen = (await pagesUnder({ kind: "endless" }, 5)).flat();
     expect(new Set(seen).size).toBe(15);
   });
@@ -295,13 +295,13 @@ describe("lists that misbehave", () => {
 });
 
 describe("a stalled answer", () => {
-  test("goes on after its time, with head and all", async () => {
+  test("continues after its time, including the head", async () => {
     const startedAt = performance.now();
     expect((await fileUnder({ kind: "stall", seconds: 0.1 })).text).toBe(TEXT);
     expect(performance.now() - startedAt).toBeGreaterThan(90);
   });
 
-  test("stops after so many bytes, and then goes on", async () => {
+  test("pauses within the body, and then continues", async () => {
     const { simulator, file } = await simulateOne();
     simulator.addFault({ does: { kind: "stall", afterBytes: 5, seconds: 0.1 } });
     const came: { text: string; at: number }[] = [];
@@ -311,7 +311,7 @@ describe("a stalled answer", () => {
     expect((came[1]?.at ?? 0) - (came[0]?.at ?? 0)).toBeGreaterThan(80);
   });
 
-  test("says nothing at all for ever, until the client gives up", async () => {
+  test("is silent until the client gives up", async () => {
     const over = Promise.withResolvers<string>();
     const simulator = await simulate({ faults: [{ does: { kind: "stall" } }] }, { log: over.resolve });
     const stop = new AbortController();
@@ -322,7 +322,7 @@ describe("a stalled answer", () => {
     expect(await over.promise).toMatch(/^GET \/api\/password 0 0 bytes \d+ ms fault-1:stall$/);
   });
 
-  test("does not keep the simulator from closing", async () => {
+  test("does not prevent the simulator from closing", async () => {
     const { simulator, file } = await simulateOne();
     simulator.addFault({ does: { kind: "stall", afterBytes: 5 } });
     const first = Promise.withResolvers<void>();

@@ -6,7 +6,7 @@ import { ask, errorOf, jsonOf, simulate } from "./client.ts";
 const PACKS = "/api/products/api.rest/language-packs";
 
 describe("language packs", () => {
-  test("are listed, all or those of one major version", async () => {
+  test("are listed, all or of one major version", async () => {
     const simulator = await simulate();
     const ids = async (query = {}) =>
       jsonOf(await ask(simulator, PACKS, { query })).data.map((pack: { id: string }) => pack.id);
@@ -31,7 +31,7 @@ describe("language packs", () => {
     expect(errorOf(await ask(simulator, PACKS.replace("api.rest", "api.soap")))).toBe("404/2003");
   });
 
-  test("give their files under names without the language", async () => {
+  test("have files under names without the language", async () => {
     const files = {
       "messages_de.properties": "a",
       "help_de_DE.html": "b",

@@ -1,4 +1,4 @@
-/** Scenario files: what they may say, and how mistakes in them are told. */
+/** Scenario files: their keys, and messages about mistakes. */
 import { describe, expect, test } from "vitest";
 import { parseScenario } from "../../../simulator/parse.ts";
 import { sampleScenario } from "../../../simulator/samples.ts";
@@ -27,7 +27,7 @@ const everyMisbehaviour: readonly Misbehaviour[] = [
 ];
 
 describe("a scenario", () => {
-  test("may say everything that there is to say, and nothing", () => {
+  test("may have every key, or none", () => {
     const scenario: Scenario = {
       seed: 5,
       apiVersion: "1.12",
@@ -94,22 +94,22 @@ describe("a scenario", () => {
       { faults: [{ times: "often", does: { kind: "endless" } }] },
       'faults.0.times: must be a whole number or "always"',
     ],
-  ])("that says %j is refused by name", (json, message) => {
+  ])("with %j is refused by key", (json, message) => {
     expect(() => parseScenario(json)).toThrow(message);
   });
 
-  test("is told of all its mistakes at once", () => {
+  test("has all its mistakes reported at once", () => {
     expect(() => parseScenario({ seed: "x", port: 1 })).toThrow(/^seed: .*\nport: unknown key/);
   });
 
   test("that is wrong opens no simulator", async () => {
     const wrong = { transfers: [plan({ trackingId: "t" }), plan({ trackingId: "t" })] };
-    await expect(simulate(wrong)).rejects.toThrow("trackingId: there already is a transfer t");
+    await expect(simulate(wrong)).rejects.toThrow("trackingId: transfer t exists already");
   });
 });
 
 describe("the sample scenario", () => {
-  test("has transfers that open with the passwords it tells", async () => {
+  test("has transfers that open with its passwords", async () => {
     const simulator = await simulate(sampleScenario);
     const statuses = await Promise.all(
       simulator.transfers().map(async (transfer) => {

@@ -1,4 +1,4 @@
-/** Transfer passwords: what wrong ones do, and the rules for new ones. */
+/** Transfer passwords: the reaction to wrong ones, and the rules for new ones. */
 import { describe, expect, test } from "vitest";
 import { brokenRules, generatePassword } from "../../../simulator/password-rules.ts";
 import type { PasswordRules } from "../../../simulator/scenario.ts";
@@ -7,7 +7,7 @@ import { ask, errorOf, jsonOf, pathOf, poll, simulate, simulateOne } from "./cli
 const password = "right";
 
 describe("wrong passwords", () => {
-  test("are refused and counted, and the limit deletes the transfer for everybody", async () => {
+  test("are refused and counted, and the limit deletes the transfer for all recipients", async () => {
     const { simulator, transfer } = await simulateOne(
       { trackingId: "t", cc: ["b@example.com"] },
       { wrongPasswords: { limit: 3, reaction: "delete" } },
@@ -24,7 +24,7 @@ describe("wrong passwords", () => {
     expect(simulator.transfers()[0]?.refusedPasswords).toBe(3);
   });
 
-  test("lock the transfer-id for a time, even for the right one, and then count anew", async () => {
+  test("lock the transfer-id for a time, even for the right password, and are then counted from zero", async () => {
     const { simulator, transfer } = await simulateOne(
       { trackingId: "t", cc: ["b@example.com"] },
       { wrongPasswords: { limit: 2, reaction: "lock", lockSeconds: 60 } },
@@ -44,7 +44,7 @@ describe("wrong passwords", () => {
     expect(simulator.refusedPasswords("t")).toEqual(["one", "two", "three"]);
   });
 
-  test("are those of another case, encoding or form", async () => {
+  test("include those that differ in case, encoding or Unicode form", async () => {
     const { simulator, path } = await simulateOne({ password: "Pä+s" });
     for (const wrong of ["pä+s", "Pä s", "Pa\u0308+s"]) {
       expect(errorOf(await ask(simulator, path, { password: wrong }))).toBe("401/3003");
@@ -55,7 +55,7 @@ describe("wrong passwords", () => {
 });
 
 describe("a generated password", () => {
-  test("fulfils the rules, and is another each time", async () => {
+  test("fulfils the rules, and differs each time", async () => {
     const simulator = await simulate();
     const next = async () => jsonOf(await ask(simulator, "/api/password")).data.password;
     const [first, second] = [await next(), await next()];
@@ -70,7 +70,7 @@ describe("a generated password", () => {
     }
   });
 
-  test("is not to be had where the rules contradict each other, and the scenario is told so", async () => {
+  test("is impossible with contradictory rules, and the scenario is refused", async () => {
     const passwordRules = { minimumLengthRequired: 5, maximumLengthRequired: 4 };
     const transfers = [{ from: "a@example.com", to: ["b@example.com"], files: [] }];
     await expect(simulate({ passwordRules, transfers })).rejects.toThrow("passwordRules");
@@ -79,7 +79,7 @@ describe("a generated password", () => {
 });
 
 describe("the rules", () => {
-  test("are listed by name, with what a client needs to know of each", async () => {
+  test("are listed by name, with their details", async () => {
     const passwordRules = {
       minimumLengthRequired: 8,
       blacklistedCharactersDeclined: "<>",
@@ -124,7 +124,7 @@ describe("the rules", () => {
     ["specialCharactersRequired", "abc 1", "a-c"],
     ["upperCaseRequired", "abc", "aBc"],
     ["lowerCaseRequired", "ABC", "AbC"],
-  ] as const)("say of %s that %j breaks it, and %j does not", (name, bad, good) => {
+  ] as const)("%s: %j breaks it, %j does not", (name, bad, good) => {
     const rules = { [name]: everyRule[name] };
     expect(brokenRules(bad, rules).map((rule) => rule.name)).toEqual([name]);
     expect(brokenRules(good, rules)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Lists of transfers: who sees which, in which order, on which page, and how much of each. */
+/** Lists of transfers: access, order, pages and fields. */
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../../simulator/simulator.ts";
 import { errorOf, jsonOf, plan, poll, simulate } from "./client.ts";
@@ -15,7 +15,7 @@ async function idsOf(
 }
 
 describe("the received list", () => {
-  test("has what the address received as any kind of recipient, newest first, and nothing else", async () => {
+  test("has exactly the transfers to the address, in any role, newest first", async () => {
     const simulator = await simulate({
       transfers: [
         plan({ trackingId: "to" }),
@@ -27,7 +27,7 @@ describe("the received list", () => {
     expect(await idsOf(simulator)).toEqual(["bcc", "cc", "to"]);
   });
 
-  test("shows the usual fields where none are chosen", async () => {
+  test("shows the default fields without a selection", async () => {
     const simulator = await simulate({ transfers: [plan({ trackingId: "t", cc: ["b@example.com"] })] });
     const [transfer] = simulator.transfers();
     const [own, other] = transfer?.recipients ?? [];
@@ -56,7 +56,7 @@ describe("the received list", () => {
     });
   });
 
-  test("shows the whole transfer but its mail link where that is chosen", async () => {
+  test("shows the whole transfer except its mail link on request", async () => {
     const simulator = await simulate(
       { transfers: [plan({ message: "Hi", subject: "Papers", algorithm: "MD5" })] },
       { clock: { now: () => Date.parse("2026-01-02T03:04:05Z") } },
@@ -106,7 +106,7 @@ describe("the received list", () => {
     ],
     ["transfer(recipients(to,cc))", { transfer: { recipients: { to: [{ mail: MAILBOX }], cc: [] } } }],
     ["status(recipients(mail))", { status: { recipients: [{ mail: MAILBOX }] } }],
-  ])("shows exactly what %j chooses", async (fields, expected) => {
+  ])("shows exactly the fields %j", async (fields, expected) => {
     const simulator = await simulate({ transfers: [plan({ trackingId: "t", fromName: "Anna" })] });
     expect(jsonOf(await poll(simulator, MAILBOX, { fields })).data).toEqual([expected]);
   });
@@ -125,12 +125,12 @@ describe("the received list", () => {
     "nothing",
     "status(nothing)",
     "constructor",
-  ])("refuses the choice %j", async (fields) => {
+  ])("refuses the fields %j", async (fields) => {
     const simulator = await simulate({ transfers: [plan()] });
     expect(errorOf(await poll(simulator, MAILBOX, { fields }))).toBe("400/1004");
   });
 
-  test("shows hidden recipients to the sender and to themselves", async () => {
+  test("shows bcc recipients to the sender and to themselves", async () => {
     const hidden = plan({
       from: "anna@supplier.example",
       to: [MAILBOX],
@@ -153,13 +153,13 @@ describe("the received list", () => {
     });
   });
 
-  test("gives a link that carries the password where no other is asked for", async () => {
+  test("has a link with the password if no other is needed", async () => {
     const simulator = await simulate({ transfers: [plan({ passwordMode: "NONE", password: "a b&c" })] });
     const [entry] = jsonOf(await poll(simulator, MAILBOX)).data;
     expect(new URL(entry.status.recipients[0].downloadUrl).searchParams.get("password")).toBe("a b&c");
   });
 
-  test("has a proxy address in the place of one whose data were deleted", async () => {
+  test("has a proxy address instead of that of a deleted user", async () => {
     const simulator = await simulate({ transfers: [plan({ trackingId: "t", cc: ["b@example.com"] })] });
     simulator.replaceAddress("t", "B@example.com", "proxy-1@deleted.invalid");
     const [entry] = jsonOf(await poll(simulator, MAILBOX)).data;
@@ -171,7 +171,7 @@ describe("the received list", () => {
 describe("pages", () => {
   const transfers = Array.from({ length: 12 }, (_, index) => plan({ trackingId: `t${index + 1}` }));
 
-  test("hold ten unless told otherwise, and end with one that is not full", async () => {
+  test("have ten entries by default, and the last one is not full", async () => {
     const simulator = await simulate({ transfers });
     expect(await idsOf(simulator)).toHaveLength(10);
     expect(await idsOf(simulator, { page: "2" })).toEqual(["t2", "t1"]);
@@ -179,7 +179,7 @@ describe("pages", () => {
     expect(await idsOf(simulator, { page: "3", "page-size": "5" })).toEqual(["t2", "t1"]);
   });
 
-  test("are never larger than the service allows", async () => {
+  test("are never larger than the limit", async () => {
     const simulator = await simulate({ transfers, maxPageSize: 4 });
     expect(await idsOf(simulator, { "page-size": "1000" })).toHaveLength(4);
   });
@@ -199,7 +199,7 @@ describe("pages", () => {
 });
 
 describe("states", () => {
-  test("pass by the clock, and only active transfers count as active", async () => {
+  test("change with the clock, and only active transfers count as active", async () => {
     const simulator = await simulate({
       transfers: [
         plan({ trackingId: "active" }),
@@ -244,7 +244,7 @@ describe("states", () => {
     });
   });
 
-  test("are forgotten when a transfer expired too long ago", async () => {
+  test("disappear when a transfer expired too long ago", async () => {
     const transfers = [plan({ trackingId: "t", expiresInSeconds: 10 })];
     const simulator = await simulate({ retentionDays: 2, transfers }, { clock: { now: () => 0 } });
     simulator.advance(10 + 2 * 86_400);
@@ -255,7 +255,7 @@ describe("states", () => {
 });
 
 describe("the sent lists", () => {
-  test("have what the address sent, in full and in the deprecated form", async () => {
+  test("have the transfers from the address, in full and in the deprecated form", async () => {
     const simulator = await simulate({
       transfers: [
         plan({ trackingId: "received" }),

@@ -6,7 +6,7 @@ import { OPERATIONS } from "../../../simulator/scenario.ts";
 
 const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");
 
-test("the reference explains every key, operation and kind of fault that a scenario may have", () => {
+test("the reference explains every key, operation and kind of fault of a scenario", () => {
   const rules = /interface PasswordRules \{.*?\n\}/s;
   const keys = [...source.replace(rules, "").matchAll(/readonly (\w+)\??:/g)].map(([, key]) => key ?? "");
   const kinds = [...source.matchAll(/readonly kind: "([a-z-]+)"/g)].map(([, kind]) => `"${kind}"`);

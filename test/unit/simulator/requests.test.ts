@@ -1,4 +1,4 @@
-/** What every request to the simulated service must carry, and how it refuses those that do not. */
+/** The standard parameters of requests, and the errors without them. */
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
 import { ask, errorOf, jsonOf, plan, simulate, simulateOne } from "./client.ts";
@@ -9,7 +9,7 @@ describe("a request", () => {
     ["X-CS-MinimumMinorApiVersion", "400/1002", "-3", "400/1004"],
     ["X-CS-ProductKey", "400/1002", "api.soap", "400/1004"],
     ["X-CS-ClientId", "400/1002", "too-short", "400/1004"],
-  ])("is refused without %s (%s), and where it is malformed", async (header, missing, value, malformed) => {
+  ])("is refused if %s is missing (%s) or malformed", async (header, missing, value, malformed) => {
     const simulator = await simulate();
     expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: undefined } }))).toBe(
       missing,
@@ -17,7 +17,7 @@ describe("a request", () => {
     expect(errorOf(await ask(simulator, "/api/password", { headers: { [header]: value } }))).toBe(malformed);
   });
 
-  test("may carry in its query what belongs into headers", async () => {
+  test("may carry header parameters in its query", async () => {
     const { simulator, transfer, path } = await simulateOne({ password: "a+b %/ü" });
     const answer = await ask(simulator, path, {
       headers: {
@@ -44,7 +44,7 @@ describe("a request", () => {
     });
   });
 
-  test("for a version that is not served is refused", async () => {
+  test("for an unsupported version is refused", async () => {
     const simulator = await simulate({ apiVersion: "1.12" });
     const minor = (minimum: string) =>
       ask(simulator, "/api/password", { headers: { "X-CS-MinimumMinorApiVersion": minimum } });
@@ -55,13 +55,13 @@ describe("a request", () => {
     expect(errorOf(other)).toBe("404/2004");
   });
 
-  test("for a path that there is not is answered so, headers or not", async () => {
+  test("for an unknown path is refused, with or without headers", async () => {
     const simulator = await simulate();
     expect(errorOf(await ask(simulator, "/api/nothing"))).toBe("404/1006");
     expect(errorOf(await ask(simulator, "/", { headers: { "X-CS-ClientId": undefined } }))).toBe("404/1006");
   });
 
-  test("with the wrong method learns the right ones", async () => {
+  test("with a wrong method is refused with the right ones", async () => {
     const simulator = await simulate();
     const answer = await ask(simulator, "/api/password", { method: "PUT" });
     expect([answer.status, answer.headers.allow]).toEqual([405, "GET, POST"]);
@@ -75,14 +75,14 @@ describe("a request", () => {
     expect(errorOf(answer)).toBe("400/1004");
   });
 
-  test("with a body beyond all measure is refused, and the simulator goes on", async () => {
+  test("with a huge body is refused, and the simulator keeps running", async () => {
     const simulator = await simulate();
     const body = JSON.stringify({ password: "x".repeat(3_000_000) });
     expect((await ask(simulator, "/api/password", { body })).status).toBe(413);
     expect((await ask(simulator, "/api/password")).status).toBe(200);
   });
 
-  test("that is no HTTP at all does not disturb the others", async () => {
+  test("that is not HTTP does not disturb the others", async () => {
     const simulator = await simulate();
     const socket = createConnection(Number(new URL(simulator.url).port), "127.0.0.1");
     socket.on("error", () => {}).resume();
@@ -94,7 +94,7 @@ describe("a request", () => {
 });
 
 describe("the version of the service", () => {
-  test("is told without any headers, from 1.13 on", async () => {
+  test("is shown without any headers, from 1.13 on", async () => {
     const headers = {
       "X-CS-MajorApiVersion": undefined,
       "X-CS-MinimumMinorApiVersion": undefined,
@@ -107,7 +107,7 @@ describe("the version of the service", () => {
     expect(errorOf(old)).toBe("404/1006");
   });
 
-  test("decides which lists there are", async () => {
+  test("decides which lists exist", async () => {
     const list = async (apiVersion: string, path: string) => {
       const simulator = await simulate({ apiVersion });
       const [major = ""] = apiVersion.split(".");
@@ -122,7 +122,7 @@ describe("the version of the service", () => {
     expect(await list("2.0", "/received-transfers")).toBe("401/3002");
   });
 
-  test("decides whether a ZIP can be chosen from", async () => {
+  test("decides whether files of a ZIP can be selected", async () => {
     const files = [
       { name: "a", text: "a" },
       { name: "b", text: "b" },
@@ -139,7 +139,7 @@ describe("the version of the service", () => {
 });
 
 describe("the old paths of ZIP, EML and checksums", () => {
-  test("are the only ones where the scenario says so", async () => {
+  test("are the only ones if the scenario says so", async () => {
     const { simulator, path } = await simulateOne({ message: "Hi" }, { oldPaths: true });
     for (const extra of ["zip", "eml", "checksums"]) {
       expect((await ask(simulator, `${path}/files/${extra}`, { password: "right" })).status).toBe(200);
@@ -148,7 +148,7 @@ describe("the old paths of ZIP, EML and checksums", () => {
     expect((await ask(simulator, `${path}/files`, { password: "right" })).status).toBe(200);
   });
 
-  test("are no files of a transfer otherwise", async () => {
+  test("are not files of a transfer otherwise", async () => {
     const { simulator, path } = await simulateOne();
     expect(errorOf(await ask(simulator, `${path}/files/zip`, { password: "right" }))).toBe("404/2003");
   });
@@ -168,7 +168,7 @@ describe("the simulator", () => {
     expect(jsonOf(zipped)).toEqual(jsonOf(plain));
   });
 
-  test("tells of every request in one line without secrets", async () => {
+  test("logs every request in one line without secrets", async () => {
     const lines: string[] = [];
     const simulator = await simulate({ transfers: [plan()] }, { log: (line) => lines.push(line) });
     const [transfer] = simulator.transfers();
@@ -178,11 +178,11 @@ describe("the simulator", () => {
     await simulator.close();
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(new RegExp(`^GET ${path} 401 \\d+ bytes \\d+ ms$`));
-    const told = lines.join() + JSON.stringify(simulator.requests());
-    for (const secret of ["secret-1", "secret-2", simulator.clientId]) expect(told).not.toContain(secret);
+    const logged = lines.join() + JSON.stringify(simulator.requests());
+    for (const secret of ["secret-1", "secret-2", simulator.clientId]) expect(logged).not.toContain(secret);
   });
 
-  test("counts requests by operation, and remembers what is no secret of each", async () => {
+  test("counts requests by operation, and records each without secrets", async () => {
     const { simulator, transfer, path } = await simulateOne();
     await ask(simulator, `${path}/zip`, {
       password: "right",
@@ -208,7 +208,7 @@ describe("the simulator", () => {
     expect(nothing).toMatchObject({ operation: undefined, status: 404 });
   });
 
-  test("has the same ids, passwords and bytes for the same seed, and others for another", async () => {
+  test("has equal ids, passwords and bytes only for equal seeds", async () => {
     const transfers = [plan({ trackingId: "t" })].map(({ password: _, ...rest }) => rest);
     const [first, again, other] = await Promise.all(
       [7, 7, 8].map(async (seed) => {

@@ -1,4 +1,4 @@
-/** Connections that are torn, seen from the socket: a reset is no goodbye. */
+/** Reset connections, seen from the client's socket. */
 import { createConnection } from "node:net";
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
@@ -6,14 +6,14 @@ import type { Simulator } from "../../../simulator/simulator.ts";
 import { CA, SERVER } from "../../support/tls.ts";
 import { pathOf, plan, simulate } from "./client.ts";
 
-interface Heard {
+interface Received {
   readonly text: string;
-  /** How the connection ended: by a goodbye, or by the error of a system call. */
+  /** How the connection ended: regularly, or with the error of a system call. */
   readonly end: string;
 }
 
-/** Asks for the first file of the first transfer over a bare socket. */
-function hear(simulator: Simulator): Promise<Heard> {
+/** Requests the first file of the first transfer over a plain socket. */
+function receive(simulator: Simulator): Promise<Received> {
   const { hostname: host, port, protocol } = new URL(simulator.url);
   const socket =
     protocol === "https:"
@@ -48,8 +48,8 @@ const generated = plan({ files: [{ name: "big", generate: { bytes: 1_000_000 } }
 describe("a reset", () => {
   test("comes before any answer", async () => {
     const simulator = await simulate({ transfers: [generated], faults: [{ does: { kind: "reset" } }] });
-    expect(await hear(simulator)).toEqual({ text: "", end: "read ECONNRESET" });
-    const { text, end } = await hear(simulator);
+    expect(await receive(simulator)).toEqual({ text: "", end: "read ECONNRESET" });
+    const { text, end } = await receive(simulator);
     expect([text.slice(0, 15), end]).toEqual(["HTTP/1.1 200 OK", "goodbye"]);
   });
 
@@ -58,7 +58,7 @@ describe("a reset", () => {
       transfers: [generated],
       faults: [{ does: { kind: "reset", afterBytes } }],
     });
-    const { text, end } = await hear(simulator);
+    const { text, end } = await receive(simulator);
     expect(end).toBe("read ECONNRESET");
     expect(text.length - text.indexOf("\r\n\r\n") - 4).toBe(afterBytes);
     expect(simulator.requests()).toMatchObject([{ status: 200, bytes: afterBytes }]);
@@ -69,7 +69,7 @@ describe("a reset", () => {
       transfers: [generated],
       faults: [{ does: { kind: "stall", seconds: 0.02 } }, { does: { kind: "reset" } }],
     });
-    expect(await hear(simulator)).toEqual({ text: "", end: "read ECONNRESET" });
+    expect(await receive(simulator)).toEqual({ text: "", end: "read ECONNRESET" });
   });
 });
 
@@ -81,8 +81,8 @@ describe("the simulator over TLS", () => {
     };
     const simulator = await simulate(scenario, { tls: SERVER });
     expect(simulator.url).toMatch(/^https:/);
-    expect(await hear(simulator)).toMatchObject({ end: "read ECONNRESET" });
-    expect((await hear(simulator)).text).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(await receive(simulator)).toMatchObject({ end: "read ECONNRESET" });
+    expect((await receive(simulator)).text).toMatch(/^HTTP\/1\.1 200 OK/);
     const idle = createConnection(Number(new URL(simulator.url).port), "127.0.0.1");
     await new Promise((resolve) => idle.once("connect", resolve));
     const ended = new Promise((resolve) =>

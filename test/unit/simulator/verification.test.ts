@@ -1,4 +1,4 @@
-/** How clients of the simulated service show that an address is theirs. */
+/** Verification of addresses at the simulated service. */
 import { describe, expect, test } from "vitest";
 import type { Simulator } from "../../../simulator/simulator.ts";
 import { type Answer, ask, errorOf, jsonOf, simulate, tokenFor } from "./client.ts";
@@ -25,7 +25,7 @@ function list(simulator: Simulator, address: string, token: string, clientId?: s
 }
 
 describe("a registered client id", () => {
-  test("gets a token without a code, with no body or an empty one", async () => {
+  test("obtains a token without a code, with no body or an empty one", async () => {
     const simulator = await simulate({}, { clock: { now: () => Date.parse("2026-01-02T03:04:05Z") } });
     for (const body of [undefined, {}]) {
       const { data } = jsonOf(await post(simulator, "token", simulator.clientId, body));
@@ -36,7 +36,7 @@ describe("a registered client id", () => {
     }
   });
 
-  test("is told whether an address is verified, until when, and how it could be", async () => {
+  test("sees whether an address is verified, until when, and the methods", async () => {
     const simulator = await simulate({}, { clock: { now: () => Date.parse("2026-01-02T03:04:05Z") } });
     const status = async () => jsonOf(await ask(simulator, `/api/users/${ADDRESS}/verification`)).data;
     expect(await status()).toEqual({
@@ -49,8 +49,8 @@ describe("a registered client id", () => {
   });
 });
 
-describe("a client id that the service has just made", () => {
-  test("is refused without a code, and verified with the one that was mailed", async () => {
+describe("a new client id", () => {
+  test("is refused without a code, and verified with the mailed one", async () => {
     const simulator = await simulate();
     const stranger = await strangerOf(simulator);
     expect(stranger).toMatch(/^[A-Za-z0-9]{64}$/);
@@ -64,7 +64,7 @@ describe("a client id that the service has just made", () => {
     expect(errorOf(await post(simulator, "token", stranger, { verificationCode }))).toBe("401/3002");
   });
 
-  test("has five tries and a quarter of an hour for a code", async () => {
+  test("has five tries and 15 minutes for a code", async () => {
     const simulator = await simulate();
     const stranger = await strangerOf(simulator);
     const trying = async (verificationCode: string) =>
@@ -94,7 +94,7 @@ describe("a client id that the service has just made", () => {
 });
 
 describe("a token", () => {
-  test("is good for its address and client id only, whatever the case of the address", async () => {
+  test("is valid only for its address and client id, whatever the case of the address", async () => {
     const simulator = await simulate();
     const token = await tokenFor(simulator, ADDRESS);
     expect((await list(simulator, "ORDERS@example.COM", token)).status).toBe(200);

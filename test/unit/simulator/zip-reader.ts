@@ -3,7 +3,7 @@ import { crc32, inflateRawSync } from "node:zlib";
 
 const END_BYTES = 22;
 
-/** The entries by name; throws where a checksum does not fit. */
+/** The entries by name; throws for a wrong checksum. */
 export function readZip(archive: Buffer): Record<string, Buffer> {
   const end = archive.length - END_BYTES;
   const entries: Record<string, Buffer> = {};
