@@ -1,6 +1,6 @@
 /**
- * Every operation × every kind of refusal × the situation of the transfer: what becomes of it. The rules are those of
- * docs/how-it-works.md, "What an answer means", written down once more.
+ * Every operation × every kind of refusal × every situation of a transfer, and the result. The rules repeat those of
+ * docs/how-it-works.md, "What an answer means".
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { mailboxSettings } from "../support/settings.ts";
 
 const TIMEOUT_MS = 300;
 
-/** `later`: it says nothing about the request, and may be another next time. `cut`: a part of it has come. */
+/** `later`: says nothing about the request, and may differ next time. `cut`: a part of it arrived. */
 type Meaning =
   | "refused"
   | "password"
@@ -95,13 +95,13 @@ function meaningOfStatus(status: number): Meaning {
 interface Situation {
   readonly name: string;
   readonly operation: Operation;
-  /** Two, unless said otherwise. */
+  /** Two by default. */
   readonly files?: number;
   readonly message?: string;
-  /** Lists say whether there is a message; otherwise they do not. */
+  /** Lists say whether there is a message. */
   readonly isTold?: boolean;
   readonly listChecksum?: FilePlan["listChecksum"];
-  /** What becomes of a transfer in the end. */
+  /** The final state of the transfer. */
   expected(means: Meaning): string;
 }
 
@@ -110,7 +110,7 @@ const PERSON = "waiting for a person";
 const PASSWORD = "waiting for a password";
 const LOCKED = "waiting for the lock";
 
-/** What each answer means where the operation is needed. */
+/** The result of each answer if the operation is needed. */
 function whereNeeded(means: Meaning): string {
   return means === "password" ? PASSWORD : means === "locked" ? LOCKED : PERSON;
 }
@@ -120,7 +120,7 @@ const SITUATIONS: readonly Situation[] = [
   {
     name: "a file",
     operation: "file",
-    // A download goes on where it broke off.
+    // A download resumes.
     expected: (means) => (means === "cut" ? FINE : whereNeeded(means)),
   },
   {
@@ -190,7 +190,7 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
     expect(outcomes).toEqual(expected);
   });
 
-  // Each on a service of its own: an unclear verdict on one password holds back those for other transfers.
+  // Each on its own service: after an unclear verdict no password goes to other transfers of the service.
   test("the request that carries the password first", async () => {
     const outcomes: string[] = [];
     const expected = REFUSALS.map(({ name, means }) => {
@@ -217,7 +217,7 @@ describe("I7 nothing silent: a request that is refused in every way", () => {
   });
 });
 
-test("I7 nothing silent: a message is asked for again, however often the transfer has waited for something else", async () => {
+test("I7 nothing silent: a message is requested again, however often the transfer has waited for another reason", async () => {
   const simulator = await openTestSimulator({
     showsMessage: false,
     transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],
@@ -233,7 +233,7 @@ test("I7 nothing silent: a message is asked for again, however often the transfe
   expect(await describeOutcome(last, settings.inbox)).toBe("delivered, message present");
 });
 
-test("a service that refuses fields which the interface does not name is asked without them", async () => {
+test("a service that refuses undocumented fields is polled without them", async () => {
   const simulator = await openTestSimulator({
     otherFields: "refuse",
     transfers: [transferPlan({ trackingId: "t1", message: "for you alone" })],

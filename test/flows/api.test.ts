@@ -222,7 +222,7 @@ describe("shows", () => {
 });
 
 describe("downloads", () => {
-  test("every file, verified, under its own name, and leaves nothing else behind", async () => {
+  test("every file, verified, under its own name, and nothing else", async () => {
     const { api, transferId, folder } = await setUp();
     const { exitCode, stdout } = await api("get", transferId);
     expect([exitCode, stdout]).toEqual([0, "a.txt\t5\tSHA-256\t\nGröße, 2.csv\t8\tSHA-256\t\n"]);
@@ -362,7 +362,7 @@ describe("downloads", () => {
     expect(stdout).toMatch(/SAVED +BYTES +VERIFIED BY/);
   });
 
-  test("until it is interrupted, and leaves nothing behind", async () => {
+  test("until it is interrupted, without leaving anything behind", async () => {
     const files = [{ name: "large.bin", generate: { bytes: 30_000_000 } }];
     const { options, transferId, folder, simulator } = await setUp({ transfers: [transferPlan({ files })] });
     simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 1_000_000 } });
@@ -574,7 +574,7 @@ describe("bad input", () => {
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: "SERVICE_UNREACHABLE", verdict: "retry" } });
   });
 
-  test("hostile text reaches the terminal as data", async () => {
+  test("hostile text cannot control the terminal", async () => {
     const files = [{ name: "\u001b[2Jclear\u202egnp.exe", text: "x" }];
     const { api, transferId } = await setUp({
       transfers: [transferPlan({ files, subject: "\u001b]0;title\u0007" })],
@@ -584,7 +584,7 @@ describe("bad input", () => {
     expect(stdout).toContain("\\u{1b}[2Jclear\\u{202e}gnp.exe");
   });
 
-  test("a raw checksums file reaches a terminal as data, and a program byte for byte", async () => {
+  test("a raw checksums file cannot control the terminal, and reaches a program byte for byte", async () => {
     const { options, api, transferId, simulator } = await setUp();
     const text = "Subject,\u001b]0;title\u0007\r\n\r\nName,Checksum\r\n";
     const does = { kind: "body", text, contentType: "text/csv" } as const;

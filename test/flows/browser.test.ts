@@ -10,7 +10,7 @@ import { MAILBOX, mailboxSettings, pageSettings, plainSecret } from "../support/
 const HOSTILE = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>\u202E`;
 
 describe("the status page", () => {
-  test("follows a transfer that arrives, without being loaded again", async () => {
+  test("follows an arriving transfer without a reload", async () => {
     const { simulator, url } = await start({});
     const { page, complaints } = await openBrowser(url);
     await expect.poll(() => page.locator("#summary").innerText()).toContain("All is well");
@@ -28,7 +28,7 @@ describe("the status page", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("shows first what needs a person, with the command that helps", async () => {
+  test("first shows transfers that need attention, with the command that helps", async () => {
     const { url, daemon } = await start({
       transfers: [transferPlan({ trackingId: "closed", password: "unknown" })],
     });
@@ -50,7 +50,7 @@ describe("the status page", () => {
     expect(await page.locator("#history").innerText()).toContain("delivered");
   });
 
-  test("is used with the keyboard alone, and updates do not take the focus away", async () => {
+  test("works with the keyboard alone, and updates do not move the focus", async () => {
     const { url, simulator, daemon } = await start({ transfers: [transferPlan({ trackingId: "t1" })] });
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const { page } = await openBrowser(url);
@@ -70,7 +70,7 @@ describe("the status page", () => {
     await expect.poll(() => page.locator("#history tbody tr").count()).toBe(1);
   });
 
-  test("fits a phone, where rows are cards and nothing is beyond an edge, and says the same in the dark", async () => {
+  test("fits a phone with rows as cards, and works in dark mode", async () => {
     const { url, daemon } = await start({
       transfers: [
         transferPlan({ trackingId: "t1" }),
@@ -90,7 +90,7 @@ describe("the status page", () => {
     expect(await leastContrast(page, ".facts, .since, .nothing, figcaption span")).toBeGreaterThan(4.5);
   });
 
-  test("I5 no escape: what a sender wrote stays text, and runs nothing", async () => {
+  test("I5 no escape: a sender's text stays text, and runs nothing", async () => {
     const { url, daemon } = await start({
       transfers: [
         transferPlan({ trackingId: "t1", from: HOSTILE, subject: HOSTILE, password: "unknown" }),
@@ -114,7 +114,7 @@ describe("the status page", () => {
 describe("acting through the page", () => {
   const ACTING = { actions: true, token: plainSecret("page-Token:1") };
 
-  test("a password is supplied, and the transfer goes on", async () => {
+  test("a supplied password continues the transfer", async () => {
     const { url, daemon } = await start(
       { transfers: [transferPlan({ trackingId: "closed", password: "the-Right:1" })] },
       ACTING,
@@ -132,7 +132,7 @@ describe("acting through the page", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("by another name, over plain HTTP: a wrong token leads back to the page, a right one in, and out again", async () => {
+  test("by another host name over plain HTTP, a wrong token is refused, and the right one signs in and out", async () => {
     const { url } = await start({}, { ...ACTING, hosts: ["inbox.example.com"] });
     const { page } = await openBrowser(url.replace("127.0.0.1", "inbox.example.com"));
     await page.locator("#sign-in input[type=password]").fill("wrong");
@@ -145,7 +145,7 @@ describe("acting through the page", () => {
   });
 
   test.each([true, false])(
-    "what is in quarantine is released, tried again and discarded; script: %s",
+    "transfers in quarantine are released, retried and discarded; script: %s",
     async (javaScriptEnabled) => {
       const wrong = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
       const ids = ["t1", "t2", "t3"];

@@ -1,4 +1,4 @@
-/** `inlet completion` in the shells themselves. */
+/** `inlet completion` in real shells. */
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -50,7 +50,7 @@ describe("bash", () => {
 });
 
 describe("fish", () => {
-  test("offers the same, with a description of each", async () => {
+  test("offers the same, each with a description", async () => {
     const fish = await findProgram("fish", ["fish", "fish-common", "libpcre2-32-0"]);
     const script = await writeScript("fish");
     const home = await makeFolder();

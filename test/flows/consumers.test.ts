@@ -1,4 +1,4 @@
-/** The consumers in docs/consuming.md, run on what a daemon has delivered. */
+/** The example consumers of docs/consuming.md, run on real deliveries. */
 import { readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const CONSUMERS: readonly [string, (inbox: string, taken: string) => Promise<Fin
 ];
 
 describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
-  test("takes every finished folder once, and nothing else; which then counts as picked up", async () => {
+  test("takes every finished folder once and nothing else, and these count as picked up", async () => {
     const { inbox, taken, once, simulator } = await setUp();
     const first = await consume(inbox, taken);
     expect([first.exitCode, first.stderr]).toEqual([0, ""]);
@@ -41,15 +41,15 @@ describe.each(CONSUMERS)("the consumer for %s", (_name, consume) => {
     expect((await readdir(taken)).toSorted()).toEqual(["t1", "t2", "t3"]);
   });
 
-  test.each(["a.txt", "message.eml"])("notices that %s was changed since", async (name) => {
+  test.each(["a.txt", "message.eml"])("notices a change of %s", async (name) => {
     const { inbox, taken } = await setUp();
     await writeFile(join(inbox, MAILBOX, "anna@supplier.example/t1", name), "changed");
     expect((await consume(inbox, taken)).exitCode).toBe(1);
   });
 });
 
-test("the consumer for PowerShell reads what the manifest holds", async () => {
-  // There is no PowerShell among Debian's packages: only its names can be held against the program.
+test("the consumer for PowerShell uses existing fields of the manifest", async () => {
+  // Debian has no PowerShell: only the field names can be checked.
   const { inbox } = await setUp();
   const folder = join(inbox, MAILBOX, "anna@supplier.example/t1");
   const manifest = JSON.parse(readFileSync(join(folder, "transfer.json"), "utf8"));

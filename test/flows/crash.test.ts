@@ -1,4 +1,4 @@
-/** I2 once: the daemon is stopped with SIGKILL at every one of its durable steps, and started again. */
+/** I2 once: the daemon is killed with SIGKILL at each of its durable steps, and started again. */
 
 import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -18,13 +18,13 @@ import { openTestSimulator } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
 
 const CHILD = join(ROOT, "test/support/crash-child.ts");
-const NOBODY = 65534;
-/** There are some 70; a walk that ends earlier has met a daemon that left something out. */
+const OTHER_USER = 65534;
+/** There are some 70: fewer mean that the daemon left something out. */
 const LEAST_STEPS = 50;
-/** So many steps make folders and find transfers. */
+/** These steps create folders and discover transfers. */
 const BEFORE_ANY_DELIVERY = 12;
 
-describe("I2 once: the same end as if nothing had happened, after a crash at any step", () => {
+describe("I2 once: a crash at any step leads to the same end as an undisturbed run", () => {
   test.each([
     ["by single files", "files", false],
     ["by ZIP, while a consumer takes folders away at once", "zip", true],
@@ -32,14 +32,14 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
     "%s",
     async (name, fetch, takesAway) => {
       const simulator = await openTestSimulator({ transfers: PLANS });
-      const { crashed: _, ...undisturbed } = await live(simulator, fetch, takesAway, []);
+      const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, fetch, takesAway, []);
       const crashAt = async (point: number) => {
-        const { crashed, ...life } = await live(simulator, fetch, takesAway, [point]);
+        const { crashed, ...life } = await runWithCrashes(simulator, fetch, takesAway, [point]);
         expect({ point, ...life }).toEqual({ point, ...undisturbed });
         return crashed === 1;
       };
-      // On Redis each takes twice as long: what differs there does not depend on how files come. And there they mostly
-      // wait for the lock of the one that was killed.
+      // On Redis each run takes twice as long, mostly waiting for the lock of the killed one; the difference does not
+      // depend on how files are fetched.
       const every = oneIn((isOnRedis ? 5 : 2) * (fetch === "zip" ? 2 : 1));
       const points = await walkPoints(crashAt, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
       expect(points * every).toBeGreaterThan(LEAST_STEPS);
@@ -48,13 +48,13 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
     600_000,
   );
 
-  test("with a command and a webhook, which both hear of each delivery, however often, as of one", async () => {
+  test("with a command and a webhook, which both get each delivery under one id", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
-    const tells = { tells: true };
-    const { crashed: _, ...undisturbed } = await live(simulator, "files", false, [], tells);
-    expect(undisturbed.heard).toEqual(["command t1", "command t2", "webhook t1", "webhook t2"]);
+    const hasHandoff = { hasHandoff: true };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], hasHandoff);
+    expect(undisturbed.handoffs).toEqual(["command t1", "command t2", "webhook t1", "webhook t2"]);
     const crashAt = async (point: number) => {
-      const { crashed, ...life } = await live(simulator, "files", false, [point], tells);
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], hasHandoff);
       expect({ point, ...life }).toEqual({ point, ...undisturbed });
       return crashed === 1;
     };
@@ -63,64 +63,64 @@ describe("I2 once: the same end as if nothing had happened, after a crash at any
     expect(points * every).toBeGreaterThan(LEAST_STEPS);
   }, 600_000);
 
-  test("as a user other than root too, though delivered files can then not be written any more", async () => {
+  test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
-    const user = process.getuid?.() === 0 ? { user: NOBODY } : {};
-    const undisturbed = await live(simulator, "files", false, [], { ...user, fileMode: 0o440 });
+    const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
+    const undisturbed = await runWithCrashes(simulator, "files", false, [], { ...user, fileMode: 0o440 });
     for (const crash of [20, 24, 26, 28, 30]) {
-      const life = await live(simulator, "files", false, [crash], { ...user, fileMode: 0o440 });
+      const life = await runWithCrashes(simulator, "files", false, [crash], { ...user, fileMode: 0o440 });
       expect({ crash, ...life }).toEqual({ crash, ...undisturbed, crashed: 1 });
     }
   });
 
-  test("and after a second crash while it recovers from the first", async () => {
+  test("and so does a second crash during recovery from the first", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
-    const { crashed: _, ...undisturbed } = await live(simulator, "files", false, []);
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, []);
     for (const crashes of [
       [12, 3],
       [25, 5, 2],
       [30, 30, 30, 2],
     ]) {
-      const { crashed, ...life } = await live(simulator, "files", false, crashes);
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, crashes);
       expect(crashed).toBeGreaterThanOrEqual(2);
       expect(life).toEqual(undisturbed);
     }
   });
 });
 
-interface Life {
-  /** Everything that a consumer got, by path. */
+interface CrashRun {
+  /** All delivered files, by path. */
   readonly tree: Record<string, string>;
-  readonly complaints: readonly string[];
-  /** Lines of the journal that say `delivered`, by transfer. */
+  readonly problems: readonly string[];
+  /** Lines `delivered` in the journal, by transfer. */
   readonly deliveries: Record<string, number>;
-  /** Which step after the delivery was told of which transfer; once for each id that it was told. */
-  readonly heard: readonly string[];
-  /** How often it was stopped in time. */
+  /** Step and transfer of each hand-off; repeated ids count once. */
+  readonly handoffs: readonly string[];
+  /** How often it was killed before its end. */
   readonly crashed: number;
 }
 
-interface Wishes {
+interface RunOptions {
   readonly user?: number;
   readonly fileMode?: number;
-  /** There is a command, and a webhook. */
-  readonly tells?: boolean;
+  /** With a command and a webhook. */
+  readonly hasHandoff?: boolean;
 }
 
-/** Runs the daemon, crashes it at each of the given steps in turn, and lets it come to its end. */
-async function live(
+/** Runs the daemon, kills it at each of the given steps in turn, and runs it to its end. */
+async function runWithCrashes(
   simulator: Simulator,
   fetch: CrashTask["fetch"],
   takesAway: boolean,
   crashes: readonly number[],
-  { tells = false, ...runAs }: Wishes = {},
-): Promise<Life> {
+  { hasHandoff = false, ...runAs }: RunOptions = {},
+): Promise<CrashRun> {
   const folder = await makeFolder();
   const note = join(folder, "note");
-  const receiver = tells ? await openReceiver(accept) : undefined;
+  const receiver = hasHandoff ? await openReceiver(accept) : undefined;
   if (runAs.user !== undefined) chownSync(folder, runAs.user, runAs.user);
   const [inbox, taken] = [join(folder, "inbox"), join(folder, "taken")];
-  // What a crash leaves stays: it need not look all the time, which would take the daemon its processor.
+  // Results of a crash stay, so the observer may pause and leave the processor to the daemon.
   const observer = observeInbox(inbox, 10);
   const consumer = takesAway ? startConsumer(inbox, taken) : undefined;
   const { url, clientId } = simulator;
@@ -136,7 +136,7 @@ async function live(
   let crashed = 0;
   for (const crashAt of crashes) {
     const { exitCode, stderr } = await runChild({ ...task, crashAt });
-    // A crash may come too late: then there was nothing left to do.
+    // A run may end before its crash.
     expect([
       [null, ""],
       [0, ""],
@@ -154,9 +154,11 @@ async function live(
   const delivered = journal.map((line) => JSON.parse(line)).filter((line) => line.state === "delivered");
   return {
     tree: withoutTimes({ ...(await readTree(inbox)), ...(await readTree(taken)) }),
-    complaints: takesAway ? [] : observer.problems,
+    problems: takesAway ? [] : observer.problems,
     deliveries: Object.fromEntries(delivered.map((line) => [line.trackingId, 1])),
-    heard: tells ? [...heardBy("command", notesIn(note)), ...heardBy("webhook", callsOf(receiver))] : [],
+    handoffs: hasHandoff
+      ? [...receivedBy("command", notesIn(note)), ...receivedBy("webhook", callsOf(receiver))]
+      : [],
     crashed,
   };
 }
@@ -176,12 +178,12 @@ function callsOf(receiver: Receiver | undefined): string[] {
   });
 }
 
-/** At least once is as good as once, where the id is the same. */
-function heardBy(step: string, told: readonly string[]): string[] {
-  return [...new Set(told)].map((line) => `${step} ${line.split(" ")[1]}`).toSorted();
+/** Repeated calls with the same id count as one. */
+function receivedBy(step: string, lines: readonly string[]): string[] {
+  return [...new Set(lines)].map((line) => `${step} ${line.split(" ")[1]}`).toSorted();
 }
 
-/** To the end, in this process where it can, which saves the start of one. */
+/** In this process if possible, which saves a start. */
 async function runToItsEnd(task: CrashTask & { readonly user?: number }): Promise<void> {
   if (task.user === undefined) return void (await runCrashDaemon(task));
   const { exitCode, stderr } = await runChild({ ...task, crashAt: 0 });
@@ -192,7 +194,7 @@ function runChild(task: object) {
   return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT });
 }
 
-/** Moves every folder that appears out of the inbox; one that appears twice makes it fail. */
+/** Moves every folder out of the inbox as soon as it appears. Fails if one appears twice. */
 function startConsumer(inbox: string, taken: string): { stop(): Promise<void> } {
   const mailbox = "orders@example.com";
   mkdirSync(join(taken, mailbox), { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * The disk fails at the calls that the daemon makes on files, by faults put into the real system calls. It has to end
- * well: nobody ever sees a partial folder (I1), everything is delivered, and once (I2), a disk that is well again is
- * used again (I6), nothing fails silently (I7), and nothing is left behind.
+ * The disk fails at the daemon's file-system calls, by errors injected into the real calls. In the end no partial folder
+ * was ever visible (I1), everything is delivered once (I2), a disk that works again is used again (I6), no failure was
+ * silent (I7), and nothing is left behind.
  */
 import { describe, expect, test } from "vitest";
 import { type Call, type Failure, KINDS, type Kind } from "../support/failing-disk.ts";
@@ -10,33 +10,33 @@ import { oneIn } from "../support/thorough.ts";
 
 const PERIODS = [2, 3, 5, 7];
 const CHANGING: ReadonlySet<Kind> = new Set(["write", "fsync", "rename", "link", "mkdir", "remove"]);
-/** What is called often enough to fail periodically. */
+/** Too rare to fail periodically. */
 const RARE: ReadonlySet<Kind> = new Set(["statfs", "read", "chmod", "link"]);
 const FREQUENT = KINDS.filter((kind) => !RARE.has(kind));
-/** Of the folders of records, which are made one after the other, the first one is enough. */
+/** Folders for records are created one after the other: the first one is enough. */
 const ALIKE = /\/ledger\/[1-9a-f]"/;
-/** Lives differ a little, as downloads come in other pieces: nearly all points must be reached. */
+/** Runs differ a little, as downloads arrive in other pieces: nearly all points must be reached. */
 const LEAST_SHARE = 0.85;
 
-describe("all is delivered once and whole, and nothing is left behind, where the disk fails", () => {
-  test("at one call, whichever it is", async () => {
+describe("everything is delivered once and complete, and nothing is left behind, if the disk fails", () => {
+  test("at any single call", async () => {
     const bench = await openBench("files");
     await walk(bench, once(await bench.calls("nothing"), "nothing"));
   }, 600_000);
 
-  test("at one call on what is received as a ZIP", async () => {
+  test("at any single call on a ZIP", async () => {
     const bench = await openBench("zip");
     const calls = await bench.calls("a start");
     await walk(bench, once(calls.filter(isOfTransfer), "a start"));
   }, 600_000);
 
-  test("at one call that needs room, because it is full", async () => {
+  test("at any single call that needs space, because it is full", async () => {
     const bench = await openBench("files");
     const calls = await bench.calls("a start");
     await walk(bench, once(calls.filter(needsRoom), "a start", "ENOSPC"));
   }, 600_000);
 
-  test("at one call after it failed before", async () => {
+  test("at any single call after an earlier failure", async () => {
     const bench = await openBench("files");
     const points: Point[] = [];
     for (const past of ["a refused rename", "an unsynced rename"] as const) {
@@ -56,7 +56,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
     600_000,
   );
 
-  test("at every call from some moment on", async () => {
+  test("at every call from some point on", async () => {
     const bench = await openBench("files");
     const opens = (await bench.calls("a start")).filter(({ kind }) => kind === "open");
     const moments = opens.filter(({ nth }) => nth % 3 === 1);
@@ -68,7 +68,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
     );
   }, 600_000);
 
-  test("from some moment on, so that not even temporary files can be removed", async () => {
+  test("from some point on, so that not even temporary files can be removed", async () => {
     const moments = Array.from({ length: 12 }, (_, at) => `${at + 1}+`);
     const pairs = [["fsync", "remove"] as const, ["rename", "remove"] as const];
     const points = pairs.flatMap((kinds) =>
@@ -77,7 +77,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
     await walk(await openBench("files"), points);
   }, 600_000);
 
-  test("for a while, and the daemon is not started again", async () => {
+  test("for a while, without a restart of the daemon", async () => {
     const points = periodic((period) => `${period}..40+${period}`);
     await walk(
       await openBench("files"),
@@ -86,7 +86,7 @@ describe("all is delivered once and whole, and nothing is left behind, where the
   }, 600_000);
 });
 
-/** Every so many calls that change something, and fewer of those that only look. */
+/** A share of the changing calls, and a smaller one of the reading calls. */
 function once(calls: readonly Call[], past: Past, error: Failure["error"] = "EIO", lookEvery = 3): Point[] {
   return calls
     .filter(({ text }) => !ALIKE.test(text))
@@ -108,7 +108,7 @@ function needsRoom({ kind, text }: Call): boolean {
   return ["write", "mkdir", "rename"].includes(kind) || text.includes("O_CREAT");
 }
 
-/** Goes to every point, and tells in the end how many there were and what went wrong at which. */
+/** Runs every point, and prints how many were reached and which failed. */
 async function walk(bench: Bench, points: readonly Point[]): Promise<void> {
   const waiting = [...points];
   const reached = new Map<string, number>();

@@ -66,7 +66,7 @@ const PASSING_BY_ZIP: readonly Misbehaviour[] = [
   { kind: "drip", bytes: 100_000, pauseMs: 1 },
 ];
 
-describe("what passes by itself is not noticed: the transfer is delivered", () => {
+describe("a passing failure does not prevent the delivery", () => {
   test.each(PASSING)("%s: %j, once", async (on, does) => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
@@ -107,7 +107,7 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
-  test("a download that was cut by a stop goes on where it was, after a start", async () => {
+  test("a download that a stop interrupted resumes after a start", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
     });
@@ -130,7 +130,7 @@ describe("what passes by itself is not noticed: the transfer is delivered", () =
   });
 });
 
-describe("I7 nothing silent: what does not pass ends in a state with a reason", () => {
+describe("I7 nothing silent: a lasting failure ends in a state with a reason", () => {
   test.each([
     [
       "wrong bytes",
@@ -165,7 +165,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     });
     simulator.addFault({ ...fault, times: "always" } as FaultPlan);
     const settings = await daemonSettings([mailboxSettings(simulator)]);
-    // Else, on a slow machine, its pause may be over before the run is.
+    // Otherwise, on a slow machine, its wait may be over before the run.
     const { changes } = await runOnce(settings, { retryMs: 60_000 });
     expect(changes.at(-1)).toMatchObject({ state, reason, message: expect.stringMatching(/\w{20}|\. /) });
     expect(simulator.totals().file).toBeLessThanOrEqual(8);
@@ -192,7 +192,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
       transfers: [
         transferPlan({ trackingId: "good" }),
         transferPlan({ trackingId: "broken", files: broken }),
-        transferPlan({ trackingId: "closed", password: "nobody-Knows:7" }),
+        transferPlan({ trackingId: "closed", password: "Unknown-Secret:7" }),
         transferPlan({ trackingId: "bare", algorithm: "none" }),
         transferPlan({ trackingId: "empty", files: [] }),
         transferPlan({ trackingId: "message only", files: [], message: "Psst" }),
@@ -214,7 +214,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     expect(ledger).toHaveLength(6);
   });
 
-  test("what is quarantined is kept apart, with a file that says why, and not fetched again", async () => {
+  test("a quarantined transfer is kept apart with a file that names the reason, and not downloaded again", async () => {
     const files = [{ name: "a.txt", text: "Hello", listChecksum: "wrong" }] as const;
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -232,7 +232,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
   });
 
   test.each(["Secret Bytes, and no JSON", "null", '{"mailbox":1}'])(
-    "a record of what is in quarantine that says %j is reported once, and keeps no daemon from working",
+    "a quarantine record with the content %j is reported once, and does not stop the daemon",
     async (text) => {
       const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
       const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -249,7 +249,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     },
   );
 
-  test("a journal that cannot be read keeps no daemon from starting", async () => {
+  test("an unreadable journal does not prevent a start", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await mkdir(join(settings.work, "journal", "2020-01.jsonl"), { recursive: true, mode: 0o700 });
@@ -323,7 +323,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
-  test("a transfer over the limits is not even begun", async () => {
+  test("a transfer over the limits is not downloaded", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
     });
@@ -340,7 +340,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     expect(simulator.totals()).toMatchObject({ file: 0, checksums: 0 });
   });
 
-  test("a transfer for which there is no room waits, and goes on when there is", async () => {
+  test("a transfer without enough disk space waits, and continues when there is", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", files: FILES })],
     });
@@ -360,7 +360,7 @@ describe("I7 nothing silent: what does not pass ends in a state with a reason", 
     await expect.poll(async () => (await runOnce(roomy)).stateOf("t1")).toBe("delivered");
   });
 
-  test("I4 no leaks: no other origin ever hears from us", async () => {
+  test("I4 no leaks: no request goes to another origin", async () => {
     const witness = await openWitness();
     for (const on of ["received", "info", "files", "checksums", "file", "zip", "eml"] as const) {
       const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });

@@ -1,6 +1,6 @@
 /**
- * I2 once, I3 no burnt transfers, I8 bounded: three daemons of one inbox and one Redis, while they are killed and
- * stopped, and Redis is restarted, flushed and cut off.
+ * I2 once, I3 no burnt transfers, I8 bounded: three daemons on one inbox and one Redis are killed and suspended, and Redis
+ * is restarted, flushed and cut off.
  */
 import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -18,10 +18,10 @@ import { openTcpProxy } from "../support/tcp-proxy.ts";
 const TRANSFERS = 300;
 const LOCK_MS = 2_000;
 const BUDGET = 2;
-/** Says when what happens to whom: `INLET_SEED=7 npx vitest run test/flows/fleet.test.ts` for another story. */
+/** Decides what happens when: `INLET_SEED=7 npx vitest run test/flows/fleet.test.ts` for another sequence. */
 const SEED = Number(process.env["INLET_SEED"] ?? 1);
 const SENDER = "anna@supplier.example";
-/** What a queue at rest consists of: its counters, schedules and the tail of its events. */
+/** Keys of an idle queue: counters, schedules and the last events. */
 const MOST_KEYS = 20;
 const MOST_GROWTH_BYTES = 4 * 1024 ** 2;
 
@@ -31,7 +31,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   const simulator = await openTestSimulator({
     transfers: [
       ...names.map((trackingId) => transferPlan({ trackingId })),
-      ...closed.map((trackingId) => transferPlan({ trackingId, password: "nobody-Knows:7" })),
+      ...closed.map((trackingId) => transferPlan({ trackingId, password: "Unknown-Secret:7" })),
     ],
   });
   simulator.addFault({ on: "file", times: "always", does: { kind: "drip", bytes: 4, pauseMs: 10 } });
@@ -53,12 +53,12 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
       join(ROOT, "test/support/daemon-child.ts"),
       JSON.stringify(task),
     ]);
-    // A log that nobody reads keeps a process from ending.
+    // A process whose log is not read could not end.
     daemon.stdout?.resume();
     daemon.stderr?.resume();
     return daemon;
   };
-  // The last one reaches Redis by a line that can be cut.
+  // The last one reaches Redis through a proxy that can be cut.
   const fleet = [start(), start(), start(true)];
   const delivered = () => readNames(join(inbox, MAILBOX, SENDER));
   const reaches = (count: number) =>
@@ -110,7 +110,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await expect.poll(() => delivered().length >= TRANSFERS || missing(), { timeout: 240_000 }).toBe(true);
   await expect.poll(() => closed.filter((id) => simulator.refusedPasswords(id).length === 0)).toEqual([]);
   await expect.poll(async () => (await redis.client.keys("inlet:download-*:t*")).length).toBe(0);
-  // Those that nobody has a password for may still be in hand.
+  // Transfers without a known password may still be running.
   await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
@@ -149,7 +149,7 @@ async function kill(daemon: ChildProcess | undefined, signal: NodeJS.Signals): P
   await gone;
 }
 
-/** By transfer, how many lines of the journals say that it was delivered, each by the folder that it names. */
+/** The number of deliveries of each transfer in the journals; lines with the same folder count once. */
 function countDeliveries(folder: string): Record<string, number> {
   const lines = readNames(folder).flatMap((name) =>
     readFileSync(join(folder, name), "utf8").trim().split("\n"),

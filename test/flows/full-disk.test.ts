@@ -19,7 +19,7 @@ const PLANS = ["t1", "t2", "t3"].map((trackingId) =>
 );
 
 describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s", (kind) => {
-  test("before the first start: it waits, says so once, and begins when there is room", async () => {
+  test("before the first start: it waits, reports it once, and starts when there is space", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
     const disk = await openSmallDisk();
     disk.fill(kind);
@@ -32,7 +32,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     daemon.expectOneAlarm();
   });
 
-  test("while a transfer arrives: it goes on where it was when there is room", async () => {
+  test("during a download: it resumes when there is space", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS.slice(0, 1) });
     simulator.addFault({ on: "file", does: { kind: "stall", afterBytes: 400_000, seconds: 1 } });
     const disk = await openSmallDisk();
@@ -42,7 +42,7 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     await expect.poll(() => daemon.alarms()).toHaveLength(1);
     const { info } = simulator.totals();
     await someTries();
-    // Nothing is asked of the service while there is no room.
+    // No requests while there is no space.
     if (kind === "bytes") expect(simulator.totals().info).toBeLessThanOrEqual(info + 1);
     expect(disk.delivered()).toEqual([]);
     disk.free();
@@ -52,13 +52,13 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     if (kind === "bytes") expect(simulator.requests().some(({ status }) => status === 206)).toBe(true);
   });
 
-  test("after a delivery, and over a restart: nothing is lost, and nothing delivered twice", async () => {
+  test("after a delivery and across a restart: nothing is lost, and nothing delivered twice", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS.slice(0, 1) });
     const disk = await openSmallDisk();
     const first = await disk.startDaemon(simulator);
-    // The folder appears before the record says so.
-    await expect.poll(() => first.said("delivered")).toEqual(["t1"]);
-    // A start reports deliveries again that the journal lacks.
+    // The folder appears before the log line.
+    await expect.poll(() => first.logged("delivered")).toEqual(["t1"]);
+    // A start logs deliveries again that the journal lacks.
     await expect.poll(() => disk.tickets()).toEqual([]);
     disk.fill(kind);
     for (const plan of PLANS.slice(1)) simulator.addTransfer(plan);
@@ -71,11 +71,11 @@ describe.each(["bytes", "inodes"] as const)("I6 no contagion: a disk without %s"
     await expect.poll(() => disk.delivered()).toEqual(["t1", "t2", "t3"]);
     await second.stop();
     second.expectOneAlarm();
-    expect(second.said("delivered")).toEqual(["t2", "t3"]);
+    expect(second.logged("delivered")).toEqual(["t2", "t3"]);
   });
 });
 
-test("a transfer that does not fit waits, while a smaller one goes by", async () => {
+test("a transfer that does not fit waits, while a smaller one is delivered", async () => {
   const large = transferPlan({
     trackingId: "large",
     files: [{ name: "x", generate: { bytes: 50_000_000 } }],
@@ -94,10 +94,10 @@ test("a transfer that does not fit waits, while a smaller one goes by", async ()
   await daemon.stop();
 });
 
-/** So many of a daemon's log are shown where a test fails. */
+/** Lines of a daemon's log to show when a test fails. */
 const LAST_LINES = 50;
 
-/** Long enough for a daemon with little patience to try again several times. */
+/** Long enough for several retries of a daemon with short waits. */
 async function someTries(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 600));
 }
@@ -112,14 +112,14 @@ interface Line {
 interface WatchedDaemon {
   /** Lines of level warn and worse. */
   alarms(): Line[];
-  /** The transfers of which this was said, in the order of their ids. */
-  said(message: string): (string | undefined)[];
-  /** One when it began, and one when it was over; nothing else that alarms. */
+  /** The transfers with this log message, sorted by id. */
+  logged(message: string): (string | undefined)[];
+  /** One warning when it began, one message when it was over, and no other warnings. */
   expectOneAlarm(): void;
   stop(): Promise<void>;
 }
 
-/** A small file system that ends with the test, in a name space of its own: others see it through the process there. */
+/** A small file system in its own mount namespace, which ends with the test. */
 async function openSmallDisk() {
   const mountPoint = await makeFolder();
   const [unshare, mount] = await Promise.all(
@@ -129,7 +129,7 @@ async function openSmallDisk() {
   const args = ["-m", "--propagation", "private", "sh", "-c", script, mountPoint];
   const holder = startCommand(unshare?.path ?? "", args);
   const lines = linesOf(holder);
-  // Where it never comes, the output says why: a file system can be mounted by root only.
+  // If the mount fails, the output says why: only root can mount.
   await expect.poll(() => lines.join("\n")).toBe("mounted");
   const seen = join(`/proc/${holder.pid}/root`, mountPoint);
   const inbox = join(seen, "inbox");
@@ -184,7 +184,7 @@ function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): Watch
   const alarms = () => parsed().filter(({ level }) => level >= 40);
   return {
     alarms,
-    said: (message) =>
+    logged: (message) =>
       parsed()
         .filter(({ msg }) => msg === message)
         .map(({ trackingId }) => trackingId)

@@ -1,4 +1,4 @@
-/** Slow downloads give way where others wait: the same with each queue. */
+/** Slow downloads give way while others wait, with each engine. */
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { FaultPlan } from "../../simulator/scenario.ts";
@@ -11,7 +11,7 @@ const SLOW = { on: "file", file: "slow.bin", times: "always" } as const;
 /** 10 KB per second. */
 const DRIP: FaultPlan = { ...SLOW, does: { kind: "drip", bytes: 1_000, pauseMs: 100 } };
 
-test("I6 no contagion: a slow download lets those pass that wait, and goes on where it was", async () => {
+test("I6 no contagion: a slow download lets waiting ones go first, and resumes later", async () => {
   const { simulator, daemon } = await start({ faults: [DRIP] });
   await expect.poll(() => daemon.stateOf("quick")).toBe("delivered");
   expect(daemon.changes.filter(({ reason }) => reason === "slow")).not.toEqual([]);
@@ -44,7 +44,7 @@ interface World {
   readonly expiresInSeconds?: number;
 }
 
-/** One slot, and the slow transfer has it: it expires first. */
+/** The slow transfer has the only slot, because it expires first. */
 async function start({ faults, trackingIds = ["slow", "quick"], expiresInSeconds = 3 * DAY_SECONDS }: World) {
   const simulator = await openTestSimulator({
     transfers: trackingIds.map((trackingId, at) =>

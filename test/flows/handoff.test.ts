@@ -1,4 +1,4 @@
-/** What follows a delivery: a consumer that is told, slow, failing, killed, or faster than we are. */
+/** The hand-off: commands and webhooks that are slow, failing or killed, and consumers that are faster than Inlet. */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
@@ -20,11 +20,11 @@ import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 const SENDER = "anna@supplier.example";
 const CHILD = join(ROOT, "test/support/daemon-child.ts");
 
-/** Notes its id and transfer in a file. */
+/** Appends its id and transfer to a file. */
 const NOTE = 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"';
 
 describe("the command", () => {
-  test("is told what was delivered, and nothing else of our environment", async () => {
+  test("gets the facts of the delivery, and nothing else of the daemon's environment", async () => {
     const { settings, folder } = await prepare(({ note }) => ({
       command: [
         process.execPath,
@@ -51,7 +51,7 @@ describe("the command", () => {
     });
   });
 
-  test("that fails is run again until it succeeds, and holds back neither the delivery nor the webhook", async () => {
+  test("that fails is run again until it succeeds, and delays neither the delivery nor the webhook", async () => {
     const receiver = await openReceiver(accept);
     const { settings, folder } = await prepare(({ note, go }) => ({
       command: ["sh", "-c", `${NOTE}; echo "not yet"; [ -e "$1" ] || exit 3`, note, go],
@@ -71,7 +71,7 @@ describe("the command", () => {
     expect(existsSync(join(settings.inbox, MAILBOX, SENDER, "t1"))).toBe(true);
   });
 
-  test("that is slow delays no other transfer", async () => {
+  test("that is slow does not delay other transfers", async () => {
     const names = Array.from({ length: 8 }, (_, at) => `t${at}`);
     const { settings, folder } = await prepare(
       ({ note, go }) => ({
@@ -87,9 +87,9 @@ describe("the command", () => {
     expect(notes(folder.note).toSorted()).toHaveLength(8);
   });
 
-  test("that takes too long is ended, with all that it started", async () => {
+  test("that takes too long is killed with all its children", async () => {
     const { settings, folder } = await prepare(({ note }) => ({
-      // It does not care for SIGTERM, and neither does what it leaves behind.
+      // It ignores SIGTERM, and so does its child.
       command: ["sh", "-c", 'trap "" TERM; (while :; do sleep 1; done) & echo "$! $$" >> "$0"; wait', note],
       commandTimeoutMs: 300,
     }));
@@ -100,7 +100,7 @@ describe("the command", () => {
       await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("is ended by a stop, and run again by the next start, for the same delivery", async () => {
+  test("is ended by a stop, and run again at the next start, for the same delivery", async () => {
     const { settings, folder } = await prepare(({ note, go }) => ({
       command: ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go],
     }));
@@ -115,7 +115,7 @@ describe("the command", () => {
     expect(new Set(notes(folder.note)).size).toBe(1);
   });
 
-  test("that was given up is shown to people, and run again when they say so", async () => {
+  test("that was given up is shown, and run again by an order", async () => {
     const { settings, folder } = await prepare(
       ({ note, go }) => ({ command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go] }),
       ["t1"],
@@ -148,7 +148,7 @@ describe("the command", () => {
       .toContain("inlet_not_picked_up 1");
   });
 
-  test("is run before `once` ends, which says so where it fails", async () => {
+  test("is run before `once` ends, which reports its failure", async () => {
     const { settings, folder } = await prepare(({ note, go }) => ({
       command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go],
     }));
@@ -201,7 +201,7 @@ describe("the webhook", () => {
     }
   });
 
-  test("survives a restart while nobody answers", async () => {
+  test("survives a restart while the receiver is down", async () => {
     const receiver = await openReceiver(hang, accept);
     const { settings } = await prepare(() => ({ webhook: receiver.url }));
     const first = startDaemon(settings);
@@ -215,7 +215,7 @@ describe("the webhook", () => {
 });
 
 describe("a folder is picked up", () => {
-  test("when it was moved away, which its record says, with the time", async () => {
+  test("when it was moved away, and its record has the time", async () => {
     const { settings } = await prepare(() => ({}));
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
@@ -227,7 +227,7 @@ describe("a folder is picked up", () => {
     await expect.poll(() => readFileSync(journalOf(settings), "utf8")).toContain('"state":"picked-up"');
   });
 
-  test("when the acknowledgement is in it, which no file of a sender can be", async () => {
+  test("when it holds the acknowledgement, which a sender's file cannot be", async () => {
     const { simulator, settings } = await prepare(() => ({ acknowledgement: "GOT-IT" }), []);
     simulator.addTransfer(
       transferPlan({ trackingId: "t1", files: [{ name: "GOT-IT", text: "by the sender" }] }),
@@ -243,7 +243,7 @@ describe("a folder is picked up", () => {
     expect(existsSync(folder)).toBe(true);
   });
 
-  test("but not by a file of a sender whose name became the acknowledgement while it was fetched", async () => {
+  test("but not by a sender's file whose name became the acknowledgement during the download", async () => {
     const files = [{ name: "DONE", generate: { bytes: 100_000 } }];
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 50 } });
@@ -266,14 +266,14 @@ describe("a folder is picked up", () => {
     await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: taken");
   });
 
-  test("but not when the inbox itself is not there", async () => {
+  test("but not when the inbox itself is missing", async () => {
     const { settings } = await prepare(() => ({}), ["t1"], { work: join(await makeFolder(), "work") });
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const aside = `${settings.inbox}-aside`;
     await rename(settings.inbox, aside);
     await mkdir(settings.inbox);
-    // Two whole looks, seen by what they do with a file that is damaged.
+    // Two complete checks, recognized by their reports of a damaged file.
     await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
     await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
     await writeFile(join(settings.work, "outbox", "y~1.json"), "{");
@@ -285,7 +285,7 @@ describe("a folder is picked up", () => {
     await expect.poll(() => daemon.handoffs).toEqual(["t1: taken"]);
   });
 
-  test("by somebody faster than we are, and the command is run all the same", async () => {
+  test("by a consumer that is faster than Inlet, and the command still runs", async () => {
     const names = Array.from({ length: 10 }, (_, at) => `t${at}`);
     const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }), names);
     const mine = join(settings.inbox, "..", "mine");
@@ -301,7 +301,7 @@ describe("a folder is picked up", () => {
     await expect.poll(() => handoffsOf(settings)).toEqual([]);
   });
 
-  test("once more, where it is delivered once more", async () => {
+  test("once more after a redelivery", async () => {
     const { settings, folder } = await prepare(({ note }) => ({ command: ["sh", "-c", NOTE, note] }));
     const daemon = startDaemon(settings);
     await expect.poll(() => daemon.handoffs).toEqual(["t1: command done"]);
@@ -325,7 +325,7 @@ describe("a folder is picked up", () => {
 });
 
 describe("a folder that is not picked up", () => {
-  test("is reported once, also over a restart, until somebody does", async () => {
+  test("is reported once, also across a restart, until it is picked up", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }));
     const first = startDaemon(settings);
     await expect.poll(() => first.handoffs).toEqual(["t1: overdue"]);
@@ -335,13 +335,13 @@ describe("a folder that is not picked up", () => {
     await expect.poll(() => second.handoffs).toEqual(["t1: taken"]);
   });
 
-  test("is removed only where that is wanted, and only if it is still the one that was delivered", async () => {
+  test("is removed only if configured, and only if it is still the delivered one", async () => {
     const { settings } = await prepare(() => ({ expectWithinMs: 1 }), ["t1", "t2"]);
     const first = startDaemon(settings);
     await expect.poll(() => first.handoffs.toSorted()).toEqual(["t1: overdue", "t2: overdue"]);
     await first.stop();
     expect(await readdir(join(settings.inbox, MAILBOX, SENDER))).toHaveLength(2);
-    // A consumer makes something of its own in it.
+    // A consumer creates a file in it.
     await mkdir(join(settings.inbox, MAILBOX, SENDER, "t2", "mine"));
     const handoff = handoffOf({ keep: { notPickedUpMs: 1 } });
     const second = startDaemon({ ...settings, handoff });
@@ -355,7 +355,7 @@ describe("a folder that is not picked up", () => {
   });
 });
 
-test("a folder that was acknowledged is removed after its time, and no other", async () => {
+test("only an acknowledged folder is removed after its retention", async () => {
   const { settings } = await prepare(
     () => ({ acknowledgement: "GOT-IT", keep: { pickedUpMs: 1 } }),
     ["t1", "t2"],
@@ -368,7 +368,7 @@ test("a folder that was acknowledged is removed after its time, and no other", a
   expect(await recordOf(settings)).toMatchObject({ state: "picked-up" });
 });
 
-test("what is left of a removed folder and cannot be cleared is named, and keeps no daemon from starting", async () => {
+test("remains of a removed folder that cannot be deleted are reported, and do not prevent a start", async () => {
   const { settings } = await prepare(() => ({ keep: { notPickedUpMs: 1 } }));
   const left = join(settings.work, "staging", "d1.removed");
   await mkdir(join(left, "sub"), { recursive: true, mode: 0o700 });
@@ -380,7 +380,7 @@ test("what is left of a removed folder and cannot be cleared is named, and keeps
   expect(await readdir(left)).toEqual(["sub"]);
 });
 
-test("of two daemons on Redis one takes over what the other was killed in, for the same delivery", async () => {
+test("of two daemons on Redis, one takes over the hand-off of the killed one, for the same delivery", async () => {
   const [redis, folder] = [await startRedis(), await makeFolder()];
   const [note, go] = [join(folder, "note"), join(folder, "go")];
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
@@ -397,7 +397,7 @@ test("of two daemons on Redis one takes over what the other was killed in, for t
   first.kill("SIGKILL");
   await once(first, "exit");
   expect(notes(note)).toHaveLength(1);
-  // The command that was left alone ends, and only then it is run again.
+  // The orphaned command ends, and only then it is run again.
   await writeFile(go, "");
   await expect.poll(() => notes(note).length).toBe(2);
   expect(new Set(notes(note)).size).toBe(1);
@@ -408,7 +408,7 @@ test("of two daemons on Redis one takes over what the other was killed in, for t
   expect(await once(second, "exit")).toEqual([0, null]);
 });
 
-/** A service with these transfers, and settings that hand them over in this way. */
+/** A service with these transfers, and settings with this hand-off. */
 async function prepare(
   task: (folder: { note: string; go: string }) => HandoffTask,
   names: readonly string[] = ["t1"],

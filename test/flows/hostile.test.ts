@@ -1,4 +1,4 @@
-/** I6 no contagion, I8 bounded: one service that does its worst beside an honest one, on one daemon. */
+/** I6 no contagion, I8 bounded: one daemon with a hostile and an honest service. */
 import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -14,20 +14,20 @@ import { MAILBOX } from "../support/settings.ts";
 
 const TRANSFERS = 12;
 const MOST_MEMORY_KIB = 300 * 1024;
-/** Longer than a busy machine needs for a request that asks nothing of disk or network. */
+/** Longer than a busy machine needs for a request without disk or network. */
 const HEALTH_TIMEOUT_MS = 5_000;
 
-/** What the lists of each of its mailboxes are. */
+/** The list of each of its mailboxes. */
 const LISTS: Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>> = {
-  // A few kilobytes that unpack to millions of values.
+  // A few kilobytes that decompress to millions of values.
   bomb: (_request, response) => sendPacked(response, BOMB),
   nested: (_request, response) => sendPacked(response, NESTED),
-  // New transfers on every page, for ever, and nothing of them can be had.
+  // New transfers on every page, for ever, which cannot be downloaded.
   endless: (request, response) => sendJson(response, { data: entriesOf(pageOf(request)) }),
-  // Entries that are all wrong.
+  // Invalid entries only.
   wrong: (_request, response) =>
     sendJson(response, { data: Array.from({ length: 900 }, () => ({ trackingId: 7 })) }),
-  // A byte now and then.
+  // One byte at a time.
   dripping: (_request, response) => {
     response.writeHead(200, { "content-type": "application/json" }).write('{"data":[');
     const timer = setInterval(() => response.write(" "), 500);
@@ -68,7 +68,7 @@ test("an honest service is mirrored within seconds, memory stays bounded, and he
   const begunMs = performance.now();
   await expect.poll(delivered).toEqual(names);
   const tookS = ((performance.now() - begunMs) / 1000).toFixed(1);
-  // And it goes on like that.
+  // It stays like that.
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   expect(failures).toEqual([]);
   const memory = memoryOf(program.pid ?? 0);
@@ -85,13 +85,13 @@ function misbehave(request: IncomingMessage, response: ServerResponse): void {
   } else if (pathname.endsWith("/received-transfers")) LISTS[kind]?.(request, response);
   else if (pathname.endsWith("/files")) sendPacked(response, BOMB);
   else if (/\/transfers\/[^/]+$/.test(pathname)) {
-    // Half of its transfers open, and the rest is slow.
+    // Half of its transfers can be opened, and then are slow.
     if (pathname.length % 2 === 0)
       sendJson(response, { data: { totalSize: 5, checksumAlgorithm: "SHA-256" } });
   } else response.writeHead(500).end("x".repeat(100_000));
 }
 
-/** The most that the process has had so far, in KiB. */
+/** Peak memory of the process in KiB. */
 function memoryOf(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
     .trim()

@@ -1,4 +1,4 @@
-/** The main job: what a mailbox received becomes finished folders, once, and every transfer ends in a visible state. */
+/** The main job: received transfers become finished folders, once, and every transfer ends in a visible state. */
 
 import { createHash } from "node:crypto";
 import {
@@ -22,7 +22,7 @@ import { runCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
-/** Any group that is not the one of this process. */
+/** Any group other than this process's. */
 const GROUP = 60;
 
 describe("I1 whole or nothing: a transfer becomes a folder", () => {
@@ -53,7 +53,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     const eml = await readFile(join(folder, "message.eml"));
     const sha256 = createHash("sha256").update(eml).digest("hex");
     expect(manifest.messageFile).toEqual({ name: "message.eml", size: eml.byteLength, sha256 });
-    // The files are beside it: it does not repeat them.
+    // The message does not repeat the files beside it.
     expect(eml.toString()).not.toContain("Content-Disposition: attachment");
     expect(manifest).toMatchObject({
       version: 2,
@@ -74,7 +74,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(((await stat(join(folder, "a.txt"))).mode & 0o777).toString(8)).toBe("640");
   });
 
-  test("the same, byte for byte, by single files and by ZIP", async () => {
+  test("that is the same by single files and by ZIP, byte for byte", async () => {
     const files = Array.from({ length: 40 }, (_, at) => ({
       name: `file ${at}.txt`,
       text: `content ${at}`.repeat(at),
@@ -119,7 +119,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect((await readdir(join(settings.inbox, ".."))).toSorted()).toEqual(["inbox", "state"]);
   });
 
-  test("with a marker that is written last, and in the folders that the layout says", async () => {
+  test("with a marker that is written last, at the path of the layout", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", subject: "a/../b" })],
     });
@@ -132,7 +132,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(Object.keys(await readTree(settings.inbox)).some((path) => path.endsWith("/READY"))).toBe(true);
   });
 
-  test.each(["files", "zip"] as const)("for the group that the inbox hands on, by %s", async (fetch) => {
+  test.each(["files", "zip"] as const)("with the group that the inbox passes on, by %s", async (fetch) => {
     expect(process.getuid?.(), "another group takes root").toBe(0);
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", message: "Hello" })],
@@ -152,7 +152,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(all.map(([name]) => name)).toContain("message.eml");
   });
 
-  test("in folders that others may use as the configuration says, whatever the umask, and only in those that it makes", async () => {
+  test("with the configured modes on folders that it creates, whatever the umask, and no changes to others", async () => {
     expect(process.getuid?.(), "another user takes root").toBe(0);
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)], {
@@ -167,7 +167,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect([await modeOf(settings.work), await modeOf(settings.state)]).toEqual([0o700, 0o700]);
     expect(process.umask()).toBe(0o022);
 
-    // A consumer of the group moves it away, as it is meant to.
+    // A consumer of the group moves it away.
     const parent = join(settings.inbox, "..");
     await chmod(parent, 0o755);
     for (const folder of [settings.inbox, above, join(above, sender), join(above, sender, "t1")]) {
@@ -179,7 +179,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     const move = [...who, join(above, sender, "t1"), join(settings.inbox, "taken")];
     expect(await runCommand("setpriv", move)).toMatchObject({ exitCode: 0, stderr: "" });
 
-    // What an administrator has made keeps its mode, and what it hands on.
+    // Folders of an administrator keep their mode and group.
     await rm(join(above, sender), { recursive: true });
     await chmod(above, 0o2750);
     for (const folder of [settings.work, join(settings.state, "inboxes")])
@@ -189,11 +189,11 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     expect(await modeOf(join(above, sender, "t1"))).toBe(0o770);
   });
 
-  test("beside what is already there, never over it", async () => {
+  test("beside existing files, never over them", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
-    // An operator means to begin afresh.
+    // An operator starts over on purpose.
     for (const folder of [settings.work, join(settings.state, "inboxes")])
       await rm(folder, { recursive: true });
     const { changes } = await runOnce(settings);
@@ -205,7 +205,7 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
 });
 
 describe("I2 once", () => {
-  test("a transfer is delivered once, over restarts, although the consumer has taken it away", async () => {
+  test("a transfer is delivered once across restarts, although the consumer has taken it away", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
@@ -214,7 +214,7 @@ describe("I2 once", () => {
     expect(simulator.totals().file).toBe(2);
   });
 
-  test("by each mailbox that received it", async () => {
+  test("for each mailbox that received it", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ to: [MAILBOX, "b@example.com"] })],
     });
@@ -229,7 +229,7 @@ describe("I2 once", () => {
     ).toEqual([MAILBOX, "second"].toSorted());
   });
 
-  test("only one daemon can hold an inbox: the second says who does", async () => {
+  test("only one daemon can use an inbox: a second one names the first", async () => {
     const simulator = await openTestSimulator({});
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: "embedded" });
     const first = startDaemon(settings);
@@ -244,8 +244,8 @@ describe("I2 once", () => {
   });
 });
 
-describe("what arrives while it runs", () => {
-  test("is found by the next poll and delivered, what expires first goes first", async () => {
+describe("a transfer that arrives while the daemon runs", () => {
+  test("is found by the next poll and delivered, the earliest expiry first", async () => {
     const simulator = await openTestSimulator({});
     const settings = await daemonSettings([mailboxSettings(simulator)], {
       limits: {
@@ -267,7 +267,7 @@ describe("what arrives while it runs", () => {
     await expect.poll(() => daemon.stateOf("later")).toBe("delivered");
   });
 
-  test("I7 nothing silent: is reported in time where it expires soon and cannot be delivered", async () => {
+  test("I7 nothing silent: is reported in time if it expires soon and cannot be delivered", async () => {
     const plan = transferPlan({ trackingId: "t1", expiresInSeconds: 3600, password: "unknown" });
     const simulator = await openTestSimulator({ transfers: [plan] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -278,20 +278,17 @@ describe("what arrives while it runs", () => {
   test.each([
     ["revoke", "deleted_by_revocation", "the sender revoked it"],
     ["remove", "deleted_by_admin", "administrator deleted it"],
-  ] as const)(
-    "and is gone again before it could be delivered ends as gone (%s)",
-    async (act, reason, message) => {
-      const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
-      const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
-      const daemon = startDaemon(settings);
-      await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-      simulator[act]("t1");
-      await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
-      expect(daemon.changes.at(-1)).toMatchObject({ reason, message: expect.stringContaining(message) });
-    },
-  );
+  ] as const)("and is removed before its delivery ends as gone (%s)", async (act, reason, message) => {
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    simulator[act]("t1");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+    expect(daemon.changes.at(-1)).toMatchObject({ reason, message: expect.stringContaining(message) });
+  });
 
-  test("survives an outage of the service with one message, and goes on by itself", async () => {
+  test("survives an outage of the service with one message, and continues by itself", async () => {
     const simulator = await openTestSimulator({});
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const fault = simulator.addFault({ times: "always", does: { kind: "error", status: 503 } });
@@ -303,7 +300,7 @@ describe("what arrives while it runs", () => {
     expect(daemon.reports).toEqual([`${MAILBOX}: SERVER_FAULT`, `${MAILBOX}: recovered`]);
   });
 
-  test("a damaged record is reported once, is not guessed over, and does not delay another transfer", async () => {
+  test("a damaged record is reported once, is not replaced by a guess, and does not delay another transfer", async () => {
     const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId }));
     const simulator = await openTestSimulator({ transfers: plans });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -322,7 +319,7 @@ describe("what arrives while it runs", () => {
     expect(await readFile(damaged, "utf8")).toBe("{");
   });
 
-  test("two transfers whose folders would have one name are both delivered at once", async () => {
+  test("two concurrent transfers with the same folder name are both delivered", async () => {
     const plans = ["t1", "t2", "t3"].map((trackingId) => transferPlan({ trackingId }));
     const simulator = await openTestSimulator({ transfers: plans });
     const layout = "{mailbox}/{sender}/all";
@@ -341,7 +338,7 @@ describe("what arrives while it runs", () => {
     }
   });
 
-  test("I5 no escape: a link that a consumer put where a delivery goes is refused, reported, and waited out", async () => {
+  test("I5 no escape: a delivery refuses a link in its path, reports it, and waits until it is removed", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const elsewhere = join(settings.inbox, "..", "elsewhere");
@@ -367,7 +364,7 @@ describe("what arrives while it runs", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
-  test("tokens are renewed before they expire, and obtained again where they are refused", async () => {
+  test("tokens are renewed before they expire, and obtained again after a refusal", async () => {
     const simulator = await openTestSimulator({ tokenSeconds: 3600 });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);

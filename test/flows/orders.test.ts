@@ -15,7 +15,7 @@ import { freePort } from "../support/redis-server.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
-const NOBODY = 65534;
+const OTHER_USER = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
 
 describe("inlet password", () => {
@@ -333,13 +333,14 @@ describe("root, with a daemon of another user,", () => {
     await runProgram(["once", "--config", config]);
     const [state, work] = [join(folder, "state"), join(folder, "inbox/.inlet")];
     await chmod(folder, 0o755);
-    for (const tree of [state, join(folder, "inbox")]) await runCommand("chown", ["-R", `${NOBODY}`, tree]);
+    for (const tree of [state, join(folder, "inbox")])
+      await runCommand("chown", ["-R", `${OTHER_USER}`, tree]);
 
     expect((await inlet("password", "t1", { input: "the-Right:1\n" })).exitCode).toBe(0);
     expect((await inlet("retry", "t1")).exitCode).toBe(0);
     const [order] = await readdir(join(work, "orders"));
     for (const written of [join(state, "passwords/t1"), join(work, "orders", order ?? "")]) {
-      expect((await stat(written)).uid).toBe(NOBODY);
+      expect((await stat(written)).uid).toBe(OTHER_USER);
     }
 
     const roots = join(folder, "roots");

@@ -1,4 +1,4 @@
-/** Services, and proxies before them, that answer otherwise than the simulated one does. */
+/** Services, and proxies in front of them, that answer differently from the simulated one. */
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -18,7 +18,7 @@ const isInformation = ({ pathname }: URL) => /\/api\/transfers\/[^/]+$/.test(pat
 const asksForMessages = ({ search }: URL) => search.includes("confidentialMessageFileId");
 
 describe("I3 no burnt transfers", () => {
-  test("a locked transfer that left the active list is not asked for at each poll", async () => {
+  test("a locked transfer that left the active list is not requested at each poll", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     let polls = 0;
     const front = await openFront(simulator, (url, body) => {
@@ -43,7 +43,7 @@ describe("I3 no burnt transfers", () => {
     },
   );
 
-  test("the mailboxes of one service ask once for a transfer that is locked for all of them", async () => {
+  test("a transfer that is locked for several mailboxes of a service is requested once", async () => {
     const names = ["a", "b", "c"].map((name) => `${name}@example.com`);
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: names })] });
     simulator.addFault({
@@ -57,7 +57,7 @@ describe("I3 no burnt transfers", () => {
     expect(simulator.totals().info).toBe(1);
   });
 
-  test("a supplied password outlasts an outage, and is sent when an operator allows one more attempt", async () => {
+  test("a supplied password survives an outage, and is sent when an operator allows one more attempt", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     simulator.addFault({ on: "info", times: 2, does: { kind: "html", status: 504 } });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -67,7 +67,7 @@ describe("I3 no burnt transfers", () => {
     expect(daemon.changes.at(-1)?.message).toContain("is kept until another attempt is allowed");
     expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
     await daemon.stop();
-    // The service has left two verdicts open: a minute has to pass.
+    // After two open verdicts a minute has to pass.
     await rm(join(settings.state, "held.json"));
     const more = [mailboxSettings(simulator, { passwords: [], passwordAttempts: 3 })];
     const again = startDaemon({ ...settings, mailboxes: more });
@@ -87,7 +87,7 @@ describe("I3 no burnt transfers", () => {
   });
 
   test.each([{ errorCode: "" }, { errorCode: 0 }, { errorCode: 504, message: "timeout" }])(
-    "%j of a gateway is not the service's own word: the attempt is spent",
+    "%j comes from a gateway, not from the service: the attempt is spent",
     async (json) => {
       const simulator = await openTestSimulator({ transfers: [T1] });
       const front = await openFront(simulator, (url) =>
@@ -122,7 +122,7 @@ describe("I3 no burnt transfers", () => {
     expect(two.refusedPasswords("t1")).toEqual([]);
   });
 
-  test("rounds from cron do not each spend attempts on one outage", async () => {
+  test("runs from cron do not each spend attempts during one outage", async () => {
     const names = Array.from({ length: 12 }, (_, at) => `t${at}`);
     const simulator = await openTestSimulator({
       transfers: names.map((trackingId) => transferPlan({ trackingId })),
@@ -133,7 +133,7 @@ describe("I3 no burnt transfers", () => {
     expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
   });
 
-  test("a server status that is a page blocks no password after an answer was lost", async () => {
+  test("an HTML page as the server status does not block passwords after a lost answer", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     simulator.addFault({ on: "info", does: { kind: "reset" } });
     const front = await openFront(simulator, ({ pathname }) =>
@@ -146,7 +146,7 @@ describe("I3 no burnt transfers", () => {
   });
 
   test.each(["zip", "eml", "checksums"] as const)(
-    "a password that %s alone refuses is not lost",
+    "a password that only %s refuses is not lost",
     async (on) => {
       const files = [0, 1, 2].map((at) => ({ name: `${at}.txt`, text: "x" }));
       const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
@@ -160,7 +160,7 @@ describe("I3 no burnt transfers", () => {
 describe("a confidential message is not lost", () => {
   const MESSAGE = transferPlan({ trackingId: "t1", message: "for your eyes only" });
 
-  test("where the service has the ZIP at another place than the message", async () => {
+  test("if the service has ZIP and message at different paths", async () => {
     const files = [0, 1].map((at) => ({ name: `${at}.txt`, text: "x" }));
     const simulator = await openTestSimulator({ showsMessage: false, transfers: [{ ...MESSAGE, files }] });
     const front = await openFront(simulator, ({ pathname }) => {
@@ -198,7 +198,7 @@ describe("a confidential message is not lost", () => {
   });
 
   test.each(["<html>please sign in</html>", '{"errorCode":5000}'])(
-    "where %s comes instead, once",
+    "if %s arrives instead, once",
     async (text) => {
       const simulator = await openTestSimulator({ transfers: [MESSAGE] });
       const instead: Misbehaviour = { kind: "body", text, contentType: "application/octet-stream" };
@@ -210,7 +210,7 @@ describe("a confidential message is not lost", () => {
     },
   );
 
-  test("where a proxy fails at the first list", async () => {
+  test("if a proxy fails at the first list", async () => {
     const simulator = await openTestSimulator({ transfers: [MESSAGE] });
     simulator.addFault({ on: "received", does: { kind: "html", status: 404 } });
     const front = await openFront(simulator, () => undefined);
@@ -227,14 +227,11 @@ describe("a list", () => {
     ["a page with 500", { status: 500, text: "<html>", headers: { "content-type": "text/html" } }],
     ["no data", { json: { data: null } }],
     ["nothing", { text: "" }],
-  ] as const)(
-    "whose undocumented fields are answered with %s is read without them",
-    async (_case, answer) => {
-      const simulator = await openTestSimulator({ transfers: [T1] });
-      const front = await openFront(simulator, (url) => (asksForMessages(url) ? answer : undefined));
-      expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
-    },
-  );
+  ] as const)("is read without undocumented fields if these are answered with %s", async (_case, answer) => {
+    const simulator = await openTestSimulator({ transfers: [T1] });
+    const front = await openFront(simulator, (url) => (asksForMessages(url) ? answer : undefined));
+    expect((await runOnce(await daemonSettings([mailboxSettings(front)]))).stateOf("t1")).toBe("delivered");
+  });
 
   test.each([
     ["its own 403", { status: 403, json: { errorCode: 3010, errorMessage: "no" } }],
@@ -249,7 +246,7 @@ describe("a list", () => {
     expect([daemon.reports, (await daemon.outcome).failedPolls]).toEqual([[], 0]);
   });
 
-  test("that has transfers which the service does not give begins them again less and less often", async () => {
+  test("of transfers that the service does not serve leads to rarer and rarer attempts", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     const front = await openFront(simulator, (url, body) => {
       if (isInformation(url)) return { status: 404, json: { errorCode: 2003, errorMessage: "no" } };
@@ -260,7 +257,7 @@ describe("a list", () => {
     expect(daemon.changes.at(-1)?.round).toBeLessThanOrEqual(2);
   });
 
-  test("that has deleted transfers among the active ones begins none of them again", async () => {
+  test("with deleted transfers among the active ones starts none of them again", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     const front = await openFront(simulator, (url, body) => {
       if (isInformation(url)) return { status: 410, json: { errorCode: 2006, errorMessage: "no" } };
@@ -271,7 +268,7 @@ describe("a list", () => {
     expect(daemon.changes.at(-1)).toMatchObject({ state: "gone", round: 1 });
   });
 
-  test("whose entry cannot be understood any more ends no transfer, and needs a person", async () => {
+  test("with an entry that can no longer be decoded ends no transfer, and needs attention", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     let isOdd = false;
     const front = await openFront(simulator, (url, body) => {
@@ -293,7 +290,7 @@ describe("a list", () => {
     expect(status.totals.attention).toBe(2);
   });
 
-  test("that the service refuses in whichever way is polled less and less often", async () => {
+  test("that the service refuses in any way is polled less and less often", async () => {
     const simulator = await openTestSimulator({ transfers: [] });
     const refused = { kind: "error", status: 404, errorCode: 2003, retryAfter: "600" } as const;
     simulator.addFault({ on: "received", times: "always", does: refused });
@@ -303,7 +300,7 @@ describe("a list", () => {
     expect(simulator.totals().received).toBeLessThan(4);
   });
 
-  test("may name no recipient of a transfer that is still processed", async () => {
+  test("may lack the recipients of a transfer that is still processed", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     const front = await openFront(simulator, (url, body) => {
       if (!isActiveList(url)) return undefined;
@@ -314,7 +311,7 @@ describe("a list", () => {
     expect([daemon.reports, daemon.changes]).toEqual([[], []]);
   });
 
-  test("parts of an entry that discovery can do without may have any form", async () => {
+  test("parts of an entry that polling does not need may have any form", async () => {
     const simulator = await openTestSimulator({ transfers: [T1] });
     const front = await openFront(simulator, (url, body) => {
       if (!isActiveList(url)) return undefined;
@@ -327,7 +324,7 @@ describe("a list", () => {
   });
 });
 
-test("I8 bounded: of transfers with thousands of files, each service has one in memory", async () => {
+test("I8 bounded: each service has only one transfer with thousands of files in memory", async () => {
   const files = Array.from({ length: 5_001 }, (_, at) => ({ name: `${at}.txt`, text: "x" }));
   const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId, files }));
   const [one, two] = await Promise.all([
@@ -366,7 +363,7 @@ test("a deleted transfer whose list cannot be read spends no attempts", async ()
   await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
 });
 
-test("a page for people instead of a file is asked for again, also where its length is not announced", async () => {
+test("an HTML page instead of a file is requested again, also without an announced length", async () => {
   const simulator = await openTestSimulator({ transfers: [T1] });
   let pages = 0;
   const front = await openFront(simulator, ({ pathname }) => {
@@ -379,7 +376,7 @@ test("a page for people instead of a file is asked for again, also where its len
   await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
 });
 
-test("a drop beside a damaged record keeps no daemon from starting", async () => {
+test("a supplied password and a damaged record do not prevent a start", async () => {
   const simulator = await openTestSimulator({ transfers: [T1] });
   const settings = await daemonSettings([mailboxSettings(simulator)]);
   await runOnce(settings);

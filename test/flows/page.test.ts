@@ -1,4 +1,4 @@
-/** The status page and its API, as programs and strangers ask for it. */
+/** The status page and its API, for programs and for hostile visitors. */
 import { readdir } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { MAILBOX, mailboxSettings, pageSettings, plainSecret, redisQueue } from 
 const ANYWHERE = pageSettings({ hosts: ["inbox.example.com"] });
 
 describe("the API", () => {
-  test("tells the whole state as JSON, and the history", async () => {
+  test("returns the status and the history as JSON", async () => {
     const { daemon, url } = await start({ transfers: [transferPlan({ trackingId: "t1" })] });
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     const status = await read(`${url}api/status`);
@@ -31,7 +31,7 @@ describe("the API", () => {
     await expect
       .poll(async () => (await read(`${url}api/history?search=ANNA`)).json)
       .toMatchObject([{ trackingId: "t1", state: "delivered" }]);
-    expect((await read(`${url}api/history?search=nobody`)).json).toEqual([]);
+    expect((await read(`${url}api/history?search=unknown`)).json).toEqual([]);
     const newest = await read(`${url}api/history?since=1h&state=delivered&limit=1`);
     expect(newest.json).toMatchObject([{ trackingId: "t1" }]);
     expect((await read(`${url}api/history?state=quarantined`)).json).toEqual([]);
@@ -41,7 +41,7 @@ describe("the API", () => {
     }
   });
 
-  test("is alive from the start, and ready when it can work", async () => {
+  test("is alive from the start, and ready as soon as it can work", async () => {
     const { simulator, url } = await start({});
     expect(await read(`${url}healthz`)).toMatchObject({ status: 200, json: { alive: true } });
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
@@ -52,7 +52,7 @@ describe("the API", () => {
     expect((await read(url)).body).toContain("cannot be polled");
   });
 
-  test("shows that the queue is lost, and that it is back", async () => {
+  test("shows a lost queue, and its return", async () => {
     const redis = await startRedis();
     const { url } = await start({}, { queue: redisQueue(redis.url) });
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
@@ -83,12 +83,12 @@ describe("the API", () => {
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
   });
 
-  test("sends what changes as events, as JSON and as parts of the page", async () => {
+  test("sends changes as events, as JSON and as sections of the page", async () => {
     const { simulator, url } = await start({});
     const [plain, page] = [await listen(`${url}api/events`), await listen(`${url}api/events?as=page`)];
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
-    await expect.poll(() => plain.heard()).toMatch(/event: status\ndata: .*"recent":\[\{[^\]]*"t1"/);
-    await expect.poll(() => page.heard()).toMatch(/event: page\ndata: .*anna@supplier.example\/t1/);
+    await expect.poll(() => plain.received()).toMatch(/event: status\ndata: .*"recent":\[\{[^\]]*"t1"/);
+    await expect.poll(() => page.received()).toMatch(/event: page\ndata: .*anna@supplier.example\/t1/);
   });
 
   test("has metrics that Prometheus accepts", async () => {
@@ -100,7 +100,7 @@ describe("the API", () => {
     });
     await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    // It is tried again with every poll, and is in hand for a moment then.
+    // Each poll tries it again, and it is being downloaded for a moment.
     let body = "";
     await expect
       .poll(async () => {
@@ -123,8 +123,8 @@ describe("the API", () => {
   });
 });
 
-describe("strangers", () => {
-  test("learn nothing by another name for this address, and can change nothing", async () => {
+describe("hostile visitors", () => {
+  test("learn nothing under another host name, and can change nothing", async () => {
     const { url } = await start({});
     const { port } = new URL(url);
     const askAs = (host: string, path = "/") => read(`http://127.0.0.1:${port}${path}`, { host });
@@ -142,7 +142,7 @@ describe("strangers", () => {
     }
   });
 
-  test("cannot have the browser of somebody else ask for anything but the page itself", async () => {
+  test("cannot make another user's browser request anything but the page itself", async () => {
     const { url } = await start({});
     const askAcross = async (path: string) =>
       (await read(url + path, { "sec-fetch-site": "cross-site" })).status;
@@ -152,7 +152,7 @@ describe("strangers", () => {
     for (const path of ["", "healthz", "metrics"]) expect(await askAcross(path)).toBe(200);
   });
 
-  test("I4 no leaks: nothing secret stands in any answer", async () => {
+  test("I4 no leaks: no answer contains a secret", async () => {
     const { daemon, url, simulator } = await start({
       transfers: [
         transferPlan({ trackingId: "t1" }),
@@ -167,7 +167,7 @@ describe("strangers", () => {
     for (const body of bodies) for (const secret of secrets) expect(body).not.toContain(secret);
   });
 
-  test("cannot put markup into the page, whatever they call themselves and their transfers", async () => {
+  test("cannot put markup into the page by names of senders and transfers", async () => {
     const sender = `"><img src=x onerror=alert(1)>@evil.example`;
     const { daemon, url } = await start({
       transfers: [transferPlan({ trackingId: "t'\"<script>", from: sender, password: "unknown" })],
@@ -187,13 +187,13 @@ describe("acting", () => {
   const BEARER = { authorization: `Bearer ${TOKEN}` };
   const order = { action: "password", mailbox: MAILBOX, trackingId: "t1", password: "the-Right:1" };
 
-  test("is off unless it is configured", async () => {
+  test("is off by default", async () => {
     const { url } = await start(CLOSED);
     expect((await post(`${url}api/actions`, order, { authorization: `Bearer ${TOKEN}` })).status).toBe(404);
     expect((await read(url)).body).not.toContain("Sign in");
   });
 
-  test("is for programs that send the token, and answers in JSON", async () => {
+  test("is possible for programs with the token, and answers in JSON", async () => {
     const { url, daemon } = await start(CLOSED, {
       http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
     });
@@ -230,7 +230,7 @@ describe("acting", () => {
     expect((await read(`${url}api/actions`)).status).toBe(405);
   });
 
-  test("takes no password where the attempts are spent, and offers no place for one", async () => {
+  test("accepts no password after all attempts are spent, and shows no form for one", async () => {
     const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
     const simulator = await openTestSimulator(CLOSED);
     const mailbox = mailboxSettings(simulator, { passwordAttempts: 1 });
@@ -250,7 +250,7 @@ describe("acting", () => {
     expect(body).not.toContain('name="password"');
   });
 
-  test("cannot be forged by another site, even in the browser of somebody who has signed in", async () => {
+  test("cannot be forged by another site, even in the browser of a signed-in user", async () => {
     const { url, daemon } = await start(CLOSED, {
       http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
     });
@@ -285,7 +285,7 @@ describe("acting", () => {
     expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(200);
   });
 
-  test("a changed token counts without a restart, and whoever has signed in by the old one is out", async () => {
+  test("a changed token applies without a restart, and ends sessions of the old one", async () => {
     let token = TOKEN;
     const source = { described: "the test", read: async () => new Secret(token) };
     const { url, daemon } = await start(CLOSED, { http: pageSettings({ actions: true, token: source }) });
@@ -300,11 +300,11 @@ describe("acting", () => {
     await expect.poll(() => act({ proof }, { cookie })).toBe(403);
     expect(await act({}, { authorization: `Bearer ${TOKEN}` })).toBe(403);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
-    // Whoever has the new one may act, but nothing is left to do.
+    // The new token is accepted, but nothing is left to do.
     expect(await act({}, { authorization: `Bearer ${token}` })).toBe(409);
   });
 
-  test("whoever guesses tokens is slowed down, and nobody else is locked out by it", async () => {
+  test("guessing tokens is slowed down, and locks no other visitor out", async () => {
     const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
     for (let guess = 0; guess < 10; guess++) {
       expect((await post(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
@@ -317,7 +317,7 @@ describe("acting", () => {
     expect(right.status).toBe(404);
   });
 
-  test("a second Inlet on the same host leaves sessions of the first alone", async () => {
+  test("a second Inlet on the same host does not end sessions of the first", async () => {
     const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
     const [one, other] = [await start(CLOSED, { http }), await start(CLOSED, { http })];
     const cookies = await Promise.all(
@@ -332,27 +332,27 @@ describe("acting", () => {
     }
   });
 
-  test("says only what the daemon has said, and not what stands in a link", async () => {
+  test("shows only notices of the daemon, and no text from a link", async () => {
     const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
     const signedIn = await post(`${url}sign-in`, { token: TOKEN });
     const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
-    expect((await read(`${url}?said=Call+0900+1234`, { cookie })).body).not.toContain("0900");
+    expect((await read(`${url}?notice=Call+0900+1234`, { cookie })).body).not.toContain("0900");
     const proof = /name="proof" value="([^"]+)"/.exec((await read(url, { cookie })).body)?.[1] ?? "";
     const wanted = { action: "retry", mailbox: MAILBOX, trackingId: "nothing", page: "yes", proof };
     expect((await post(`${url}api/actions`, wanted, { cookie })).status).toBe(303);
-    const said =
+    const notice =
       '<p class="notice bad" role="alert">Nothing was done with nothing: there is no such transfer here.</p>';
-    expect((await read(url, { cookie })).body).toContain(said);
-    expect((await read(url, { cookie })).body).not.toContain(said);
+    expect((await read(url, { cookie })).body).toContain(notice);
+    expect((await read(url, { cookie })).body).not.toContain(notice);
   });
 });
 
-test("a Unix socket serves it too, and one that a crash left is replaced", async () => {
+test("a Unix socket works too, and replaces one that a crash left", async () => {
   const path = join(await makeFolder(), "inlet.sock");
   const { daemon } = await start({}, { http: pageSettings({ listen: { path }, actions: true }) });
   expect(await daemon.page).toBe(`unix:${path}`);
   expect((await read("http://localhost/healthz", {}, "GET", path)).status).toBe(200);
-  // Whoever reaches it may act, without a token.
+  // The socket needs no token.
   const { headers } = await read("http://localhost/", {}, "GET", path);
   expect(headers["set-cookie"]).toBeDefined();
   const wanted = JSON.stringify({ action: "retry", mailbox: MAILBOX, trackingId: "nothing" });
@@ -369,7 +369,7 @@ test("a Unix socket serves it too, and one that a crash left is replaced", async
   }
 });
 
-test("an address that is taken is reported, and does not keep transfers from being delivered", async () => {
+test("an address that is in use is reported, and does not prevent deliveries", async () => {
   const { url } = await start({});
   const taken = { host: "127.0.0.1", port: Number(new URL(url).port) };
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
@@ -393,11 +393,11 @@ interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
-  /** `undefined` where it is none. */
+  /** `undefined` for other content. */
   readonly json: unknown;
 }
 
-/** Unlike `fetch`, says the path and the host as it is told. */
+/** Unlike `fetch`, sends path and host unchanged. */
 async function read(
   url: string,
   headers: Record<string, string> = {},
@@ -407,9 +407,9 @@ async function read(
 ): Promise<Answer> {
   const { hostname, port } = new URL(url);
   const path = url.slice(url.indexOf("/", "http://".length));
-  const place = socketPath === undefined ? { hostname, port } : { socketPath };
+  const target = socketPath === undefined ? { hostname, port } : { socketPath };
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  request({ ...place, path, method, headers, agent: false }, async (response) => {
+  request({ ...target, path, method, headers, agent: false }, async (response) => {
     const body = await text(response);
     const isJson = response.headers["content-type"]?.startsWith("application/json") === true;
     const json: unknown = isJson ? JSON.parse(body) : undefined;
@@ -430,11 +430,11 @@ async function post(url: string, fields: object, headers: Record<string, string>
   );
 }
 
-async function listen(url: string): Promise<{ heard(): string }> {
-  let heard = "";
+async function listen(url: string): Promise<{ received(): string }> {
+  let received = "";
   const response = await fetch(url);
   void (async () => {
-    for await (const chunk of response.body ?? []) heard += Buffer.from(chunk).toString();
+    for await (const chunk of response.body ?? []) received += Buffer.from(chunk).toString();
   })().catch(() => {});
-  return { heard: () => heard };
+  return { received: () => received };
 }

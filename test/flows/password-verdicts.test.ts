@@ -1,4 +1,4 @@
-/** I3 no burnt transfers: what an attempt costs where it is unclear what the service made of the password. */
+/** I3 no burnt transfers: the cost of an attempt whose verdict is unclear. */
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ import { MAILBOX, mailboxSettings, PASSWORD, plainSecret } from "../support/sett
 const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
 describe("an answer of a proxy", () => {
-  test("to a wrong password costs an attempt: the service has counted it", async () => {
+  test("to a wrong password costs an attempt, because the service has counted it", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     simulator.addFault({ on: "info", times: "always", does: GATEWAY_TIMEOUT });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
@@ -33,7 +33,7 @@ describe("an answer of a proxy", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
-  test("holds back the passwords of other transfers, until the service answers again", async () => {
+  test("stops passwords for other transfers until the service answers again", async () => {
     const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
     const simulator = await openTestSimulator({
       transfers: names.map((trackingId) => transferPlan({ trackingId })),
@@ -43,13 +43,13 @@ describe("an answer of a proxy", () => {
     const daemon = startDaemon(settings);
     const isHeld = () => daemon.changes.filter(({ message }) => message?.includes("No password is sent now"));
     await expect.poll(() => new Set(isHeld().map(({ trackingId }) => trackingId)).size).toBeGreaterThan(20);
-    // Those that were under way together, and one that tried whether it is over.
+    // The concurrent ones, and one that tested whether the outage is over.
     expect(simulator.totals().info).toBeLessThanOrEqual(settings.limits.transfers + 2);
   });
 });
 
 describe("a lock", () => {
-  test("costs no attempt where the password is right, however often it is met", async () => {
+  test("costs no attempt if the password is right, however often it occurs", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const locked: Misbehaviour = { kind: "error", status: 403, errorCode: 2005 };
     simulator.addFault({ on: "info", times: 4, does: locked });
@@ -75,14 +75,14 @@ describe("a lock", () => {
 });
 
 describe("a supplied password", () => {
-  test("I4 no leaks: goes to the service of its mailbox alone", async () => {
+  test("I4 no leaks: goes only to the service of its mailbox", async () => {
     const { simulators, settings } = await openTwoServices();
     await drop(settings, join("a", "t1"), "meant for a");
     await runOnce(settings);
     expect(simulators.map((it) => it.refusedPasswords("t1"))).toEqual([["meant for a"], []]);
   });
 
-  test("I4 no leaks: that does not say which of two services it is for is sent to neither", async () => {
+  test("I4 no leaks: that does not name one of two services is sent to neither", async () => {
     const { simulators, settings } = await openTwoServices();
     await drop(settings, "t1", "for whom?");
     const { changes } = await runOnce(settings);
@@ -91,7 +91,7 @@ describe("a supplied password", () => {
     expect(await readdir(join(settings.state, "passwords"))).toEqual(["t1"]);
   });
 
-  test("is there again for redeliver and for release", async () => {
+  test("is used again for redeliver and release", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await drop(settings, "t1", PASSWORD);
@@ -117,7 +117,7 @@ describe("a supplied password", () => {
 const ONE_ATTEMPT = { mailboxes: [{ ...mailboxKeys(MAILBOX), passwordAttempts: 1 }] };
 
 describe("inlet password --once-more", () => {
-  test("allows one more attempt to a transfer that has none left", async () => {
+  test("allows one more attempt for a transfer without any left", async () => {
     const { config, simulator } = await install(
       {
         transfers: [transferPlan({ trackingId: "t1" })],
@@ -136,7 +136,7 @@ describe("inlet password --once-more", () => {
     expect([twice.exitCode, twice.stderr]).toEqual([2, expect.stringContaining("does not wait")]);
   });
 
-  test("--all does so after an outage, and not where a password was refused", async () => {
+  test("--all does so after an outage, but not after a refused password", async () => {
     const { config, folder, simulator } = await install(
       {
         transfers: ["t1", "t2", "t3"].map((trackingId) =>
@@ -147,7 +147,7 @@ describe("inlet password --once-more", () => {
       ONE_ATTEMPT,
     );
     const once = async () => {
-      // After two open verdicts the service is left alone for a minute.
+      // After two open verdicts no password is sent for a minute.
       await rm(join(folder, "state/held.json"), { force: true });
       return runProgram(["once", "--config", config]);
     };
@@ -163,7 +163,7 @@ describe("inlet password --once-more", () => {
     expect(simulator.refusedPasswords("t3")).toHaveLength(1);
   });
 
-  test("says what is missing", async () => {
+  test("names missing arguments", async () => {
     const { config } = await install({ transfers: [] });
     const wrong = [
       ["--once-more"],
@@ -189,7 +189,7 @@ describe("a transfer whose sender chose no password, and whose link carries none
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
-  test("is asked for once without one, and then waits for a person", async () => {
+  test("is requested once without one, and then needs attention", async () => {
     const simulator = await openTestSimulator({
       noPassword: "withheld",
       transfers: [transferPlan({ trackingId: "t1", passwordMode: "NONE" })],
@@ -209,14 +209,14 @@ function rules(...passwords: string[]): MailboxSettings["passwords"] {
   return passwords.map((text) => ({ sender: "*", trackingId: undefined, password: plainSecret(text) }));
 }
 
-/** `path`: below the folder of dropped passwords. */
+/** `path`: in the folder of supplied passwords. */
 async function drop(settings: Settings, path: string, password: string): Promise<void> {
   const target = join(settings.state, "passwords", path);
   await mkdir(join(target, ".."), { recursive: true });
   await writeFile(target, password);
 }
 
-/** Two services that list transfers of the same tracking-id, which wait for their passwords. */
+/** Two services with transfers of the same tracking-id, which wait for passwords. */
 async function openTwoServices() {
   const mailboxes = ["a", "b"].map((name) => ({ name, email: `${name}@example.com` }));
   const simulators = await Promise.all(

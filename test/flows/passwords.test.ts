@@ -1,4 +1,4 @@
-/** Wrong passwords destroy transfers: what is sent, how often, and what happens when it is refused. */
+/** Wrong passwords destroy transfers: which passwords are sent, how often, and the results of a refusal. */
 
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
 
 describe("I3 no burnt transfers", () => {
-  test("a wrong password of a rule is sent once, however often it is restarted and polled", async () => {
+  test("a rule's wrong password is sent once, across restarts and polls", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
     for (let round = 0; round < 4; round++) await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
-  test("the rules together never spend the budget, and the last attempt is a person's", async () => {
+  test("rules never spend the whole budget: the last attempt is for a supplied password", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const passwords = rules("wrong 1", "wrong 2", "wrong 3", "wrong 4");
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts: 3 })]);
@@ -51,7 +51,7 @@ describe("I3 no burnt transfers", () => {
     },
   );
 
-  test("a wrong password is sent alone, though many files could be fetched at once", async () => {
+  test("a wrong password is sent alone, although many files could be fetched at once", async () => {
     const files = Array.from({ length: 10 }, (_, at) => ({ name: `${at}`, text: "x" }));
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })], {
@@ -68,7 +68,7 @@ describe("I3 no burnt transfers", () => {
     expect(simulator.totals().file).toBe(0);
   });
 
-  test("an attempt whose answer never came counts as spent, and is not made again and again", async () => {
+  test("an attempt without an answer counts as spent, and is not repeated", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
@@ -94,7 +94,7 @@ describe("I3 no burnt transfers", () => {
     expect(await readdir(join(settings.work, "attempts"))).toEqual([]);
   });
 
-  test("locked is waited out, and asked at most once after a restart", async () => {
+  test("a lock is waited out, with at most one request after a restart", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1" })],
       wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 3600 },
@@ -112,7 +112,7 @@ describe("I3 no burnt transfers", () => {
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
-  test("a transfer that wrong passwords deleted ends as gone", async () => {
+  test("a transfer that the service deleted because of wrong passwords ends as gone", async () => {
     const simulator = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1" })],
       wrongPasswords: { limit: 1, reaction: "delete" },
@@ -126,13 +126,13 @@ describe("I3 no burnt transfers", () => {
 describe("I3 no burnt transfers: a transfer that several mailboxes received", () => {
   const NAMES = ["a@example.com", "b@example.com", "c@example.com"];
 
-  test("is asked with a wrong password of their rules once, for all of them, over restarts", async () => {
+  test("gets a rule's wrong password once for all of them, across restarts", async () => {
     const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
     for (let round = 0; round < 3; round++) await runOnce(settings);
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
-  test("costs no more attempts than one mailbox may spend, whatever their rules say", async () => {
+  test("costs no more attempts than one mailbox may spend, whatever their rules", async () => {
     const { simulator, settings } = await openSeveral({ passwordAttempts: 3 }, (name) =>
       rules(`wrong 1 of ${name}`, `wrong 2 of ${name}`),
     );
@@ -148,14 +148,14 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     );
   });
 
-  test("counts attempts whose answer never came, of whichever mailbox", async () => {
+  test("counts attempts without an answer of all mailboxes", async () => {
     const { simulator, settings } = await openSeveral({ passwords: rules(PASSWORD) });
     simulator.addFault({ on: "info", times: "always", does: { kind: "reset" } });
     for (let round = 0; round < 3; round++) await runOnce(settings);
     expect(simulator.totals().info).toBeLessThanOrEqual(2);
   });
 
-  test("opens for all of them with one supplied password, and a refused one is not sent again", async () => {
+  test("opens for all of them with one supplied password, and a refused one is not repeated", async () => {
     const { simulator, settings } = await openSeveral({ passwords: [], pollMs: 3_600_000 });
     const daemon = startDaemon(settings);
     const waiting = () => daemon.changes.filter(({ state }) => state === "waiting");
@@ -178,7 +178,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     expect(await readdir(join(settings.state, "accepted"))).toHaveLength(1);
   });
 
-  test("of another service is another transfer, though its tracking-id is the same", async () => {
+  test("of another service is another transfer, despite the same tracking-id", async () => {
     const first = await openTestSimulator({
       transfers: [transferPlan({ trackingId: "t1", to: NAMES.slice(0, 1) })],
     });
@@ -194,7 +194,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     expect(first.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
-  test("was gone, and came back: what was spent on it before stays spent", async () => {
+  test("that was gone and came back keeps its spent attempts", async () => {
     const { simulator, settings } = await openSeveral({ passwords: rules("Wr0ng!42") });
     await runOnce(settings);
     const ledger = await ledgerIn(settings.inbox, { work: settings.work });
@@ -206,7 +206,7 @@ describe("I3 no burnt transfers: a transfer that several mailboxes received", ()
     expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
   });
 
-  /** Three mailboxes of one service, and a transfer that they all received. */
+  /** Three mailboxes of one service that received the same transfer. */
   async function openSeveral(mailbox: Partial<MailboxSettings>, rulesOf?: (name: string) => PasswordRule[]) {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", to: NAMES })] });
     const mailboxes = NAMES.map((name) => {
@@ -223,7 +223,7 @@ describe("passwords are found", () => {
       transfers: [
         transferPlan({ trackingId: "t1", from: "Max@Bank.example", password: "of the bank" }),
         transferPlan({ trackingId: "t2", from: "max@bank.example", password: "of t2" }),
-        transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of nobody" }),
+        transferPlan({ trackingId: "t3", from: "eve@bank.example.evil", password: "of no rule" }),
       ],
     });
     const settings = await daemonSettings([
@@ -239,14 +239,14 @@ describe("passwords are found", () => {
     expect(["t1", "t2", "t3"].map((id) => simulator.refusedPasswords(id))).toEqual([[], [], []]);
   });
 
-  test("in the link of a transfer that has none of its own", async () => {
+  test("in the link of a transfer without its own password", async () => {
     const plan = transferPlan({ trackingId: "t1", passwordMode: "NONE", password: "in the link &%+" });
     const simulator = await openTestSimulator({ transfers: [plan] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });
 
-  test("in the drop folder, at once, and are taken away when accepted or refused", async () => {
+  test("in the drop folder, at once, and are removed when accepted or refused", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [], pollMs: 3_600_000 })]);
     const daemon = startDaemon(settings);
@@ -261,7 +261,7 @@ describe("passwords are found", () => {
     expect(simulator.refusedPasswords("t1")).toEqual(["not quite"]);
   });
 
-  test("again after a crash, although the drop folder was emptied when it was accepted", async () => {
+  test("again after a crash, although an accepted password was removed from the drop folder", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await mkdir(join(settings.state, "passwords"), { recursive: true });
@@ -273,12 +273,12 @@ describe("passwords are found", () => {
   });
 });
 
-describe("passwords that were dropped", () => {
-  test("too late, or for nothing, are taken away: at the end of a round from cron, at a start, and when no attempt is left", async () => {
+describe("supplied passwords", () => {
+  test("that are late or useless are removed: at the end of a run from cron, at a start, and when no attempt is left", async () => {
     const simulator = await openTestSimulator({
       transfers: [
         transferPlan({ trackingId: "t1" }),
-        transferPlan({ trackingId: "t2", password: "nobody-Knows:7" }),
+        transferPlan({ trackingId: "t2", password: "Unknown-Secret:7" }),
       ],
     });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwordAttempts: 1 })]);
@@ -308,7 +308,7 @@ describe("passwords that were dropped", () => {
     expect(simulator.refusedPasswords("t1")).toEqual([]);
   });
 
-  test("but cannot be used are told of once, and nothing is begun for them again and again", async () => {
+  test("that cannot be used are reported once, and start no repeated attempts", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await mkdir(join(settings.state, "passwords", "t1"), { recursive: true });
@@ -320,7 +320,7 @@ describe("passwords that were dropped", () => {
   });
 });
 
-test("a transfer that waits for a password is told of once, over polls and restarts, and waits since the first time", async () => {
+test("a transfer that waits for a password is reported once, across polls and restarts, and keeps its start of the wait", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: rules("Wr0ng!42") })]);
   const daemon = startDaemon(settings);

@@ -1,6 +1,6 @@
 /**
- * I2 once: a daemon is stopped with SIGSTOP at each step of a delivery, as one on a machine that hangs. Another daemon on
- * the same Redis takes over, and then the first one goes on.
+ * I2 once: a daemon is suspended with SIGSTOP at each step of a delivery, like on a machine that hangs. Another daemon on
+ * the same Redis takes over, then the first one continues.
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -22,12 +22,12 @@ import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 import { oneIn } from "../support/thorough.ts";
 
-/** Each has a Redis of its own, and mostly waits for the lock of a daemon that is stopped. */
+/** Each has its own Redis, and mostly waits for the lock of a suspended daemon. */
 const AT_ONCE = 4;
 const LOCK_MS = 500;
-/** A second, at the pace of daemons in tests. */
+/** They take about a second in tests. */
 const POLLS = 10;
-/** Lives differ by a few, as notes and journals are written by the clock. */
+/** Runs differ by a few steps, because notes and journals are written by the clock. */
 const SPARE_STEPS = 4;
 const DISCOVERY = "/notes/";
 const FIRST_ATTEMPT = "/attempts/";
@@ -35,32 +35,32 @@ const DECISION = "/.end-1.json";
 const EMPTY_AT_LAST = ["staging", "notes", "new", "outbox/new", "orders", "quarantine"];
 const ENDS = ["delivered", "quarantined", "gone"];
 
-describe("I2 once: a daemon is stopped at any step of a delivery, and goes on when another one is done", () => {
+describe("I2 once: a daemon is suspended at any step of a delivery, and continues after another one is done", () => {
   test("the transfer is delivered once", async () => {
-    const { outcome, steps } = await liveUndisturbed(pausingAfterSteps);
+    const { outcome, steps } = await runUndisturbed(pausingAfterSteps);
     expect(Object.keys(outcome.tree)).toHaveLength(5);
     await walk({ steps, every: oneIn(5) }, async (redis, point) => {
-      const life = await live(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
+      const life = await runPaused(redis, pausingAfterSteps, point, ({ task }) => runCrashDaemon(task));
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
   });
 
-  test("the command that follows the delivery runs once", async () => {
+  test("the command after the delivery runs once", async () => {
     const start = await pausingBeforeCalls(DISCOVERY);
-    const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
+    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
     expect(outcome).toMatchObject({ runs: ["begin", "end"], outbox: [".wait"] });
     await walk({ steps, every: oneIn(4) }, async (redis, point) => {
       const other = ({ task }: Scene) => runCrashDaemon(task);
-      const life = await live(redis, start, point, other, { hasCommand: true });
+      const life = await runPaused(redis, start, point, other, { hasCommand: true });
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
   });
 
-  test("nothing is delivered where its sender has revoked it meanwhile, unless it was decided before", async () => {
+  test("a transfer that was revoked meanwhile is not delivered, unless its delivery was decided before", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
-    const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
+    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
     const ends = await walk({ steps, from: 1, every: oneIn(5) }, async (redis, point) => {
-      // A round from cron would not wait for a job that the stopped daemon has in hand.
+      // `once` would not wait for a job of the suspended daemon.
       const revokeAndRun = async ({ task, simulator, work }: Scene) => {
         simulator.revoke("t1");
         if (stateIn(work) !== "delivered") {
@@ -70,21 +70,21 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
         }
         await runCrashDaemon(task);
       };
-      const life = await live(redis, start, point, revokeAndRun, { hasCommand: true });
+      const life = await runPaused(redis, start, point, revokeAndRun, { hasCommand: true });
       const expected = life.whenStopped === "delivered" ? outcome : withoutDelivery(outcome);
       return [life, { outcome: expected, whenGoingOn: expected.end }];
     });
     expect(ends).toEqual(new Set(["gone", "delivered"]));
   });
 
-  test("nothing is delivered where an operator has discarded it meanwhile, unless it was delivering then", async () => {
-    const { outcome, steps } = await liveUndisturbed(pausingAfterSteps, { hasCommand: true });
+  test("a transfer that was discarded meanwhile is not delivered, unless it was delivering then", async () => {
+    const { outcome, steps } = await runUndisturbed(pausingAfterSteps, { hasCommand: true });
     const ends = await walk({ steps, every: oneIn(5) }, async (redis, point) => {
       const discardAndRun = async ({ task, work }: Scene) => {
         await giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" });
         await runCrashDaemon(task);
       };
-      const life = await live(redis, pausingAfterSteps, point, discardAndRun, { hasCommand: true });
+      const life = await runPaused(redis, pausingAfterSteps, point, discardAndRun, { hasCommand: true });
       const isTooLate = ["delivering", "delivered"].includes(life.whenStopped);
       const expected = isTooLate ? outcome : withoutDelivery(outcome);
       return [life, { outcome: expected, whenGoingOn: expected.end }];
@@ -92,19 +92,19 @@ describe("I2 once: a daemon is stopped at any step of a delivery, and goes on wh
     expect(ends).toEqual(new Set(["gone", "delivered"]));
   });
 
-  test("where the other one is stopped as well, the first one delivers what it has, whole", async () => {
+  test("if the other one is suspended too, the first one delivers its complete content", async () => {
     const start = await pausingBeforeCalls(FIRST_ATTEMPT);
-    const { outcome, steps } = await liveUndisturbed(start, { hasCommand: true });
+    const { outcome, steps } = await runUndisturbed(start, { hasCommand: true });
     const last = steps.findIndex((step) => step.endsWith(DECISION.slice(1))) + 1;
     await walk({ steps, every: oneIn(4), last }, async (redis, point) => {
-      const life = await liveInTurns(redis, start, point);
+      const life = await runInTurns(redis, start, point);
       return [life, { outcome, whenGoingOn: "delivered" }];
     });
   });
 });
 
-describe("the command that follows a delivery never runs twice at the same time", () => {
-  test("where its daemon is stopped while it runs", async () => {
+describe("the command after a delivery never runs twice at the same time", () => {
+  test("if its daemon is suspended while it runs", async () => {
     const { task, simulator, note, hold } = await prepare(await startRedis(), { isHeld: true });
     const daemon = startDaemon(task);
     await expect.poll(() => linesOf(note)).toEqual(["begin"]);
@@ -120,7 +120,7 @@ describe("the command that follows a delivery never runs twice at the same time"
     expect(linesOf(note)).toEqual(["begin", "end"]);
   });
 
-  test("where its daemon is killed while it runs, and another one is there", async () => {
+  test("if its daemon is killed while it runs, and another one is running", async () => {
     const { task, simulator, note, hold, work } = await prepare(await startRedis(), { isHeld: true });
     const daemon = startDaemon(task);
     await expect.poll(() => linesOf(note)).toEqual(["begin"]);
@@ -134,7 +134,7 @@ describe("the command that follows a delivery never runs twice at the same time"
     await end(other);
   });
 
-  test("where its daemon is killed while it runs, and started again at once", async () => {
+  test("if its daemon is killed while it runs, and started again at once", async () => {
     const { task, simulator, note, hold } = await prepare(undefined, { isHeld: true });
     const daemon = startDaemon(task);
     await expect.poll(() => linesOf(note)).toEqual(["begin"]);
@@ -148,11 +148,11 @@ describe("the command that follows a delivery never runs twice at the same time"
   });
 });
 
-interface Life {
-  /** Where a daemon was stopped, for people. */
+interface PausedRun {
+  /** Where the daemon was suspended, in words. */
   readonly point: string;
   readonly isStopped: boolean;
-  /** The state of the transfer on the disk when that daemon was stopped, and when it went on. */
+  /** The transfer's state on the disk when that daemon was suspended, and when it continued. */
   readonly whenStopped: string;
   readonly whenGoingOn: string;
   readonly outcome: Outcome;
@@ -160,18 +160,18 @@ interface Life {
 
 interface Outcome {
   readonly end: string;
-  /** Every end of the transfer that the journal has. */
+  /** All ends of the transfer in the journal. */
   readonly journal: readonly string[];
-  /** Everything that a consumer gets, by path. */
+  /** All delivered files, by path. */
   readonly tree: Record<string, string>;
-  readonly complaints: readonly string[];
-  /** Folders that appeared after the last daemon went on. */
+  readonly problems: readonly string[];
+  /** Folders that appeared after the last daemon continued. */
   readonly late: readonly string[];
-  /** What the command has noted. */
+  /** Lines that the command wrote. */
   readonly runs: readonly string[];
-  /** How the names of outbox entries end. */
+  /** Extensions of the outbox entries. */
   readonly outbox: readonly string[];
-  /** What is in folders that are empty once everything is done. */
+  /** Files in folders that must be empty at the end. */
   readonly leftOver: readonly string[];
 }
 
@@ -186,18 +186,21 @@ interface Walk {
   readonly last?: number | undefined;
 }
 
-/** A life for each point, several at a time. Returns all ends that were expected. */
+/** One run for each point, several at a time. Returns all expected ends. */
 async function walk(
-  /** `steps`: those of a life that nothing disturbs. */
+  /** `steps`: of an undisturbed run. */
   { steps, every, from = every, last }: Walk,
-  liveAt: (redis: TestRedis, point: number) => Promise<[Life, Pick<Life, "outcome" | "whenGoingOn">]>,
+  runTo: (
+    redis: TestRedis,
+    point: number,
+  ) => Promise<[PausedRun, Pick<PausedRun, "outcome" | "whenGoingOn">]>,
 ): Promise<Set<string>> {
   const free = await Promise.all(Array.from({ length: AT_ONCE }, () => startRedis()));
   const ends = new Set<string>();
   const reached = await walkPoints(
     async (point) => {
       const redis = free.pop() ?? (await startRedis());
-      const [{ point: where, isStopped, outcome, whenGoingOn }, expected] = await liveAt(redis, point);
+      const [{ point: where, isStopped, outcome, whenGoingOn }, expected] = await runTo(redis, point);
       free.push(redis);
       if (!isStopped) return false;
       expect({ outcome, whenGoingOn }, where).toEqual(expected);
@@ -210,8 +213,8 @@ async function walk(
   return ends;
 }
 
-async function liveUndisturbed(start: StartPausing, wishes: Wishes = {}) {
-  const scene = await prepare(await startRedis(), wishes);
+async function runUndisturbed(start: StartPausing, options: SceneOptions = {}) {
+  const scene = await prepare(await startRedis(), options);
   const daemon = await start(scene.task, 0);
   await daemon.end();
   const steps = daemon.steps();
@@ -219,15 +222,15 @@ async function liveUndisturbed(start: StartPausing, wishes: Wishes = {}) {
   return { outcome, steps };
 }
 
-/** Stops a daemon at a point, lets another one work, and lets the first one go on. */
-async function live(
+/** Suspends a daemon at a point, lets another one work, then continues the first one. */
+async function runPaused(
   redis: TestRedis,
   start: StartPausing,
   point: number,
   other: (scene: Scene) => Promise<unknown>,
-  wishes: Wishes = {},
-): Promise<Life> {
-  const scene = await prepare(redis, wishes);
+  options: SceneOptions = {},
+): Promise<PausedRun> {
+  const scene = await prepare(redis, options);
   const daemon = await start(scene.task, point);
   const isStopped = await daemon.isStopped();
   const whenStopped = stateIn(scene.work);
@@ -239,12 +242,12 @@ async function live(
   return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
 }
 
-/** Stops a daemon before it decides, and another one at a point; then the first one goes on, and then the other. */
-async function liveInTurns(
+/** Suspends a daemon before its decision, and another one at a point; then continues the first one, then the other. */
+async function runInTurns(
   redis: TestRedis,
   start: StartPausing<number | `/${string}`>,
   point: number,
-): Promise<Life> {
+): Promise<PausedRun> {
   const scene = await prepare(redis, { hasCommand: true });
   const first = await start(scene.task, DECISION);
   expect(await first.isStopped()).toBe(true);
@@ -260,15 +263,15 @@ async function liveInTurns(
   return { point: where, isStopped, whenStopped, whenGoingOn, outcome: await scene.finish(delivered) };
 }
 
-interface Wishes {
+interface SceneOptions {
   readonly hasCommand?: boolean;
-  /** The command runs until the file `hold` is gone. */
+  /** The command runs until the file `hold` is removed. */
   readonly isHeld?: boolean;
 }
 
 type Scene = Awaited<ReturnType<typeof prepare>>;
 
-async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHeld = false }: Wishes) {
+async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHeld = false }: SceneOptions) {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const folder = await makeFolder();
   const [inbox, note, hold] = [join(folder, "inbox"), join(folder, "runs"), join(folder, "hold")];
@@ -284,7 +287,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
     ...(hasCommand || isHeld ? { handoff: { command: ["sh", "-c", script, note, hold] } } : {}),
   };
   const observer = observeInbox(inbox, 10);
-  /** Runs one more daemon. `delivered`: what was in the inbox when the last one went on. */
+  /** Runs one more daemon. `delivered`: the inbox when the last one continued. */
   const finish = async (delivered: readonly string[]): Promise<Outcome> => {
     const late = listDeliveries({ inbox }).filter((name) => !delivered.includes(name));
     await runCrashDaemon(task);
@@ -296,7 +299,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
       end: stateIn(work),
       journal: readJournal(work),
       tree: withoutTimes(await readTree(inbox)),
-      complaints: observer.problems,
+      problems: observer.problems,
       late,
       runs: linesOf(note),
       outbox: entries.map((name) => extname(name)),
@@ -306,7 +309,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
   return { task, simulator, inbox, work, note, hold, finish };
 }
 
-/** A daemon that runs until it is ended. */
+/** A daemon that runs until it is stopped. */
 function startDaemon(task: CrashTask): ChildProcess {
   const daemon = startCommand(process.execPath, [
     join(ROOT, "test/support/daemon-child.ts"),
@@ -317,7 +320,7 @@ function startDaemon(task: CrashTask): ChildProcess {
   return daemon;
 }
 
-/** Passes time for daemons that run to find what is to follow a delivery, and to begin it. */
+/** Waits long enough for running daemons to find a due hand-off and start it. */
 async function waitForPolls(simulator: Simulator): Promise<void> {
   const before = simulator.totals().received;
   await expect.poll(() => simulator.totals().received).toBeGreaterThan(before + POLLS);
@@ -343,19 +346,19 @@ function listDeliveries({ inbox }: Pick<Scene, "inbox">): string[] {
   return listNames(join(inbox, MAILBOX));
 }
 
-/** The state of the only transfer, by its records and its note, and why it waits; empty where it is not known yet. */
+/** The state of the only transfer by its records and its note, with its reason to wait; empty before its discovery. */
 function stateIn(work: string): string {
   try {
     return readRecords(work)
       .map(({ state, message }) => (state === "waiting" ? `waiting: ${message}` : state))
       .join();
   } catch {
-    // A note gets its text a moment after its name.
+    // A note gets its text shortly after its name.
     return "";
   }
 }
 
-/** The journal may have an end twice. */
+/** Without repeated ends, which the journal may have. */
 function readJournal(work: string): string[] {
   const folder = join(work, "journal");
   const lines = listNames(folder).flatMap((name) => linesOf(join(folder, name)));

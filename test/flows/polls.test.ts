@@ -1,4 +1,4 @@
-/** Polls of a service that is slow, refuses, or changes what it said: the same with each queue. */
+/** Polls of a service that is slow, refuses, or changes its lists, with each engine. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -13,14 +13,14 @@ import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/set
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
 
 test.each(["run", "once"] as const)(
-  "I6 no contagion: a service whose lists and files stall keeps no other from being mirrored (%s)",
+  "I6 no contagion: a service with stalled lists and files does not delay another one (%s)",
   async (mode) => {
     const addresses = Array.from({ length: 2 * POLLS_AT_ONCE }, (_, at) => `m${at}@example.com`);
     const slow = await openTestSimulator({
       transfers: addresses.slice(0, 4).map((address) => transferPlan({ to: [address] })),
     });
     slow.addFault({ on: "file", times: "always", does: { kind: "stall" } });
-    // Those that have no transfer never get their list.
+    // Mailboxes without a transfer never get their list.
     slow.addFault({ on: "received", skip: 8, times: "always", does: { kind: "stall" } });
     const fine = await openTestSimulator({ transfers: SOON });
     const stalling = addresses.map((email) => mailboxSettings(slow, { name: email, email, pollMs: 600_000 }));
@@ -53,7 +53,7 @@ describe("I8 bounded: a poll has a deadline", () => {
 });
 
 describe("a mailbox that cannot be polled", () => {
-  test("is polled less and less often, and as ever after the first success", async () => {
+  test("is polled less and less often, and at its interval after the first success", async () => {
     const simulator = await openTestSimulator({});
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     const daemon = startDaemon(settings);
@@ -65,7 +65,7 @@ describe("a mailbox that cannot be polled", () => {
     });
     const before = simulator.totals().received;
     await setTimeout(4_000);
-    // At its interval of 0.1 s it would be 40 times.
+    // At its interval of 0.1 s there would be 40 polls.
     expect(simulator.totals().received - before).toBeLessThan(10);
     expect(simulator.totals().received - before).toBeGreaterThan(0);
     simulator.removeFault(fault);
@@ -74,7 +74,7 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => simulator.totals().received - after).toBeGreaterThan(4);
   });
 
-  test("is left alone for as long as the service asks, and shows when it is polled next", async () => {
+  test("is not polled before the service's Retry-After, and shows its next poll", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const does = { kind: "error", status: 429, retryAfter: "3600" } as const;
     simulator.addFault({ on: "received", does });
@@ -112,7 +112,7 @@ describe("a mailbox that cannot be polled", () => {
   });
 });
 
-test("a service that refuses the page behind the last one is polled like any other, and what vanished is noticed", async () => {
+test("a service that refuses the page after the last one is polled like any other, and vanished transfers are noticed", async () => {
   const simulator = await openTestSimulator({ transfers: SOON });
   simulator.addFault({ on: "received", fromPage: 2, times: "always", does: { kind: "html", status: 404 } });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -124,8 +124,8 @@ test("a service that refuses the page behind the last one is polled like any oth
   expect(daemon.reports).toEqual([]);
 });
 
-describe("a transfer that is known", () => {
-  test("is tried with the transfer-id and the expiry that the list says now", async () => {
+describe("a known transfer", () => {
+  test("is downloaded with the current transfer-id and expiry of the list", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const alter = (path: string, value: string) =>
       simulator.addFault({ on: "received", times: "always", does: { kind: "alter", path, value } });
@@ -142,7 +142,7 @@ describe("a transfer that is known", () => {
     expect(end?.expires).not.toMatch(/^2099/);
   });
 
-  test("is tried with its known transfer-id where the list names our address no more", async () => {
+  test("is downloaded with its known transfer-id if the list no longer names the address", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
@@ -159,7 +159,7 @@ describe("a transfer that is known", () => {
   });
 });
 
-test("what vanished ends as gone after two runs from cron", async () => {
+test("a vanished transfer ends as gone after two runs from cron", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
   expect((await runOnce(settings)).stateOf("t1")).toBe("waiting");
@@ -170,7 +170,7 @@ test("what vanished ends as gone after two runs from cron", async () => {
   expect(changes.at(-1)).not.toHaveProperty("missedPolls");
 });
 
-test("one that a poll lists again has not vanished", async () => {
+test("a transfer that is listed again has not vanished", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
   await runOnce(settings);
@@ -181,7 +181,7 @@ test("one that a poll lists again has not vanished", async () => {
   }
 });
 
-test("many transfers that vanish at once cost one reading of the whole list", async () => {
+test("many transfers that vanish at once take one request of the whole list", async () => {
   const simulator = await openTestSimulator({ transfers: SOON });
   const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
   await runOnce(settings);
@@ -190,6 +190,6 @@ test("many transfers that vanish at once cost one reading of the whole list", as
   const before = simulator.totals().received;
   const { changes } = await runOnce(settings);
   expect(changes.map(({ state }) => state)).toEqual(SOON.map(() => "gone"));
-  // The active list is empty at once; the whole list takes a page, and an empty one.
+  // One empty page of the active list; one page and an empty one of the whole list.
   expect(simulator.totals().received - before).toBe(3);
 });

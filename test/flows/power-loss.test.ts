@@ -1,8 +1,8 @@
 /**
  * I1 whole or nothing, I2 once: the power is cut at every durable step of the daemon, on a real file system.
  *
- * The disk is ext4 on a loop device that is shut down without a flush: what was not fsynced is gone. Then it is mounted
- * again, which replays its journal, and the daemon is started again.
+ * The disk is ext4 on a loop device that is shut down without a flush: unsynced data is lost. Then it is mounted again,
+ * which replays its journal, and the daemon is started again.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,10 +19,10 @@ import { oneIn } from "../support/thorough.ts";
 const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");
 /** There are some 70. */
 const LEAST_STEPS = 50;
-/** Steps after which whatever has a name keeps it. */
+/** After these steps all names are durable. */
 const PROMISES = ["round ended", "content placed"];
 
-describe("I1 whole or nothing, I2 once: the same end as if nothing had happened, after a power cut at any step", () => {
+describe("I1 whole or nothing, I2 once: a power cut at any step leads to the same end as an undisturbed run", () => {
   test.each([
     ["by single files", "files"],
     ["by ZIP", "zip"],
@@ -38,7 +38,7 @@ describe("I1 whole or nothing, I2 once: the same end as if nothing had happened,
       const [cuts, undisturbed] = divide((await Promise.all(lanes)).flat());
       expect(cuts.length * every).toBeGreaterThan(LEAST_STEPS);
       expect(cuts.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
-      // Cuts that lose nothing would prove nothing.
+      // Cuts without losses would prove nothing.
       const losses = cuts.filter(({ report, found }) => lostNames(report.names, found).length > 0);
       expect(losses).not.toEqual([]);
       process.stdout.write(`power cuts, ${name}: ${cuts.length}, of which ${losses.length} lost something\n`);
@@ -51,11 +51,11 @@ type Cut = Required<Aftermath>;
 
 function divide(aftermaths: readonly Aftermath[]): [Cut[], Aftermath] {
   const undisturbed = aftermaths.find(({ report }) => report === undefined);
-  if (undisturbed === undefined) throw new Error("no daemon came to its end without a cut");
+  if (undisturbed === undefined) throw new Error("no daemon ended without a cut");
   return [aftermaths.filter((aftermath): aftermath is Cut => aftermath.report !== undefined), undisturbed];
 }
 
-/** Everything that is not as it should be after one cut; each begins with what it breaks. */
+/** All problems after one cut, each with the violated invariant. */
 function findProblems({ cut, report, found, end }: Cut, undisturbed: DiskState): string[] {
   const { deliveries } = found;
   const ledger = Object.entries(found.ledger);
@@ -71,7 +71,7 @@ function findProblems({ cut, report, found, end }: Cut, undisturbed: DiskState):
   const empty = ledger.filter(
     ([id, it]) => it.state === "delivered" && !(`${it.folder}` in deliveries) && !isStaged(id),
   );
-  // Notes are not synced: only an end is never taken back.
+  // Notes are not synced: only an end is durable.
   const takenBack = Object.entries(report.reported).filter(
     ([id, state]) => state === "delivered" && found.ledger[id]?.state !== "delivered",
   );
@@ -83,7 +83,7 @@ function findProblems({ cut, report, found, end }: Cut, undisturbed: DiskState):
     ...empty.map(
       ([id]) => `I2 once: the record of ${id} says delivered, and there is neither folder nor stage`,
     ),
-    ...takenBack.map(([id, state]) => `I2 once: ${id} was said to be ${state}, and its record forgot`),
+    ...takenBack.map(([id, state]) => `I2 once: ${id} was reported as ${state}, and its record was lost`),
     ...again.map(([folder]) => `I2 once: ${folder} was there, and was delivered again`),
     ...expected
       .filter((line) => !actual.includes(line))
@@ -111,7 +111,7 @@ function describeEnd(state: DiskState): string[] {
   return [...describeContent(state), ...ledger, ...state.leftOver];
 }
 
-/** Where there is no root or no loop device, it says so and fails: a test that is skipped proves nothing. */
+/** Fails without root or loop devices: a skipped test would prove nothing. */
 async function openPowerSwitch(
   service: Pick<PowerTask, "url" | "clientId" | "fetch">,
 ): Promise<(first: number, every: number) => Promise<Aftermath[]>> {
@@ -135,7 +135,7 @@ async function openPowerSwitch(
     const folder = await makeFolder();
     onTestFinished(() => expect.poll(() => loopDevicesOn(folder)).toEqual([]));
     const task: PowerTask = { ...service, folder, programs, first, every };
-    // With its first process everything in there ends, and with the last one its mounts do.
+    // All processes of the namespace end with its first one, and its mounts with the last one.
     const alone = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
     const args = [...alone, process.execPath, DRIVER, JSON.stringify(task)];
     const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, {
@@ -152,7 +152,7 @@ async function openPowerSwitch(
   };
 }
 
-/** Those whose bytes are in a file below the folder. */
+/** Loop devices backed by a file in the folder. */
 function loopDevicesOn(folder: string): string[] {
   return readdirSync("/sys/block").filter((device) => {
     try {

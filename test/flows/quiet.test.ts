@@ -1,4 +1,4 @@
-/** Quiet hours: transfers are seen, but only those are downloaded that expire before they end. */
+/** Quiet hours: transfers are discovered, but downloaded only if they expire too soon. */
 import { expect, test } from "vitest";
 import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
 import { daemonSettings, readTree, runOnce } from "../support/daemon.ts";
@@ -9,14 +9,14 @@ const HOUR_MS = 3_600_000;
 /** The epoch began on a Thursday. */
 const THURSDAY_MS = 3 * 24 * HOUR_MS;
 
-test("nothing is begun in quiet hours but what expires too soon after them", async () => {
+test("only transfers that expire too soon are downloaded in quiet hours", async () => {
   const simulator = await openTestSimulator({
     transfers: [
       transferPlan({ trackingId: "patient", expiresInSeconds: 30 * 24 * 3600 }),
       transferPlan({ trackingId: "urgent", expiresInSeconds: 24 * 3600 }),
     ],
   });
-  // They end in three and a half days, for an hour.
+  // Quiet hours end in three and a half days, for an hour.
   const untilMs = (Date.now() + THURSDAY_MS + 3.5 * 24 * HOUR_MS) % WEEK_MS;
   const loud = { fromMs: untilMs, untilMs: untilMs + HOUR_MS };
   const quiet = makeTimetable("UTC", [
@@ -27,7 +27,7 @@ test("nothing is begun in quiet hours but what expires too soon after them", asy
   const { stateOf, changes } = await runOnce(settings);
   expect([stateOf("patient"), stateOf("urgent")]).toEqual(["discovered", "delivered"]);
   expect(Object.keys(await readTree(settings.inbox)).some((path) => path.includes("patient"))).toBe(false);
-  // Another turn finds it as it was.
+  // The next run finds it unchanged.
   const again = await runOnce(settings);
   expect(again.changes).toEqual([]);
   const loudSettings = { ...settings, mailboxes: [mailboxSettings(simulator)] };

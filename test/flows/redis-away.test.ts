@@ -1,4 +1,4 @@
-/** The program while its Redis is away: signals do what they should, and nothing waits for ever. */
+/** The program while its Redis is away: signals work, and nothing waits for ever. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
@@ -20,7 +20,7 @@ test("a reload takes effect, and a stop ends it", async () => {
   await expectToEnd(daemon);
 });
 
-test("a stop ends it though an order waits for the queue, and the next start carries the order out", async () => {
+test("a stop ends it although an order waits for the queue, and the next start carries the order out", async () => {
   const { daemon, redis, folder, config, logged } = await setUp();
   await expect.poll(() => logged()).toContain('"msg":"waiting"');
   await redis.kill();
@@ -35,7 +35,7 @@ test("a stop ends it though an order waits for the queue, and the next start car
   await expect.poll(() => readdir(orders)).toEqual([]);
 });
 
-test("SIGHUP does not stop one that waits for it at the start, and counts when it is there", async () => {
+test("SIGHUP does not end a daemon that waits for Redis at its start, and takes effect later", async () => {
   const { daemon, redis, logged } = await setUp(false);
   await expect.poll(() => logged()).toContain("the queue cannot be reached");
   daemon.kill("SIGHUP");

@@ -1,4 +1,4 @@
-/** The ways to a Redis that a configuration can name, each to real servers and by the program itself. */
+/** All kinds of Redis connections in a configuration, with real servers and the real program. */
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -14,7 +14,7 @@ import { CA, FOLDER as TLS } from "../support/tls.ts";
 const SECRET = "p@ss/w%rd#1";
 
 describe("TLS, user and password, database and prefix", () => {
-  test("are used: what the user may not touch is not touched", async () => {
+  test("are used: the user's permissions are enough", async () => {
     const { port, client } = await startSecureRedis();
     const { exitCode, stderr, config } = await runWith({
       queue: `rediss://orders@localhost:${port}/3`,
@@ -30,7 +30,7 @@ describe("TLS, user and password, database and prefix", () => {
   });
 
   test.each([
-    ["a certificate that nobody vouches for", {}, SECRET, "SELF_SIGNED_CERT_IN_CHAIN"],
+    ["a certificate of an unknown authority", {}, SECRET, "SELF_SIGNED_CERT_IN_CHAIN"],
     ["a wrong password", { ca: join(TLS, "ca.crt") }, "Wr0ng", "WRONGPASS"],
   ])("%s is an error that names the cause, and no secret", async (_name, redis, password, cause) => {
     const { port } = await startSecureRedis();
@@ -42,7 +42,7 @@ describe("TLS, user and password, database and prefix", () => {
     for (const secret of [SECRET, "Wr0ng"]) expect(stderr).not.toContain(secret);
   });
 
-  test("plain text to a server that wants TLS is an error too, and not waited for", async () => {
+  test("an unencrypted connection to a server with TLS is an error too, without a wait", async () => {
     const { port } = await startSecureRedis();
     const { exitCode, stderr } = await runWith({ queue: `redis://127.0.0.1:${port}` });
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining(`127.0.0.1:${port}`)]);
@@ -50,7 +50,7 @@ describe("TLS, user and password, database and prefix", () => {
 });
 
 describe("Sentinel", () => {
-  test("is asked for the master by its name", async () => {
+  test("resolves the master by its name", async () => {
     const { port, master } = await startSentinel("orders", SECRET);
     const { exitCode, stderr } = await runWith({
       queue: "redis://",
@@ -64,7 +64,7 @@ describe("Sentinel", () => {
     expect((await master.client.keys("inlet:*")).length).toBeGreaterThan(0);
   });
 
-  test("a failover in the middle: the ledger decides, and each transfer is delivered once", async () => {
+  test("a failover during work: each transfer is delivered once", async () => {
     const { port, master } = await startSentinel("orders", "secret");
     const plans = Array.from({ length: 6 }, (_, at) => transferPlan({ trackingId: `t${at}` }));
     const simulator = await openTestSimulator({ transfers: plans });
@@ -88,7 +88,7 @@ describe("Sentinel", () => {
 });
 
 describe("Cluster", () => {
-  test("its keys stand on one node, the work is done, and a node that would forget jobs is named", async () => {
+  test("all keys are on one node, transfers are delivered, and a node that may evict jobs is reported", async () => {
     const nodes = await startCluster();
     const { exitCode, stderr, config } = await runWith({
       queue: "redis://",
@@ -102,7 +102,7 @@ describe("Cluster", () => {
     expect(keys.filter((count) => count > 0)).toHaveLength(1);
   });
 
-  test("whose nodes are not there is an error that names them", async () => {
+  test("whose nodes are down is an error that names them", async () => {
     const [port, other] = [await freePort(), await freePort()];
     const cluster = [`127.0.0.1:${port}`, `127.0.0.1:${other}`];
     const { exitCode, stderr } = await runWith({ queue: "redis://", redis: { cluster } });
@@ -110,7 +110,7 @@ describe("Cluster", () => {
   });
 });
 
-/** Over TLS only, and for one user who may touch one prefix. */
+/** TLS only, with one user who may use one prefix. */
 async function startSecureRedis() {
   const port = await freePort();
   const files = [

@@ -18,7 +18,7 @@ const MANY = Array.from({ length: 20 }, (_, at) => transferPlan({ trackingId: `t
 const ONCE = { mode: "once", stop: SIGNAL, graceMs: 0, onEvent: () => {} } as const;
 
 describe("I2 once, by several daemons", () => {
-  test("each transfer is delivered once, whoever does it, and Redis keeps nothing of it", async () => {
+  test("each transfer is delivered once by any of them, and Redis keeps nothing about it", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
@@ -31,7 +31,7 @@ describe("I2 once, by several daemons", () => {
     expect(keys.length).toBeLessThan(20);
   });
 
-  test("one that runs once works beside the others, and leaves no schedule behind", async () => {
+  test("`once` works beside the others, and leaves no schedule behind", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
@@ -39,7 +39,7 @@ describe("I2 once, by several daemons", () => {
     expect(await redis.client.keys("*:repeat*")).toEqual([]);
   });
 
-  test("one that is alone and those that share keep each other out", async () => {
+  test("a daemon with the embedded engine and daemons on Redis exclude each other", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({});
     const alone = await daemonSettings([mailboxSettings(simulator)]);
@@ -56,7 +56,7 @@ describe("I2 once, by several daemons", () => {
   });
 });
 
-test("I5 no escape: jobs that somebody else wrote into Redis read, move and remove nothing", async () => {
+test("I5 no escape: foreign jobs in Redis read, move and remove nothing", async () => {
   const redis = await startRedis();
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
@@ -94,7 +94,7 @@ test("I5 no escape: jobs that somebody else wrote into Redis read, move and remo
 });
 
 describe("roles", () => {
-  test("a scheduler looks for transfers and downloads none; a worker downloads them and looks for none", async () => {
+  test("a scheduler polls and does not download; a worker downloads and does not poll", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 3) });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -107,7 +107,7 @@ describe("roles", () => {
     expect(worker.changes.filter(({ state }) => state === "discovered")).toEqual([]);
   });
 
-  test("what a scheduler found waits for a worker, and a password that is dropped meanwhile is used", async () => {
+  test("a discovered transfer waits for a worker, and a password supplied meanwhile is used", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
@@ -123,7 +123,7 @@ describe("roles", () => {
     await expect.poll(() => second.stateOf("t0")).toBe("delivered");
   });
 
-  test("a worker alone asks the service for nothing", async () => {
+  test("a worker alone sends no request", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
@@ -134,8 +134,8 @@ describe("roles", () => {
   });
 });
 
-describe("a Redis that is not there", () => {
-  test("at the start: once says so, and run waits for it", async () => {
+describe("a Redis that is away", () => {
+  test("at the start: once reports it, and run waits", async () => {
     const redis = await startRedis();
     await redis.kill();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 1) });
@@ -148,7 +148,7 @@ describe("a Redis that is not there", () => {
     expect(daemon.reports).toEqual(["queue lost", "queue back"]);
   });
 
-  test("for a daemon that is stopped while it waits: it ends at once", async () => {
+  test("does not delay the stop of a daemon that waits for it", async () => {
     const redis = await startRedis();
     await redis.kill();
     const simulator = await openTestSimulator({});
@@ -158,7 +158,7 @@ describe("a Redis that is not there", () => {
     await daemon.stop();
   });
 
-  test("while it runs: work in hand is delivered, and the rest when it is back, though it forgot everything", async () => {
+  test("while a daemon runs: running downloads are delivered, and the rest when it is back, although it is empty", async () => {
     const redis = await startRedis();
     const files = [{ name: "slow.bin", generate: { bytes: 200_000 } }];
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "slow", files })] });
@@ -176,7 +176,7 @@ describe("a Redis that is not there", () => {
     expect(delivered([daemon])).toHaveLength(2);
   });
 
-  test("for a program that is stopped meanwhile: it ends", async () => {
+  test("does not keep a stopped program from ending", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({});
     const folder = await makeFolder();
@@ -196,7 +196,7 @@ describe("a Redis that is not there", () => {
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 
-  test("any more what it was, as it was flushed: polls go on, and what was done is not done again", async () => {
+  test("and comes back empty: polls continue, and finished transfers are not repeated", async () => {
     const redis = await startRedis();
     const simulator = await openTestSimulator({ transfers: MANY.slice(0, 2) });
     const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
@@ -209,14 +209,14 @@ describe("a Redis that is not there", () => {
   });
 });
 
-test("a Redis that may forget jobs by itself is reported at the start", async () => {
+test("a Redis that may evict jobs is reported at the start", async () => {
   const redis = await startRedis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
   const simulator = await openTestSimulator({});
   const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
   expect((await runOnce(settings)).reports).toEqual(["queue forgets: allkeys-lru"]);
 });
 
-test("a mailbox that is not configured any more is not polled any more", async () => {
+test("a mailbox that is no longer configured is no longer polled", async () => {
   const redis = await startRedis();
   const simulator = await openTestSimulator({});
   const other = mailboxSettings(simulator, { name: "other", email: "other@example.com" });

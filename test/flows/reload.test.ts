@@ -1,4 +1,4 @@
-/** A change of the configuration takes effect while the daemon runs, and disturbs nothing that is in hand. */
+/** A change of the configuration takes effect while the daemon runs, and does not disturb running downloads. */
 import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { MAILBOX } from "../support/settings.ts";
 const OTHER = "other@example.com";
 
 describe("a change of the configuration", () => {
-  test("adds a mailbox, while a download of another one goes on", async () => {
+  test("adds a mailbox during a download of another one", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 100 } });
     const files = [{ name: "a.bin", generate: { bytes: 100_000 } }];
@@ -27,7 +27,7 @@ describe("a change of the configuration", () => {
     expect(simulator.totals().file).toBe(3);
   });
 
-  test("removes and pauses mailboxes: they are not polled any more", async () => {
+  test("removes and pauses mailboxes, which are no longer polled", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     await write({ mailboxes: [mailboxKeys(MAILBOX), mailboxKeys(OTHER)] });
     start();
@@ -45,7 +45,7 @@ describe("a change of the configuration", () => {
     expect(await deliveries(OTHER)).toEqual([]);
   });
 
-  test("brings a password for a transfer that waits for one", async () => {
+  test("adds a password for a waiting transfer", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     simulator.addTransfer(transferPlan({ trackingId: "t1", password: "the-Right:1" }));
     await write({ mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [] }] });
@@ -57,7 +57,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
 
-  test("that is not valid is refused with the reason, and the old one stays in force", async () => {
+  test("that is invalid is refused with the reason, and the old one stays in force", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     await write({});
     start();
@@ -69,7 +69,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
 
-  test("that cannot be applied changes nothing, and is applied when it can be", async () => {
+  test("that cannot be applied changes nothing, and is applied later", async () => {
     const { folder, write, start, simulator, deliveries, logged } = await setUp();
     await write({});
     const daemon = start();
@@ -88,7 +88,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(OTHER)).toEqual(["theirs"]);
   });
 
-  test("ends quiet hours also for what was put off until their end", async () => {
+  test("ends quiet hours also for postponed transfers", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     const today = new Date().getUTCDay();
@@ -102,7 +102,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1"]);
   });
 
-  test("that pauses a mailbox leaves alone what is queued, until it is not paused any more", async () => {
+  test("that pauses a mailbox also pauses its queued transfers", async () => {
     const { write, start, simulator, deliveries, logged } = await setUp();
     const only = { limits: { minFreeSpace: "1KiB", transfers: 1 } };
     simulator.addFault({ on: "file", does: { kind: "drip", bytes: 5_000, pauseMs: 100 } });
@@ -115,7 +115,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => simulator.totals().file).toBe(1);
     await write({ ...only, mailboxes: [{ ...mailboxKeys(MAILBOX), paused: true }, mailboxKeys(OTHER)] });
     await expect.poll(() => logged()).toContain("the configuration was reloaded");
-    // The last of the queue, behind those that are left alone.
+    // The last of the queue, after the paused ones.
     simulator.addTransfer(
       transferPlan({ trackingId: "theirs", to: [OTHER], expiresInSeconds: 90 * 24 * 3600 }),
     );
@@ -125,7 +125,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
   });
 
-  test("brings another token for the page, whose address needs a restart", async () => {
+  test("changes the token of the page; its address needs a restart", async () => {
     const { write, start, logged } = await setUp();
     const http = (token: string, listen = "127.0.0.1:0") => ({ http: { listen, actions: true, token } });
     await write(http("first-Token:1"));
@@ -145,7 +145,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
   });
 
-  test("of what needs a restart is named, and the level of the log changes without one", async () => {
+  test("names the keys that need a restart; the log level changes without one", async () => {
     const { write, start, simulator, logged } = await setUp();
     await write({});
     start();
@@ -155,7 +155,7 @@ describe("a change of the configuration", () => {
     await expect.poll(() => logged()).toContain('"msg":"polled"');
   });
 
-  test("that was refused is trouble for people, not for the work, until a valid one was read", async () => {
+  test("that was refused is shown as trouble until a valid one is read, and work continues", async () => {
     const { write, start, simulator, config } = await setUp();
     const http = { listen: `127.0.0.1:${await freePort()}` };
     await write({ http });
@@ -165,7 +165,7 @@ describe("a change of the configuration", () => {
       const { stdout, exitCode } = await runProgram(["status", "--config", config, "--json"]);
       return { exitCode, ...(stdout === "" ? {} : JSON.parse(stdout)) };
     };
-    // What commands read is as wrong as what the daemon has read: it is asked by its address.
+    // Commands would read the same invalid file, so this asks the daemon by its address.
     const ask = async (path: string) => (await fetch(`http://${http.listen}${path}`)).json();
     await write({ http, mailboxs: [] });
     await expect
@@ -182,7 +182,7 @@ describe("a change of the configuration", () => {
     expect(stdout).toContain("Changed, but not in force before a restart: limits.transfers");
   });
 
-  test("is noticed where Kubernetes exchanges the folder behind a link, and by SIGHUP", async () => {
+  test("is noticed when Kubernetes replaces the folder behind a link, and by SIGHUP", async () => {
     const { folder, text, start, logged, simulator } = await setUp();
     for (const [name, poll] of [
       ["..v1", "200ms"],
@@ -205,7 +205,7 @@ describe("a change of the configuration", () => {
     await expect.poll(reloads).toBe(2);
   });
 
-  test("is not what an editor's own files beside it are", async () => {
+  test("is not triggered by an editor's temporary files", async () => {
     const { folder, write, start, logged, simulator } = await setUp();
     await write({});
     start();

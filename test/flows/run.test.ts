@@ -22,14 +22,14 @@ describe("inlet once", () => {
     const { config } = await install({
       transfers: [transferPlan({ trackingId: "t1", password: "unknown-Pass:9" })],
     });
-    const said: string[] = [];
+    const output: string[] = [];
     for (let round = 0; round < 2; round++) {
       const { exitCode, stderr } = await runProgram(["once", "--config", config]);
       expect(exitCode).toBe(3);
-      said.push(stderr);
+      output.push(stderr);
     }
-    expect(said[0]).toContain("1 waiting, 0 quarantined, 0 gone.\n");
-    expect(said[1]).toContain(
+    expect(output[0]).toContain("1 waiting, 0 quarantined, 0 gone.\n");
+    expect(output[1]).toContain(
       "0 waiting, 0 quarantined, 0 gone.\n1 more from earlier runs, or after delivery, not settled",
     );
     const unreachable = await install({});

@@ -76,7 +76,7 @@ describe("the simulated service", () => {
     expect((await fetch(`${first.url}/api/status`)).status).toBe(200);
   });
 
-  test("plays a scenario from a file", async () => {
+  test("runs a scenario from a file", async () => {
     const folder = await makeFolder();
     const path = join(folder, "scenario.json");
     const transfer = { from: "a@example.org", to: ["b@example.com"], trackingId: "mine", files: [] };
@@ -85,7 +85,7 @@ describe("the simulated service", () => {
     expect(first.transfers).toMatchObject([{ mailbox: "b@example.com", trackingId: "mine" }]);
   });
 
-  test("plays the example that ships with the program", async () => {
+  test("runs the example scenario of the package", async () => {
     const example = join(import.meta.dirname, "../../config/scenario.example.json");
     const { first } = await startSimulator(["--scenario", example]);
     expect(first.transfers.length).toBeGreaterThan(0);

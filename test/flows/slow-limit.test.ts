@@ -1,4 +1,4 @@
-/** Downloads whose connections break or close at their end: they arrive, and nothing is fetched for ever. */
+/** Downloads whose connections break or close at their end: they complete, and none is repeated for ever. */
 import { createServer, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { expect, test } from "vitest";
@@ -10,9 +10,9 @@ import { mailboxSettings } from "../support/settings.ts";
 const LARGE_BYTES = 200_000;
 
 test.each(["files", "zip"] as const)(
-  "by %s, a limit that is far below what the service sends costs no byte twice, though it closes each connection",
+  "by %s, a bandwidth limit far below the service's rate fetches no byte twice, although the service closes each connection",
   async (fetch) => {
-    // Of many sizes, so that their ends come at any place of what is read ahead.
+    // Many sizes, so that files end at any position of the read-ahead.
     const files = Array.from({ length: 12 }, (_, at) => ({
       name: `f${at}`,
       generate: { bytes: 2 * 65_536 + at * 6_000 },
@@ -34,7 +34,7 @@ test.each(["files", "zip"] as const)(
   30_000,
 );
 
-test("a file of which every byte has come is not asked for again, whatever became of its connection", async () => {
+test("a file that has arrived completely is not requested again, even if its connection broke", async () => {
   const simulator = await openSimulatorOfOne();
   simulator.addFault({ on: "file", times: "always", does: { kind: "omit", headers: ["content-length"] } });
   const reset = { kind: "reset", afterBytes: LARGE_BYTES } as const;
@@ -44,7 +44,7 @@ test("a file of which every byte has come is not asked for again, whatever becam
   expect(simulator.totals().file).toBe(1);
 });
 
-test("a file that always breaks off, and cannot be taken up where it did, waits after a few tries", async () => {
+test("a file that always breaks off and cannot be resumed waits after a few attempts", async () => {
   const simulator = await openSimulatorOfOne();
   simulator.addFault({ on: "file", times: "always", does: { kind: "range", mode: "refuse" } });
   const reset = { kind: "reset", afterBytes: LARGE_BYTES - 1 } as const;
@@ -60,7 +60,7 @@ function openSimulatorOfOne() {
   return openTestSimulator({ transfers: [transferPlan({ trackingId: "t1", files })] });
 }
 
-/** Stands before a service, says how many bytes come, and closes its side of a connection once they are sent. */
+/** A proxy that announces the length of each answer, and closes its side of the connection after sending it. */
 async function openHastyFront(service: string) {
   const sent: { path: string; status: number; bytes: number }[] = [];
   const server = createServer((message, response) => {

@@ -34,7 +34,7 @@ describe("inlet status", () => {
     });
   });
 
-  test("I7 nothing silent: a refusal for good needs a person at once, with and without a daemon", async () => {
+  test("I7 nothing silent: a permanent refusal needs attention at once, with and without a daemon", async () => {
     const port = await freePort();
     const listen = `127.0.0.1:${port}`;
     const { config } = await install(

@@ -1,4 +1,4 @@
-/** `inlet verify` on folders that were really delivered. */
+/** `inlet verify` on real deliveries. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { makeFolder, runOnTerminal, runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
-test("finds a whole inbox as it was delivered, with its messages and the marker that the configuration names", async () => {
+test("verifies a whole inbox, with messages and the configured marker", async () => {
   const { inbox, config } = await delivered({ handoff: { marker: "done" } });
   const { exitCode, stdout, stderr } = await runProgram(["verify", inbox, "--config", config]);
   expect(exitCode).toBe(0);
@@ -23,7 +23,7 @@ test("finds a whole inbox as it was delivered, with its messages and the marker 
   expect((await callCommand(["verify", inbox, "--allow", "done"])).outcome).toBe("fine");
 });
 
-test("ends with 3 where something differs, and says what, to people and to programs", async () => {
+test("exits with 3 if something differs, and names it for people and programs", async () => {
   const { inbox } = await delivered();
   const folder = join(inbox, MAILBOX, "anna@supplier.example/t1");
   await writeFile(join(folder, "a.txt"), "HELLO");
@@ -39,7 +39,7 @@ test("ends with 3 where something differs, and says what, to people and to progr
   expect(terminal.stdout).toContain("1 folder differs from what was delivered.");
 });
 
-test("refuses what cannot be verified, and says why", async () => {
+test("refuses folders that cannot be verified, with the reason", async () => {
   const folder = await makeFolder();
   await expect(callCommand(["verify", folder])).rejects.toThrow("holds no delivered folder");
   const gone = await runProgram(["verify", "--json", join(folder, "gone")]);

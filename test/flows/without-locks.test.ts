@@ -1,8 +1,8 @@
 /**
- * I1 whole or nothing, I2 once: two daemons work on one inbox at the same time, because the locks of its file system do
- * not reach other hosts. Each has its own state folder, as on a host of its own.
+ * I1 whole or nothing, I2 once: two daemons work on one inbox at the same time, because its file system's locks do not
+ * reach other hosts. Each has its own state folder, as on its own host.
  *
- * The locks are taken away by a preloaded C library, and not by a mocked module: then the real program runs, unchanged.
+ * A preloaded C library disables the locks, so that the real program runs unchanged.
  */
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -23,16 +23,16 @@ import { MAILBOX } from "../support/settings.ts";
 const SENDER = "anna@supplier.example";
 const NAMES = Array.from({ length: 48 }, (_, at) => `t${String(at).padStart(2, "0")}`);
 const LARGE_BYTES = 300_000;
-/** A large file takes 0.6 s, so that a daemon that starts late on a busy machine still meets the other one. */
+/** A large file takes 0.6 s, so that a daemon that starts late on a busy machine still overlaps with the other one. */
 const SLOWLY = { kind: "drip", bytes: 32_768, pauseMs: 60 } as const;
-/** Of so many transfers both daemons must have had content at the same time. */
+/** The number of transfers of which both daemons must have content at the same time. */
 const LEAST_CONTESTED = 12;
 const OURS = ["SHA256SUMS", "transfer.json"];
 
 /** The files of one transfer, by name. */
 type Files = Readonly<Record<string, Buffer>>;
 
-test("without locks, two daemons deliver each transfer once and whole", async () => {
+test("without locks, two daemons deliver each transfer once and complete", async () => {
   const { sent, inbox, installation, env } = await setUp();
   const observer = observeInbox(inbox, 5);
   const contested = await runBoth(installation, env, () => listNames(join(inbox, MAILBOX, SENDER)).length);
@@ -46,7 +46,7 @@ test("without locks, two daemons deliver each transfer once and whole", async ()
   expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);
 });
 
-test("without locks, a consumer that takes folders away at once gets each transfer once and whole", async () => {
+test("without locks, a consumer that takes folders at once gets each transfer once and complete", async () => {
   const { sent, inbox, installation, env } = await setUp();
   const taken = join(installation.folder, "taken");
   const consumer = startConsumer(join(inbox, MAILBOX, SENDER), taken);
@@ -81,7 +81,7 @@ function planOf(files: Files = {}): FilePlan[] {
   return Object.entries(files).map(([name, bytes]) => ({ name, base64: bytes.toString("base64") }));
 }
 
-/** Runs two daemons until everything is delivered. Returns of how many transfers both had content at the same time. */
+/** Runs two daemons until everything is delivered. Returns the number of transfers that both had content of at once. */
 async function runBoth(
   { folder, inbox, config, text }: Installation,
   env: Record<string, string>,
@@ -91,7 +91,7 @@ async function runBoth(
   await writeFile(other, text({ state: join(folder, "other-state") }), { mode: 0o600 });
   const staging = join(inbox, ".inlet/staging");
   const first = startDaemon(config, env);
-  // The other one starts while content is on its way, so that it finds some when it looks for what a crash has left.
+  // The other one starts during downloads, so that its recovery finds their stages.
   await expect.poll(() => listNames(staging).length, { interval: 5 }).toBeGreaterThan(0);
   const daemons = [first, startDaemon(other, env)];
   const contested = new Set<string>();
@@ -107,7 +107,7 @@ async function runBoth(
   return contested.size;
 }
 
-/** After one more run, every round has ended with a delivery, and no attempt has left anything. */
+/** After one more run, every round has ended with a delivery, and nothing is left over. */
 async function expectNothingLeft({ inbox, config }: Installation): Promise<void> {
   const { exitCode, stdout, stderr } = await runProgram(["once", "--json", "--config", config]);
   expect([exitCode, JSON.parse(stdout), stderr]).toEqual([0, [], ""]);
@@ -119,7 +119,7 @@ async function expectNothingLeft({ inbox, config }: Installation): Promise<void>
   expect(ends.toSorted()).toEqual(NAMES.map((name) => `${name} delivered 1`));
 }
 
-/** All delivered folders, by tracking-id: what is in them beside our own files, once that agrees with those. */
+/** The senders' files of all deliveries by tracking-id, checked against manifest and sums. */
 function readDeliveries(parent: string): Record<string, Files> {
   const found: Record<string, Files> = {};
   for (const name of listNames(parent)) {
@@ -134,7 +134,7 @@ function readDeliveries(parent: string): Record<string, Files> {
   return found;
 }
 
-/** Moves every folder that appears to `taken`, under a new name each. */
+/** Moves every new folder to `taken`, each under a new name. */
 function startConsumer(parent: string, taken: string): { stop(): Promise<void> } {
   mkdirSync(taken);
   let isOpen = true;
@@ -159,7 +159,7 @@ function startConsumer(parent: string, taken: string): { stop(): Promise<void> }
 
 function startDaemon(config: string, env: Record<string, string>): ChildProcess {
   const daemon = startProgram(["run", "--config", config], { env });
-  // A log that nobody reads keeps a process from ending.
+  // A process whose log is not read could not end.
   daemon.stdout?.resume();
   daemon.stderr?.resume();
   return daemon;

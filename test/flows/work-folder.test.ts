@@ -1,4 +1,4 @@
-/** I2 once, I5 no escape: what others do to the work folder, where they may write the folder above it. */
+/** I2 once, I5 no escape: changes to the work folder by other users who may write its parent. */
 import { chmod, chown, cp, mkdir, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const [DAEMON, CONSUMER] = [15_000, 16_000];
 
-describe("a work folder that somebody else has put there", () => {
+describe("a work folder made by another user", () => {
   test.each([
     ["is a link", async (work: string, away: string) => symlink(away, work), ""],
     [
@@ -55,7 +55,7 @@ describe("a work folder that somebody else has put there", () => {
     expect([doctor.exitCode, doctor.stdout]).toEqual([2, expect.stringContaining(join(work, named))]);
   });
 
-  test("is refused as well by a daemon that is not root", async () => {
+  test("is also refused by a daemon that is not root", async () => {
     const { config, folder, inbox } = await install();
     await chmod(folder, 0o755);
     await chmod(config, 0o644);
@@ -75,8 +75,8 @@ describe("a work folder that somebody else has put there", () => {
   });
 });
 
-describe("a work folder that is gone", () => {
-  test("is not begun afresh: nothing is made, and nothing delivered twice, until a person says so", async () => {
+describe("a missing work folder", () => {
+  test("is not created again, so that nothing is delivered twice, until an operator decides", async () => {
     const { config, inbox, state } = await install();
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     const [work, away] = [join(inbox, ".inlet"), join(state, "away")];
@@ -85,12 +85,12 @@ describe("a work folder that is gone", () => {
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`${work} is missing`)]);
     expect(await readdir(inbox)).toEqual([MAILBOX]);
     expect((await runProgram(["doctor", "--config", config])).stdout).toContain(`${work} is missing`);
-    // Somebody begins another one.
+    // An operator starts a new one.
     await mkdir(work, { mode: 0o700 });
     const other = await runProgram(["once", "--config", config]);
     expect([other.exitCode, other.stderr]).toEqual([3, expect.stringContaining(`${work} is not the one`)]);
     await rm(work, { recursive: true });
-    // A copy is as good as itself.
+    // A copy is accepted too.
     await cp(away, work, { recursive: true });
     expect((await runProgram(["once", "--config", config])).exitCode).toBe(0);
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1"]);
@@ -101,7 +101,7 @@ describe("a work folder that is gone", () => {
     expect(await readdir(join(inbox, MAILBOX, "anna@supplier.example"))).toEqual(["t1", "t1-2"]);
   });
 
-  test("is missed also where the whole inbox is gone, as when its disk is not mounted", async () => {
+  test("is noticed also if the whole inbox is missing, for example because its disk is not mounted", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
@@ -114,7 +114,7 @@ describe("a work folder that is gone", () => {
     expect((await runOnce(settings)).changes).toEqual([]);
   });
 
-  test("may move elsewhere as a whole, and the daemon goes on", async () => {
+  test("may be moved as a whole, and the daemon continues", async () => {
     const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
     const settings = await daemonSettings([mailboxSettings(simulator)]);
     await runOnce(settings);
@@ -124,7 +124,7 @@ describe("a work folder that is gone", () => {
   });
 });
 
-test("where others may write the folder above the work folder, that is told at the start", async () => {
+test("a parent of the work folder that others may write is reported at the start", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator)]);
   await mkdir(settings.inbox);
@@ -136,7 +136,7 @@ test("where others may write the folder above the work folder, that is told at t
   expect((await runOnce(settings)).reports).toEqual([]);
 });
 
-test("a single round from cron removes what is older than it is to be kept", async () => {
+test("`once` removes history beyond its retention", async () => {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const settings = await daemonSettings([mailboxSettings(simulator)]);
   await runOnce(settings);

@@ -1,4 +1,4 @@
-/** The image of the Dockerfile, built and run as an orchestrator would: read-only, without root, without capabilities. */
+/** The image of the Dockerfile, built and run like an orchestrator does: read-only, without root, without capabilities. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -20,7 +20,7 @@ let podman: Podman | undefined;
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("delivers, tells its health, stops on SIGTERM, and delivers nothing twice after a restart", async () => {
+test("delivers, answers health checks, stops on SIGTERM, and delivers nothing twice after a restart", async () => {
   podman = await openPodman(folder);
   const image = await buildImage(podman, folder);
   const { volumes, inbox, simulator } = await setUp();
@@ -41,11 +41,11 @@ test("delivers, tells its health, stops on SIGTERM, and delivers nothing twice a
   await expect.poll(() => deliveries(inbox)).toEqual(["t1", "t2", "t3"]);
   await podman.run("stop", "--time", "30", "inlet-third");
   expect(await ended(third)).toBe(0);
-  // The container has ended: all of it is written.
+  // The container has ended, so everything is written.
   expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
 });
 
-test("is small, without root, and without what only builds it", async () => {
+test("is small, without root, and without build tools", async () => {
   if (podman === undefined) throw new Error("there is no image");
   const { stdout } = await podman.run("image", "inspect", "inlet");
   const [{ Config: config, Healthcheck: check }] = JSON.parse(stdout);
@@ -80,7 +80,7 @@ test("is small, without root, and without what only builds it", async () => {
   expect(bytes).toBeLessThan(60_000_000);
 });
 
-test("says what is wrong where there is no configuration", async () => {
+test("reports a missing configuration", async () => {
   if (podman === undefined) throw new Error("there is no image");
   const { exitCode, stderr } = await podman.runContainer(...HARDENED, "--network", "none", "inlet");
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);

@@ -1,6 +1,6 @@
 /**
- * Builds the Dockerfile unchanged, on a base made here: Debian's own packages and this Node under the name that the
- * Dockerfile asks for, because no registry of images can be reached. Takes root. Images live in a folder of this test.
+ * Builds the Dockerfile unchanged, on a base image made here from Debian's packages and this Node, under the name in the
+ * Dockerfile, because no image registry can be reached. Needs root. Images are in a folder of this test.
  */
 import type { ChildProcess } from "node:child_process";
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { type Finished, runCommand, runNpm, startCommand } from "../support/prog
 import { ROOT } from "../support/root.ts";
 
 const CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt";
-/** Those of an ordinary container; a machine may allow less than podman would ask for. */
+/** Limits of an ordinary container; a machine may allow less than podman's defaults. */
 const LIMITS = ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"];
 
 const BASE = `FROM scratch
@@ -23,13 +23,13 @@ RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd -
 
 export interface Podman {
   run(...args: readonly string[]): Promise<Finished>;
-  /** Runs a container to its end; `args` end with the image and what it is to do. */
+  /** Runs a container to its end; `args` end with the image and its command. */
   runContainer(...args: readonly string[]): Promise<Finished>;
   /** The same, without waiting for its end. */
   startContainer(...args: readonly string[]): ChildProcess;
 }
 
-/** Everything below `folder`, which the caller removes. */
+/** Keeps everything in `folder`, which the caller removes. */
 export async function openPodman(folder: string): Promise<Podman> {
   for (const name of ["podman", "runc", "mmdebstrap"]) await installProgram(name, name);
   const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run")];

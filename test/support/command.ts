@@ -1,4 +1,4 @@
-/** A command in this process, which starts much faster than one of its own. Exit codes are for those that do. */
+/** Runs a command in this process, which is much faster than a new one. Exit codes need a process. */
 import { Writable } from "node:stream";
 import type { Context, Outcome } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
@@ -9,13 +9,13 @@ export interface Called {
   readonly stderr: string;
 }
 
-/** Throws what the command throws. Nobody can be asked, and both outputs are pipes; `given` replaces parts of that. */
+/** Throws the command's error. There is no terminal, and both outputs are pipes; `given` replaces parts of that. */
 export async function callCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   given: Partial<Context> = {},
 ): Promise<Called> {
-  const [stdout, stderr] = [new Gathering(), new Gathering()];
+  const [stdout, stderr] = [new TextWriter(), new TextWriter()];
   const context = {
     env: { PATH: process.env["PATH"], ...env },
     stdin: { isTTY: false },
@@ -32,7 +32,7 @@ export async function callCommand(
   return { outcome, stdout: stdout.text, stderr: stderr.text };
 }
 
-class Gathering extends Writable {
+class TextWriter extends Writable {
   readonly isTTY = false;
   text = "";
 

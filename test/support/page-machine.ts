@@ -232,7 +232,7 @@ async function perform(
   const [name = ""] = call.args;
   const ready = UNTIL_STOPPED[name];
   if (ready !== undefined) return running.start(call, ready);
-  // A daemon and a single run exclude each other: whoever reads on has stopped the daemon.
+  // A daemon and a single run exclude each other: a reader would have stopped the daemon.
   if (name === "once") await running.stop();
   const stdin = Readable.from(answers(() => typed[name]?.(simulator)));
   const before = process.cwd();

@@ -1,6 +1,6 @@
 /**
- * A machine of its own with a real systemd: this system's files below an overlay, booted in namespaces. Nothing that
- * happens in it is left behind. It has a loopback network only. Takes root, overlayfs and systemd-nspawn.
+ * A machine with a real systemd: this system's files under an overlay, booted in namespaces. It leaves nothing behind, and
+ * has only a loopback network. Needs root, overlayfs and systemd-nspawn.
  */
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { expect, onTestFinished } from "vitest";
 import { installProgram } from "../support/debian.ts";
 import { type Finished, makeFolder, runCommand, startCommand } from "../support/program.ts";
 
-/** SIGRTMIN+4 asks systemd to power off. */
+/** SIGRTMIN+4: systemd powers off. */
 const POWER_OFF = 38;
 
 const TARGET = `[Unit]
@@ -18,7 +18,7 @@ After=basic.target
 AllowIsolate=yes
 `;
 
-/** nspawn hides /tmp: what the machine gets stands below its own root. */
+/** nspawn hides /tmp, so the machine's files are below its own root. */
 const BOOT = `set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 : > "$1/root/etc/fstab"
@@ -28,17 +28,17 @@ exec systemd-nspawn -q -D "$1/root" --register=no --keep-unit --private-network 
   --console=read-only --boot systemd.unit=test.target systemd.show_status=0`;
 
 export interface Machine {
-  /** Runs a program in it, as root; a failure is thrown with what it said. */
+  /** Runs a program as root. Throws a failure with its output. */
   run(...command: readonly string[]): Promise<string>;
-  /** The same where it may fail. */
+  /** The same for a program that may fail. */
   attempt(...command: readonly string[]): Promise<Finished>;
-  /** A script for bash, of which every line must succeed. */
+  /** A bash script whose lines must all succeed. */
   sh(script: string): Promise<string>;
   /** Writes a file in it. */
   write(path: string, text: string): Promise<void>;
 }
 
-/** `files`: folders of this system, by where the machine shall have a copy of them. */
+/** `files`: folders of this system to copy, by their path in the machine. */
 export async function bootMachine(files: Readonly<Record<string, string>>): Promise<Machine> {
   expect(process.getuid?.(), "booting a systemd takes root").toBe(0);
   await installProgram("systemd-nspawn", "systemd-container");
@@ -54,9 +54,9 @@ export async function bootMachine(files: Readonly<Record<string, string>>): Prom
   }
   const args = ["--mount", "--propagation", "private", "bash", "-c", BOOT, "boot", folder];
   const nspawn = startCommand("unshare", args, {});
-  let said = "";
-  for (const stream of [nspawn.stdout, nspawn.stderr]) stream?.on("data", (chunk) => (said += chunk));
-  const leader = await findLeader(nspawn.pid ?? 0, () => said);
+  let output = "";
+  for (const stream of [nspawn.stdout, nspawn.stderr]) stream?.on("data", (chunk) => (output += chunk));
+  const leader = await findLeader(nspawn.pid ?? 0, () => output);
   onTestFinished(async () => {
     if (nspawn.exitCode !== null) return;
     const gone = once(nspawn, "exit");
@@ -85,8 +85,8 @@ export async function bootMachine(files: Readonly<Record<string, string>>): Prom
   };
 }
 
-/** The machine's first process: the child of nspawn. */
-async function findLeader(nspawn: number, said: () => string): Promise<number> {
+/** The machine's first process, a child of nspawn. */
+async function findLeader(nspawn: number, output: () => string): Promise<number> {
   const find = async () => {
     const children = await readFile(`/proc/${nspawn}/task/${nspawn}/children`, "utf8").catch(() => "");
     const [child] = children.trim().split(" ").filter(Boolean);
@@ -94,6 +94,6 @@ async function findLeader(nspawn: number, said: () => string): Promise<number> {
     const name = await readFile(`/proc/${child}/comm`, "utf8").catch(() => "");
     return name.trim() === "systemd" ? Number(child) : 0;
   };
-  await expect.poll(find, { message: `no machine: ${said()}` }).toBeGreaterThan(0);
+  await expect.poll(find, { message: `no machine: ${output()}` }).toBeGreaterThan(0);
   return find();
 }

@@ -1,4 +1,4 @@
-/** The units in systemd/, installed as docs/installing.md says, under a systemd that enforces every line of them. */
+/** The units in systemd/, installed by the commands of docs/installing.md, under a real systemd. */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,14 +22,14 @@ let prefix: Promise<string> | undefined;
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("inlet.service", () => {
-  test("is ready after a first poll, delivers, says how it stands, and stops in time", async () => {
+  test("is ready after a first poll, delivers, reports its status, and stops in time", async () => {
     const machine = await bootInlet();
     const units = ["inlet.service", "inlet-once.service", "inlet-once.timer"];
     const verify = ["systemd-analyze", "verify", "--recursive-errors=no", "--man=no"];
     expect(await machine.run(...verify, ...units)).toBe("");
     const examined = await machine.sh(blockOf("systemd-doctor"));
     expect(examined).toContain(`ok\tservice\t${MAILBOX}\tverified until`);
-    // The disk of this machine is gone with it, and nothing else is to be mended.
+    // doctor warns about the overlay of this machine, and about nothing else.
     expect(examined.match(/^(warning|failed).*$/gm)).toEqual([expect.stringContaining("overlay")]);
     expect(await machine.sh(blockOf("systemd-start"))).toContain("Active: active (running)");
     expect(await asked(machine, "received")).toBeGreaterThan(0);
@@ -38,7 +38,7 @@ describe("inlet.service", () => {
     await expect
       .poll(() => property(machine, "StatusText"))
       .toMatch(/^1 mailbox is polled; last delivery \d{4}-/);
-    // What the page tells people to type needs no secret.
+    // The commands of the page need no secret.
     expect(await machine.run("inlet", "status")).toContain("All is well");
     expect(await machine.run("runuser", "-u", "inlet", "--", "inlet", "status")).toContain("All is well");
 
@@ -47,7 +47,7 @@ describe("inlet.service", () => {
     expect(await logOf(machine)).toMatch(/"msg":"stopping".*"msg":"stopped"/s);
   });
 
-  test("has its secrets as credentials only, and writes nowhere else", async () => {
+  test("gets its secrets as credentials only, and writes only to its own folders", async () => {
     const machine = await bootInlet();
     await machine.sh("chgrp games /srv/inbox; chmod 2770 /srv/inbox; touch /marker");
     await machine.run("systemctl", "start", "inlet");
@@ -68,7 +68,7 @@ describe("inlet.service", () => {
     expect((await asInlet(machine, pid, "touch", "/srv/inbox/x")).exitCode).toBe(0);
   });
 
-  test("reads the configuration again when told to, refuses a wrong one and goes on, but does not start with it", async () => {
+  test("reloads its configuration, refuses an invalid one and continues, but does not start with it", async () => {
     const machine = await bootInlet();
     await machine.run("systemctl", "start", "inlet");
     await waitFor(machine, "t1");
@@ -82,14 +82,14 @@ describe("inlet.service", () => {
     await addTransfer(machine, "t2");
     await waitFor(machine, "t2");
 
-    // A start with it fails once, and is not tried again and again.
+    // A start with it fails once, and is not retried.
     expect((await machine.attempt("systemctl", "restart", "inlet")).exitCode).not.toBe(0);
     expect(await property(machine, "ExecMainStatus")).toBe("2");
     expect(await property(machine, "NRestarts")).toBe("0");
     expect(await logOf(machine)).toMatch(/inlet: .*inlet\.yaml/);
   });
 
-  test("is started again after kill -9, and delivers nothing twice", async () => {
+  test("is restarted after kill -9, and delivers nothing twice", async () => {
     const machine = await bootInlet();
     await machine.run("systemctl", "start", "inlet");
     await waitFor(machine, "t1");
@@ -98,12 +98,12 @@ describe("inlet.service", () => {
       file: "large.bin",
       does: { kind: "drip", bytes: 200_000, pauseMs: 100 },
     });
-    // Large enough to be hashed on a thread of its own, which what the unit allows must let it start.
+    // Large enough to be hashed on another thread, which the unit's limits must allow.
     await addTransfer(machine, "t2", [{ name: "large.bin", generate: { bytes: 5_000_000 } }]);
     await expect.poll(() => asked(machine, "file")).toBeGreaterThan(1);
     const before = await property(machine, "MainPID");
     await machine.run("kill", "-9", before);
-    // systemd may not have noticed it yet, or not have started the next one.
+    // systemd may not have noticed the end yet, or not started the next process.
     await expect.poll(async () => ["0", before].includes(await property(machine, "MainPID"))).toBe(false);
     await expect.poll(() => property(machine, "ActiveState")).toBe("active");
     await waitFor(machine, "t2");
@@ -111,12 +111,12 @@ describe("inlet.service", () => {
     await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2"]);
   });
 
-  test("is started again by the watchdog when its event loop is blocked", async () => {
+  test("is restarted by the watchdog when its event loop is blocked", async () => {
     const machine = await bootInlet("[Service]\nWatchdogSec=3s\n");
     await machine.run("systemctl", "start", "inlet");
     await waitFor(machine, "t1");
     const before = await property(machine, "MainPID");
-    // Longer than the watchdog allows: it is fed.
+    // Longer than the watchdog's time-out: it is fed.
     await new Promise((resolve) => setTimeout(resolve, 5_000));
     expect(await property(machine, "MainPID")).toBe(before);
     await machine.run("kill", "-USR1", before);
@@ -129,7 +129,7 @@ describe("inlet.service", () => {
   });
 });
 
-test("inlet-once.timer runs a round from time to time", async () => {
+test("inlet-once.timer runs `inlet once` regularly", async () => {
   const machine = await bootInlet();
   const soon =
     "[Timer]\nOnCalendar=\nOnActiveSec=1s\nOnUnitInactiveSec=2s\nAccuracySec=100ms\nRandomizedDelaySec=0\n";
@@ -143,7 +143,7 @@ test("inlet-once.timer runs a round from time to time", async () => {
   await expect.poll(() => deliveries(machine)).toEqual(["t1", "t2"]);
 });
 
-test("an update, and going back, lose and repeat nothing; removing it leaves what was delivered", async () => {
+test("an update and a downgrade lose and repeat nothing; removal leaves the deliveries", async () => {
   const machine = await bootInlet();
   await machine.run("systemctl", "start", "inlet");
   await waitFor(machine, "t1");
@@ -167,7 +167,7 @@ test("an update, and going back, lose and repeat nothing; removing it leaves wha
 });
 
 describe("the units", () => {
-  test.each(["inlet.service", "inlet-once.service"])("leave little open: %s", async (unit) => {
+  test.each(["inlet.service", "inlet-once.service"])("have a low exposure score: %s", async (unit) => {
     const args = ["security", "--offline=true", "--threshold=15", join(ROOT, "systemd", unit)];
     expect((await runCommand("systemd-analyze", args)).stdout).toMatch(
       /Overall exposure level .*: [01]\.[0-9] /,
@@ -175,7 +175,7 @@ describe("the units", () => {
     expect((await runCommand("systemd-analyze", args)).exitCode).toBe(0);
   });
 
-  test("allow a single round what they allow the daemon", () => {
+  test("allow `inlet once` the same as the daemon", () => {
     const allowed = (unit: string) => {
       const text = readFileSync(join(ROOT, "systemd", unit), "utf8");
       return text.slice(text.indexOf("\nUser=")).split("\n[Install]")[0]?.trim();
@@ -184,7 +184,7 @@ describe("the units", () => {
   });
 });
 
-/** Blocks the event loop of a process that was asked by SIGUSR1 to be inspected. */
+/** Blocks the event loop of a process through its inspector, which SIGUSR1 has opened. */
 const BLOCK = `
   const [{ webSocketDebuggerUrl }] = await (await fetch("http://127.0.0.1:9229/json")).json();
   const socket = new WebSocket(webSocketDebuggerUrl);
@@ -193,13 +193,13 @@ const BLOCK = `
     setTimeout(() => process.exit(0), 200);
   };`;
 
-/** Once for all tests: it takes longer than a boot. */
+/** Once for all tests, because it takes longer than a boot. */
 function installed(): Promise<string> {
   prefix ??= installPackage(folder);
   return prefix;
 }
 
-/** A machine on which Inlet is installed and configured, beside a simulated service with one transfer. */
+/** A machine with Inlet installed and configured, and a simulated service with one transfer. */
 async function bootInlet(dropIn = ""): Promise<Machine> {
   const machine = await bootMachine({
     "opt/inlet": await installed(),
@@ -245,7 +245,7 @@ const addTransfer = (machine: Machine, trackingId: string, files?: readonly obje
   control(machine, "transfers", plan(trackingId, files));
 const addFault = (machine: Machine, fault: object) => control(machine, "faults", fault);
 
-/** How often it was asked for this. */
+/** The number of requests for this operation. */
 async function asked(machine: Machine, operation: string): Promise<number> {
   const { totals } = (await control(machine, "requests")) as { totals: Record<string, number> };
   return totals[operation] ?? 0;
@@ -271,13 +271,13 @@ async function waitFor(machine: Machine, trackingId: string): Promise<void> {
     .toBe(0);
 }
 
-/** In the sandbox of the service, as its user. */
+/** In the service's sandbox, as its user. */
 function asInlet(machine: Machine, pid: string, ...command: readonly string[]) {
   const user = ["setpriv", "--reuid=inlet", "--regid=inlet", "--clear-groups", "--"];
   return machine.attempt("nsenter", "-t", pid, "-m", "--", ...user, ...command);
 }
 
-/** What docs/installing.md says to type. */
+/** Commands of docs/installing.md. */
 function blocksOf(name: string): string[] {
   const page = readFileSync(join(ROOT, "docs/installing.md"), "utf8");
   const marked = new RegExp(`<!-- run: ${name} -->\\n\`\`\`sh\\n([\\s\\S]*?)\`\`\``, "g");

@@ -1,4 +1,4 @@
-/** Orders, as several daemons carry them out on one inbox, and over crashes. */
+/** Orders carried out by several daemons on one inbox, and across crashes. */
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -26,136 +26,136 @@ import { makeRecord } from "../../support/record.ts";
 const CRASH = new Error("the process ends here");
 
 describe("I2 once: an order to deliver again", () => {
-  test("begins one round, though two daemons carry it out", async () => {
-    const house = await openHouse();
-    const [first, second] = [await house.daemon(), await house.daemon()];
-    await house.settle("t1", "delivered");
-    await house.give("redeliver", "t1");
-    const [order] = await listOrders(house.work);
+  test("begins one round, although two daemons carry it out", async () => {
+    const fixture = await openFixture();
+    const [first, second] = [await fixture.daemon(), await fixture.daemon()];
+    await fixture.settle("t1", "delivered");
+    await fixture.give("redeliver", "t1");
+    const [order] = await listOrders(fixture.work);
     await Promise.all(
       [first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)),
     );
-    expect(await house.roundOf("t1")).toEqual([2, "discovered"]);
+    expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
     await Promise.all([first.run(), second.run()]);
-    expect(await house.roundOf("t1")).toEqual([2, "discovered"]);
-    expect(await listOrders(house.work)).toEqual([]);
+    expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
+    expect(await listOrders(fixture.work)).toEqual([]);
   });
 
-  test("is not carried out again where a crash came before it was removed, and it was delivered meanwhile", async () => {
-    const house = await openHouse();
-    const first = await house.daemon();
-    await house.settle("t1", "delivered");
-    const given = await house.give("redeliver", "t1");
-    const [order] = await listOrders(house.work);
+  test("is not carried out again after a crash before its removal, if the transfer was delivered meanwhile", async () => {
+    const fixture = await openFixture();
+    const first = await fixture.daemon();
+    await fixture.settle("t1", "delivered");
+    const given = await fixture.give("redeliver", "t1");
+    const [order] = await listOrders(fixture.work);
     if (order !== undefined) await carryOut(first.tools, first.state, order.order);
-    await house.settle("t1", "delivered");
-    const second = await house.daemon();
+    await fixture.settle("t1", "delivered");
+    const second = await fixture.daemon();
     await second.run();
-    expect([await house.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
+    expect([await fixture.roundOf("t1"), await exists(given)]).toEqual([[2, "delivered"], false]);
   });
 
   test("that is given twice begins one round", async () => {
-    const house = await openHouse();
-    const daemon = await house.daemon();
-    await house.settle("t1", "quarantined");
-    await house.give("retry", "t1");
-    await house.give("retry", "t1");
+    const fixture = await openFixture();
+    const daemon = await fixture.daemon();
+    await fixture.settle("t1", "quarantined");
+    await fixture.give("retry", "t1");
+    await fixture.give("retry", "t1");
     await daemon.run();
-    await house.settle("t1", "delivered");
+    await fixture.settle("t1", "delivered");
     await daemon.run();
-    expect(await house.roundOf("t1")).toEqual([2, "delivered"]);
+    expect(await fixture.roundOf("t1")).toEqual([2, "delivered"]);
   });
 });
 
-test("a discarded transfer leaves nothing behind, wherever a crash comes", async () => {
-  const house = await openHouse();
-  const first = await house.daemon({
+test("a discarded transfer leaves nothing behind, whenever a crash happens", async () => {
+  const fixture = await openFixture();
+  const first = await fixture.daemon({
     stateChanged() {
       throw CRASH;
     },
   });
-  await house.settle("t1", "quarantined");
-  await house.give("discard", "t1");
+  await fixture.settle("t1", "quarantined");
+  await fixture.give("discard", "t1");
   await first.run();
-  await (await house.daemon()).run();
-  expect(await house.roundOf("t1")).toEqual([2, "gone"]);
-  expect(await readdir(join(house.work, "quarantine"))).toEqual([]);
+  await (await fixture.daemon()).run();
+  expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
+  expect(await readdir(join(fixture.work, "quarantine"))).toEqual([]);
 });
 
-test("a discarded transfer lacks no room any more", async () => {
-  const house = await openHouse();
-  const daemon = await house.daemon();
-  await house.settle("t1", "quarantined");
+test("a discarded transfer no longer counts for a full disk", async () => {
+  const fixture = await openFixture();
+  const daemon = await fixture.daemon();
+  await fixture.settle("t1", "quarantined");
   const { diskFull, ledger } = daemon.tools;
   diskFull.add(ledger.nameOf({ mailbox: "m", trackingId: "t1" }), new Fault("DISK_FULL"));
-  await house.give("discard", "t1");
+  await fixture.give("discard", "t1");
   await daemon.run();
   expect(diskFull.keys()).toEqual([]);
 });
 
-test("a transfer that is gone, and of which an operator knows, may come back; a discarded one may not", async () => {
-  const house = await openHouse();
-  const daemon = await house.daemon();
-  await house.settle("t1", "gone", "not_listed");
-  await house.give("discard", "t1");
+test("a gone transfer that an operator acknowledged may come back; a discarded one may not", async () => {
+  const fixture = await openFixture();
+  const daemon = await fixture.daemon();
+  await fixture.settle("t1", "gone", "not_listed");
+  await fixture.give("discard", "t1");
   await daemon.run();
   const key = { mailbox: "m", trackingId: "t1" };
   expect(await daemon.tools.ledger.find(key)).toMatchObject({ acknowledged: true, reason: "not_listed" });
-  await house.settle("t2", "quarantined");
-  await house.give("discard", "t2");
+  await fixture.settle("t2", "quarantined");
+  await fixture.give("discard", "t2");
   await daemon.run();
   const discarded = await daemon.tools.ledger.find({ mailbox: "m", trackingId: "t2" });
   expect(discarded).toMatchObject({ state: "gone", reason: "discarded" });
 });
 
-test("an order that is given while another one for the transfer is carried out is carried out after it", async () => {
-  const house = await openHouse();
+test("an order given during another one for the same transfer is carried out after it", async () => {
+  const fixture = await openFixture();
   let isChanged = false;
-  const daemon = await house.daemon({
+  const daemon = await fixture.daemon({
     stateChanged() {
-      if (!isChanged) house.giveNow("discard", "t1");
+      if (!isChanged) fixture.giveNow("discard", "t1");
       isChanged = true;
     },
   });
-  await house.settle("t1", "quarantined");
-  await house.give("retry", "t1");
+  await fixture.settle("t1", "quarantined");
+  await fixture.give("retry", "t1");
   await daemon.run();
-  await house.given();
+  await fixture.given();
   await daemon.run();
-  expect((await house.roundOf("t1"))[1]).toBe("gone");
-  expect(await readdir(join(house.work, "orders"))).toEqual([]);
+  expect((await fixture.roundOf("t1"))[1]).toBe("gone");
+  expect(await readdir(join(fixture.work, "orders"))).toEqual([]);
 });
 
-test("an order that cannot be carried out is reported once, and keeps no other back", async () => {
-  const house = await openHouse();
-  const daemon = await house.daemon();
+test("an order that cannot be carried out is reported once, and does not delay others", async () => {
+  const fixture = await openFixture();
+  const daemon = await fixture.daemon();
   const ids = ["a", "b", "c", "d"];
   for (const id of ids) {
-    await house.settle(id, "quarantined");
-    await house.give("discard", id);
+    await fixture.settle(id, "quarantined");
+    await fixture.give("discard", id);
   }
-  const [first] = await listOrders(house.work);
+  const [first] = await listOrders(fixture.work);
   const damaged = first?.order.trackingId ?? "";
   const name = daemon.tools.ledger.nameOf({ mailbox: "m", trackingId: damaged });
-  await writeFile(new LedgerPaths(house.work).end(name, 1), "\0\0\0\0");
+  await writeFile(new LedgerPaths(fixture.work).end(name, 1), "\0\0\0\0");
   for (let look = 0; look < 3; look++) await daemon.run();
-  expect(daemon.told).toEqual([`discard ${damaged}: RECORD_UNREADABLE`]);
-  expect((await listOrders(house.work)).map(({ order }) => order.trackingId)).toEqual([damaged]);
-  for (const id of ids.filter((it) => it !== damaged)) expect((await house.roundOf(id))[1]).toBe("gone");
+  expect(daemon.reports).toEqual([`discard ${damaged}: RECORD_UNREADABLE`]);
+  expect((await listOrders(fixture.work)).map(({ order }) => order.trackingId)).toEqual([damaged]);
+  for (const id of ids.filter((it) => it !== damaged)) expect((await fixture.roundOf(id))[1]).toBe("gone");
 });
 
 test("an order that has to wait for another daemon stays", async () => {
-  const house = await openHouse();
-  await house.settle("t1", "delivered");
-  const given = await house.give("retry", "t1");
-  await (await house.daemon({}, false)).run();
+  const fixture = await openFixture();
+  await fixture.settle("t1", "delivered");
+  const given = await fixture.give("retry", "t1");
+  await (await fixture.daemon({}, false)).run();
   expect(await exists(given)).toBe(true);
-  await (await house.daemon({}, true)).run();
+  await (await fixture.daemon({}, true)).run();
   expect(await exists(given)).toBe(false);
 });
 
-/** One inbox, and daemons on it that look when they are told to. */
-async function openHouse() {
+/** One inbox with daemons that run their orders on demand. */
+async function openFixture() {
   const folder = await makeFolder();
   const work = join(folder, ".inlet");
   const ledger = await ledgerIn(folder, { writer: "test" });
@@ -180,7 +180,7 @@ async function openHouse() {
       giving = give(action, trackingId);
     },
     given: () => giving,
-    /** What a worker makes of its open round. */
+    /** Ends the open round as a worker would. */
     async settle(trackingId: string, state: State, reason?: string) {
       await ledger.discover(makeRecord(keyOf(trackingId)));
       const record = { ...((await find(trackingId)) ?? makeRecord(keyOf(trackingId))), state, reason };
@@ -191,9 +191,9 @@ async function openHouse() {
       await ledger.stages.endWith(stage, end);
       return ledger.stages.place(end, stage);
     },
-    /** `canRetry`: what its hand-offs answer. */
-    async daemon(heard: { stateChanged?(): void } = {}, canRetry = true) {
-      const told: string[] = [];
+    /** `canRetry`: the answer of its hand-offs. */
+    async daemon(listener: { stateChanged?(): void } = {}, canRetry = true) {
+      const reports: string[] = [];
       const own = await ledgerIn(folder, { writer: "test" });
       const tools = {
         work,
@@ -211,9 +211,9 @@ async function openHouse() {
         clock: systemClock,
         diskFull: new Outage(systemClock, { began() {}, ended() {} }),
         emit: listenTo({
-          "transfer-changed": () => heard.stateChanged?.(),
+          "transfer-changed": () => listener.stateChanged?.(),
           "order-failed": ({ order: { action, trackingId }, fault }) =>
-            void told.push(`${action} ${trackingId}: ${fault.code}`),
+            void reports.push(`${action} ${trackingId}: ${fault.code}`),
         }),
       };
       const state = {
@@ -223,7 +223,7 @@ async function openHouse() {
         lookup: { stateOf: async () => "active" },
       } as unknown as MailboxState;
       const failing = new Set<string>();
-      return { tools, state, told, run: () => runOrders(tools, new Map([["m", state]]), failing) };
+      return { tools, state, reports, run: () => runOrders(tools, new Map([["m", state]]), failing) };
     },
   };
 }

@@ -1,4 +1,4 @@
-/** A full disk is over when nobody is left who lacks room, however the last one ended. */
+/** A full disk is over when no transfer waits for room any longer, however the last one ended. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -15,55 +15,55 @@ import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
 import { SIGNAL } from "../../support/service.ts";
 
-test("goes on as long as a transfer that lacks room is to be downloaded", async () => {
-  const { told, learn } = await setUp();
+test("goes on while a transfer waits for room", async () => {
+  const { events, learn } = await setUp();
   await learn([stateOf("m")]);
-  expect(told).toEqual(["began"]);
+  expect(events).toEqual(["began"]);
 });
 
 test.each([
   ["its mailbox is removed", []],
   ["its mailbox is paused", [{ name: "m", paused: true }]],
 ])("is over for a transfer when %s", async (_why, mailboxes) => {
-  const { told, learn } = await setUp();
+  const { events, learn } = await setUp();
   await learn(mailboxes.map(({ name, paused }) => stateOf(name, paused)));
-  expect(told).toEqual(["began", "ended"]);
+  expect(events).toEqual(["began", "ended"]);
 });
 
 test("is over for a transfer that another machine has finished", async () => {
-  const { told, learn, finish } = await setUp();
+  const { events, learn, finish } = await setUp();
   await finish();
   await learn([stateOf("m")]);
-  expect(told).toEqual(["began", "ended"]);
+  expect(events).toEqual(["began", "ended"]);
 });
 
-test("is over for a transfer whose turn comes when it was finished, or its mailbox is paused", async () => {
+test("is over for a transfer whose job runs after it was finished, or while its mailbox is paused", async () => {
   const finished = await setUp();
   await finished.finish();
   await finished.download(false);
-  expect(finished.told).toEqual(["began", "ended"]);
+  expect(finished.events).toEqual(["began", "ended"]);
   const paused = await setUp();
   await paused.download(true);
-  expect(paused.told).toEqual(["began", "ended"]);
+  expect(paused.events).toEqual(["began", "ended"]);
 });
 
-/** One transfer that met a full disk. */
+/** One transfer that waits because of a full disk. */
 async function setUp() {
   const folder = await makeFolder();
   const work = join(folder, ".inlet");
   const ledger = await ledgerIn(folder);
   const inbox = await openInbox(folder, join(work, "staging"), 0);
-  const told: string[] = [];
+  const events: string[] = [];
   const diskFull = new Outage(systemClock, {
-    began: () => told.push("began"),
-    ended: () => told.push("ended"),
+    began: () => events.push("began"),
+    ended: () => events.push("ended"),
   });
   const record = makeRecord();
   await ledger.discover(record);
   diskFull.add(ledger.nameOf(record), new Fault("DISK_FULL"));
   const tools = { ledger, inbox, diskFull };
   return {
-    told,
+    events,
     async learn(states: readonly MailboxState[]) {
       const unfinished = await readUnfinished(tools);
       unfinished.apply(new Map(states.map((state) => [state.mailbox.name, state])));

@@ -22,7 +22,7 @@ const FACTS = {
 const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
 
 describe("the board", () => {
-  test("shows transfers where a person looks for them: in hand, waiting for a turn, or needing somebody", () => {
+  test("lists transfers as downloading, queued, or in need of attention", () => {
     const { board } = openBoard();
     board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "later" }) });
     board.listener({
@@ -77,7 +77,7 @@ describe("the board", () => {
     expect(counts).toEqual({});
   });
 
-  test("says how far a download is, how fast it goes, and how long it will take", () => {
+  test("shows the progress, the rate and the remaining time of a download", () => {
     const { board, pass } = openBoard();
     const record = makeRecord({ state: "downloading" });
     board.listener({ type: "transfer-changed", record: record });
@@ -101,7 +101,7 @@ describe("the board", () => {
     expect(board.read().load.at(-1)).toMatchObject({ bytes: 500 });
   });
 
-  test("learns from the disk what others do, and does not take it for its own", () => {
+  test("shows transfers of other processes from the disk, without counting them as its own", () => {
     const { board } = openBoard();
     board.listener({
       type: "transfer-changed",
@@ -114,7 +114,7 @@ describe("the board", () => {
     expect(queued.map(({ trackingId }) => trackingId)).toEqual(["theirs"]);
   });
 
-  test("shows for a day what is gone, so that somebody hears of it", () => {
+  test("shows gone transfers for a day", () => {
     const { board, pass } = openBoard();
     const at = { gone: new Date(START_MS).toISOString() };
     board.listener({ type: "transfer-changed", record: makeRecord({ state: "gone", at }) });
@@ -125,7 +125,7 @@ describe("the board", () => {
     expect(board.read().attention).toEqual([]);
   });
 
-  test("counts all that need a person, and many that wait for a password hide nothing else", () => {
+  test("counts everything that needs attention, and many waits for passwords do not hide other kinds", () => {
     const { board } = openBoard();
     const soon = new Date(START_MS + HOUR_MS).toISOString();
     for (let at = 0; at < 6_000; at++) {
@@ -144,14 +144,20 @@ describe("the board", () => {
       type: "transfer-changed",
       record: makeRecord({ trackingId: "gone", state: "gone", at }),
     });
-    const delivered = { mailbox: "m", trackingId: "told", sender: "a", folder: "f", deliveredAt: soon };
+    const delivered = {
+      mailbox: "m",
+      trackingId: "handed-over",
+      sender: "a",
+      folder: "f",
+      deliveredAt: soon,
+    };
     const failed = { step: "command", fault: new Fault("COMMAND_FAILED"), attempts: 1, output: "" } as const;
     board.listener({ type: "handoff-failed", delivered, ...failed, willRetry: true });
     const { attention, totals, counts, queued } = board.read();
     expect(attention.slice(0, 4).map(({ trackingId }) => trackingId)).toEqual([
       "wrong",
       "gone",
-      "told",
+      "handed-over",
       "closed0",
     ]);
     expect([attention.length, totals]).toEqual([100, { attention: 6_003, inHand: 0, queued: 0 }]);
@@ -161,7 +167,7 @@ describe("the board", () => {
     expect(board.read().totals.attention).toBe(13_002);
   });
 
-  test("recalls what was gone before a restart, and leaves out what an operator discarded or knows of", () => {
+  test("shows transfers that were gone before a restart, except discarded and acknowledged ones", () => {
     const { board } = openBoard();
     const at = { gone: new Date(START_MS - HOUR_MS).toISOString() };
     const gone = (trackingId: string, facts: object) =>
@@ -183,7 +189,7 @@ describe("the board", () => {
     expect([queued.length, counts.discovered, totals.queued]).toEqual([100, 6_000, 6_000]);
   });
 
-  test("names commands that mean this transfer of this daemon, and where its content is kept", () => {
+  test("names the exact commands for a transfer of this daemon, and the folder of its content", () => {
     const mailboxes = ["m", "n"].map((name) => ({ name, email: name, pollMs: 1, paused: false }));
     const facts = { ...FACTS, config: "/etc/my inlet.yaml" };
     const clock = { now: () => START_MS };
@@ -210,7 +216,7 @@ describe("the board", () => {
     ]);
   });
 
-  test("says why something waits: what failed last, and until when quiet hours last", () => {
+  test("shows why a transfer waits: the last failure, and the end of quiet hours", () => {
     const quiet = makeTimetable("UTC", [{ fromMs: 0, untilMs: 6.5 * 24 * HOUR_MS }]);
     const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, quiet }];
     const board = new Board(FACTS, mailboxes, { now: () => START_MS });
@@ -245,7 +251,7 @@ describe("the board", () => {
     expect(board.read().mailboxes[0]).toMatchObject({ listed: 3, lastSuccess: expect.any(String) });
   });
 
-  test("I7 nothing silent: a mailbox that nobody polls any more does not look fine", () => {
+  test("I7 nothing silent: a mailbox that is no longer polled does not look fine", () => {
     const { board, pass } = openBoard();
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     pass(5 * 60_000);
@@ -258,7 +264,7 @@ describe("the board", () => {
     expect(board.read().troubles).toEqual([]);
   });
 
-  test("a mailbox that is paused is not missed, nor one that other processes may poll", () => {
+  test("a paused mailbox, and one that other processes may poll, does not count as overdue", () => {
     const { board, pass } = openBoard();
     board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
     const shared = openBoard({ queue: "redis" });
@@ -271,7 +277,7 @@ describe("the board", () => {
 });
 
 describe("being ready", () => {
-  test("needs a poll that was tried, and a mailbox that can be polled", () => {
+  test("needs a first poll, and a mailbox that can be polled", () => {
     const { board } = openBoard();
     expect(readinessOf(board.read())).toMatchObject({ ready: false });
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
@@ -280,7 +286,7 @@ describe("being ready", () => {
     expect(readinessOf(board.read())).toEqual({ ready: false, reasons: ["No mailbox can be polled."] });
   });
 
-  test("ends with a full disk or a lost queue, and comes back after them", () => {
+  test("is lost with a full disk or a lost queue, and comes back afterwards", () => {
     const { board } = openBoard();
     board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
     const fault = new Fault("QUEUE_UNREACHABLE", { detail: "redis:6379" });
@@ -294,7 +300,7 @@ describe("being ready", () => {
   });
 });
 
-test("every state of a record is shown somewhere, or has ended well", () => {
+test("every state of a record is shown, or is a good end", () => {
   const { board } = openBoard();
   const states: State[] = ["discovered", "downloading", "waiting", "delivering", "quarantined", "gone"];
   for (const state of states)

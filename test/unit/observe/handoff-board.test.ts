@@ -10,7 +10,7 @@ const FACTS = {
 const t1 = { ...FACTS, trackingId: "t1" };
 const t2 = { ...FACTS, trackingId: "t2; rm -r /" };
 
-test("what fails after a delivery, or is not picked up, is shown with what to do until it is over", () => {
+test("a failed hand-off, or a folder that is not picked up, is shown with advice until it is resolved", () => {
   const board = new HandoffBoard();
   board.failed(t1, "command", "It failed", true);
   board.failed(t1, "webhook", "It was refused", false);
@@ -35,7 +35,7 @@ test("what fails after a delivery, or is not picked up, is shown with what to do
   );
 });
 
-test("I8 bounded: it is learnt again from each look, and never more than a person would read", () => {
+test("I8 bounded: each check replaces the list, which is cut", () => {
   const board = new HandoffBoard();
   for (let at = 0; at < 2_000; at++) board.notPickedUp({ ...FACTS, trackingId: `t${at}` });
   expect(shown(board)).toHaveLength(1_000);

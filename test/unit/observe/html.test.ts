@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { html } from "../../../src/observe/html.ts";
 
 describe("the HTML of the status page", () => {
-  test("takes whatever a sender wrote for text, in elements and in attributes", () => {
+  test("escapes senders' text in elements and in attributes", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const made = String(html`<p title="${text}">${text}</p>`);
@@ -13,11 +13,11 @@ describe("the HTML of the status page", () => {
     );
   });
 
-  test("shows what would turn text around, or break a line, as what it is", () => {
+  test("shows line breaks and direction marks as escapes", () => {
     expect(String(html`${"exe.\u202Efdp\n"}`)).toBe("exe.\\u202efdp\\u000a");
   });
 
-  test("joins lists, leaves out what is not there, and does not escape twice", () => {
+  test("joins lists, skips missing values, and does not escape twice", () => {
     expect(String(html`<ul>${["a<b", "c"].map((it) => html`<li>${it}</li>`)}</ul>${undefined}${0}`)).toBe(
       "<ul><li>a&lt;b</li><li>c</li></ul>0",
     );

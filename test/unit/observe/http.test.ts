@@ -1,4 +1,4 @@
-/** The page over HTTP as strangers may use it to do harm: what they ask for is bounded. */
+/** The page over HTTP limits the requests of hostile visitors. */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
@@ -10,7 +10,7 @@ import type { ReadPast } from "../../../src/observe/past.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
-test("the journal is searched for one at a time, and no longer than somebody waits for it", async () => {
+test("the journal is searched by one request at a time, and only while its client waits", async () => {
   const searches = makeSearches();
   const url = await serve(searches.read);
   const visitors = Array.from({ length: 20 }, () => new AbortController());
@@ -20,14 +20,14 @@ test("the journal is searched for one at a time, and no longer than somebody wai
       () => "left",
     ),
   );
-  // Most are sent away at once, and those that wait a little, while the first one is answered.
+  // Most are refused at once, the others after a short wait, while the first one runs.
   await expect.poll(() => settledOf(answers)).toEqual(Array(19).fill(503));
   expect(searches.begun()).toBe(1);
   for (const visitor of visitors) visitor.abort();
   await expect.poll(() => searches.running()).toBe(0);
 });
 
-test("those who come while one is searching have their turn one after the other", async () => {
+test("searches that arrive during another one run one after the other", async () => {
   const searches = makeSearches();
   const url = await serve(searches.read);
   const answers = Array.from({ length: 5 }, () => fetch(`${url}api/history?search=x`));
@@ -37,7 +37,7 @@ test("those who come while one is searching have their turn one after the other"
   expect([searches.begun(), searches.most()]).toEqual([5, 1]);
 });
 
-test("a search ends with its connection, also where it was not the first request on it", async () => {
+test("a search ends with its connection, also if it was not the first request on it", async () => {
   const searches = makeSearches();
   const { port, hostname } = new URL(await serve(searches.read));
   const socket = connect(Number(port), hostname);
@@ -49,7 +49,7 @@ test("a search ends with its connection, also where it was not the first request
   await expect.poll(() => searches.running()).toBe(0);
 });
 
-test("one connection cannot hold all places of those who listen, nor can one address", async () => {
+test("neither one connection nor one address can take all listener slots", async () => {
   const url = await serve(async () => []);
   const { port, hostname } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -64,7 +64,7 @@ test("one connection cannot hold all places of those who listen, nor can one add
   expect(answers.toSorted()).toEqual([...Array(19).fill(200), ...Array(11).fill(503)]);
 });
 
-/** Searches that take until they are finished, or nobody waits for them. */
+/** Searches that run until they are finished or their client has left. */
 function makeSearches() {
   let begun = 0;
   let running = 0;

@@ -5,7 +5,7 @@ import { createLog } from "../../../src/observe/log.ts";
 
 const HOSTILE = "a\u009b2J\u202Eb\u2028c\u001b[2Jd\u{e0041}";
 
-test.each([true, false])("what a sender wrote cannot move the terminal; terminal: %s", async (isTTY) => {
+test.each([true, false])("a sender's text cannot control the terminal; terminal: %s", async (isTTY) => {
   const output = Object.assign(new PassThrough(), { isTTY });
   const log = createLog(output, "info");
   log.info({ sender: HOSTILE, list: [{ name: HOSTILE }] }, "discovered");

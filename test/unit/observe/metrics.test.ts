@@ -1,4 +1,4 @@
-/** Figures that alerts rest on: none is missing, and none says what is not so. */
+/** Metrics for alerts: none is missing, and none is wrong. */
 import { expect, test } from "vitest";
 import { Scope } from "../../../src/base/scope.ts";
 import { openConsole } from "../../../src/daemon/console.ts";
@@ -20,7 +20,7 @@ const START_MS = Date.UTC(2026, 2, 1, 8);
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
 
-test("every way in which transfers end has a series before the first one ends so, also after a reload", async () => {
+test("every end state has a series before the first transfer ends in it, also after a reload", async () => {
   const { metrics, grep } = open();
   expect(await grep("inlet_ended_total")).toEqual([
     'inlet_ended_total{mailbox="m",state="delivered"} 0',
@@ -37,7 +37,7 @@ test("every way in which transfers end has a series before the first one ends so
   );
 });
 
-test("a mailbox that is paused has no poll that it lacks", async () => {
+test("a paused mailbox has no overdue poll", async () => {
   const { board, metrics, grep, pass } = open();
   board.listener(pollSucceeded({ mailbox: "m", listed: 0 }));
   pass(60_000);
@@ -60,7 +60,7 @@ test("every refused password is counted", async () => {
   expect(await grep("inlet_passwords")).toEqual(['inlet_passwords_refused_total{mailbox="m"} 2']);
 });
 
-test("a disk that cannot be asked keeps no other figure back", async () => {
+test("an unreadable disk does not hide other metrics", async () => {
   const folder = await makeFolder();
   const mailbox = mailboxSettings({ url: "http://127.0.0.1:9", clientId: "c" });
   const live = new LiveSettings(settingsIn(folder, [mailbox], { http: pageSettings() }));

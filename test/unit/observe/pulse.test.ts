@@ -4,7 +4,7 @@ import { makeRecord } from "../../support/record.ts";
 
 const MINUTE_MS = 60_000;
 
-test("names work that made no progress for half an hour, and only that", async () => {
+test("names work without progress for half an hour, and nothing else", async () => {
   let nowMs = 0;
   const pulse = new Pulse(() => nowMs);
   const { promise, resolve } = Promise.withResolvers<void>();

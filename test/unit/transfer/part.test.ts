@@ -30,7 +30,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     }
   }
 
-  test("is hashed and written as it comes", async () => {
+  test("is hashed and written while it arrives", async () => {
     const path = join(await makeFolder(), "a");
     const part = await openPart(path, sha256);
     await append(part, 0, bytes);
@@ -39,7 +39,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     expect((await readFile(path)).equals(content)).toBe(true);
   });
 
-  test("is taken up where an earlier run left it, or begun again", async () => {
+  test("is resumed after an earlier run, or started over", async () => {
     const path = join(await makeFolder(), "a");
     const half = Math.floor(bytes / 2);
     await append(await openPart(path, sha256), 0, half);
@@ -53,7 +53,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     expect((await readFile(path)).equals(content)).toBe(true);
   });
 
-  test("that is another one than its checksum says is refused", async () => {
+  test("that does not match its checksum is refused", async () => {
     const part = await openPart(join(await makeFolder(), "a"), "0".repeat(64));
     await append(part, 0, bytes);
     await expect(part.finish()).rejects.toMatchObject({ code: "CHECKSUM_MISMATCH" });

@@ -24,29 +24,29 @@ const quiet = timetable("mon-fri 08:00-18:00");
 const at = (time: string) => Date.parse(`2026-03-02T${time}+01:00`);
 
 describe("a download", () => {
-  test("is put off until the quiet hours end", () => {
+  test("is postponed to the end of the quiet hours", () => {
     expect(quietForMs(quiet, FAR_MS, at("08:00"))).toBe(10 * HOUR_MS);
     expect(quietForMs(quiet, FAR_MS, at("17:59:59.999"))).toBe(1);
   });
 
-  test("begins at any other time, and where there are no quiet hours", () => {
+  test("starts at any other time, and without quiet hours", () => {
     expect(quietForMs(quiet, FAR_MS, at("07:59:59.999"))).toBeUndefined();
     expect(quietForMs(quiet, FAR_MS, at("18:00"))).toBeUndefined();
     expect(quietForMs(undefined, FAR_MS, at("12:00"))).toBeUndefined();
   });
 
-  test("begins in quiet hours where the transfer would not live long enough after them", () => {
+  test("starts in quiet hours if the transfer would expire too soon after them", () => {
     expect(quietForMs(quiet, at("17:00"), at("12:00"))).toBeUndefined();
     expect(quietForMs(quiet, at("23:59:59"), at("12:00"))).toBeUndefined();
     expect(quietForMs(quiet, at("18:00") + 6 * HOUR_MS, at("12:00"))).toBe(6 * HOUR_MS);
   });
 
-  test("begins where quiet hours would never end", () => {
+  test("starts if quiet hours would never end", () => {
     expect(quietForMs(timetable("daily"), FAR_MS, at("12:00"))).toBeUndefined();
   });
 });
 
-/** Everything up to the first change of state: whether it came to that, and when to come again. */
+/** Runs the job up to the first change of state. Returns whether it got there, and the next run. */
 async function turn(
   nowMs: number,
   record: Partial<TransferRecord> = {},
@@ -87,7 +87,7 @@ async function turn(
 
 describe("downloading in quiet hours", () => {
   test.each(["discovered", "downloading", "waiting"] as const)(
-    "puts the job of a %s transfer off, and leaves its record as it is",
+    "postpones the job of a %s transfer, and leaves its record unchanged",
     async (state) => {
       const { next, asked } = await turn(at("12:00"), { state });
       expect(next).toEqual({ kind: "again", afterMs: 6 * HOUR_MS });
@@ -95,24 +95,24 @@ describe("downloading in quiet hours", () => {
     },
   );
 
-  test("finishes a delivery that was decided", async () => {
+  test("finishes a decided delivery", async () => {
     expect((await turn(at("12:00"), { state: "delivered" })).asked).toEqual(["place"]);
   });
 
-  test("asks what became of a transfer that vanished", async () => {
+  test("asks the service about a transfer that vanished", async () => {
     expect((await turn(at("12:00"), { vanished: true })).asked).toEqual(["state"]);
   });
 
-  test("takes what a person wants now", async () => {
+  test("downloads a transfer that an operator wants now", async () => {
     expect((await turn(at("12:00"), { wanted: true })).asked).toEqual(["room", "begin"]);
   });
 
-  test("takes what expires before they end", async () => {
+  test("downloads a transfer that expires before they end", async () => {
     const expires = new Date(at("17:00")).toISOString();
     expect((await turn(at("12:00"), { expires })).asked).toEqual(["room", "begin"]);
   });
 
-  test("is done as ever when they are over", async () => {
+  test("works as usual when they are over", async () => {
     expect((await turn(at("18:00"))).asked).toEqual(["room", "begin"]);
   });
 });

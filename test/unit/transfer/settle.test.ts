@@ -13,35 +13,35 @@ import { makeRecord } from "../../support/record.ts";
 const { signal } = new AbortController();
 
 test("I2 once: a disk that fails between the end record and the rename never leads to a second delivery", async () => {
-  const { tools, source, run, told } = await setUp();
+  const { tools, source, run, events } = await setUp();
   run.isDecided = true;
   for (const code of ["DISK_FULL", "DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"] as const) {
     const next = await settleFault(tools, source, run, new Fault(code), signal);
     expect(next).toEqual({ kind: "again", afterMs: 7 });
   }
-  expect(told).toEqual(["DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"]);
+  expect(events).toEqual(["DISK_REFUSED", "UNEXPECTED", "CONNECTION_LOST"]);
   expect((await tools.ledger.find(run.record))?.state).toBe("discovered");
 });
 
-test("I2 once: an attempt whose round another one has ended removes its own content, and nothing else", async () => {
-  const { tools, source, run, told, folder } = await setUp();
+test("I2 once: an attempt whose round was ended by another removes its own content, and nothing else", async () => {
+  const { tools, source, run, events, folder } = await setUp();
   const other = join(folder, ".inlet/staging", `${run.key}~1~0123456789abcdef`);
   await mkdir(other);
   run.stage = await tools.ledger.stages.openStage(run.record);
   await writeFile(join(run.stage.folder, "file"), "content");
   expect(await settleFault(tools, source, run, new Fault("ROUND_LOST"), signal)).toEqual({ kind: "done" });
   expect(await readdir(join(folder, ".inlet/staging"))).toEqual([`${run.key}~1~0123456789abcdef`]);
-  expect(told).toEqual(["lost t1"]);
+  expect(events).toEqual(["lost t1"]);
 });
 
-test("a stage that another process removed, because the round has ended, is no trouble with the disk", async () => {
-  const { tools, source, run, told } = await setUp();
+test("a stage that another process removed after the end of the round is no disk failure", async () => {
+  const { tools, source, run, events } = await setUp();
   await tools.ledger.end({ ...run.record, state: "gone" });
   expect(await settleFault(tools, source, run, new Fault("DISK_REFUSED"), signal)).toEqual({ kind: "done" });
-  expect(told).toEqual(["lost t1"]);
+  expect(events).toEqual(["lost t1"]);
 });
 
-test("I6 no contagion: a service that asks for fewer requests pauses as long as it asks, not as long as one transfer", async () => {
+test("I6 no contagion: a service that asks for fewer requests is paused by its Retry-After, not by a transfer's wait", async () => {
   const { tools, source, run } = await setUp({ attempts: 12 });
   const settle = (fault: Fault) => settleFault(tools, source, run, fault, signal);
   expect(await settle(new Fault("RATE_LIMITED", { retryAfterMs: 30 }))).toEqual({
@@ -58,7 +58,7 @@ async function setUp({ attempts = 1 } = {}) {
   const ledger = await ledgerIn(folder);
   const record = makeRecord({ attempts });
   await ledger.discover(record);
-  const told: string[] = [];
+  const events: string[] = [];
   const tools = {
     ledger,
     clock: { now: () => 0 },
@@ -68,10 +68,10 @@ async function setUp({ attempts = 1 } = {}) {
     passwords: { doubt() {} },
     diskFull: { add() {}, clear() {} },
     emit: listenTo({
-      "transfer-lost": ({ record }) => told.push(`lost ${record.trackingId}`),
-      "transfer-stuck": ({ fault }) => told.push(fault.code),
+      "transfer-lost": ({ record }) => events.push(`lost ${record.trackingId}`),
+      "transfer-stuck": ({ fault }) => events.push(fault.code),
     }),
   } as unknown as TransferTools;
   const source = { service: { origin: "https://transfer.example.com" } } as unknown as Source;
-  return { folder, tools, source, told, run: new Run(tools, record) };
+  return { folder, tools, source, events, run: new Run(tools, record) };
 }

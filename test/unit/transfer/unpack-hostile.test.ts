@@ -222,7 +222,7 @@ describe("I5 no escape: an archive is refused, and leaves nothing behind, with",
   }
 });
 
-test("an archive that was cut anywhere is refused", { timeout: NEVER_HUNG_MS }, async () => {
+test("an archive that is cut short anywhere is refused", { timeout: NEVER_HUNG_MS }, async () => {
   for (const zip64 of [false, true]) {
     const zip = writeZip([A, { ...B, zip64, descriptor: true }], { zip64, comment: Buffer.from("comment") });
     for (let bytes = 0; bytes < zip.length; bytes += 1) {
@@ -231,14 +231,14 @@ test("an archive that was cut anywhere is refused", { timeout: NEVER_HUNG_MS }, 
   }
 });
 
-test("checksums are verified also where nobody asks for the digest", async () => {
+test("checksums are verified even if the digest is not used", async () => {
   await writeFile(unpacking.zipPath, writeZip([A, OTHER_B]));
   const limits = { maxEntries: 2, maxBytes: 10, deadlineMs: NEVER_HUNG_MS, fileMode: 0o600 };
   const unpacked = unpackZip(unpacking.zipPath, AB, unpacking.folder, limits, new AbortController().signal);
   await expect(unpacked).rejects.toMatchObject({ code: "CHECKSUM_MISMATCH" });
 });
 
-test("a name in a message is short, and nothing that a terminal obeys", async () => {
+test("a name in a message is short, and cannot control a terminal", async () => {
   const name = `\u001b[2J\u009b\u202e\ud83d\udc4d${"x".repeat(60_000)}`;
   const fault = await faultOf(writeZip([A, B, { name }]), AB);
   expect(fault.message).toMatch(/: "\\u001b\[2J\\u\{9b\}\\u\{202e\}👍x{60,80}…" is not in the list$/);

@@ -23,7 +23,7 @@ const content = fc.oneof(
   fc.uint8Array({ maxLength: 2_000 }),
   fc.tuple(fc.nat(255), fc.nat(600_000)).map(([byte, length]) => new Uint8Array(length).fill(byte)),
 );
-/** What a header can hold, except that a name ending in a slash is a folder's. */
+/** Any name that a header can hold, but not a folder's, which ends in a slash. */
 const name = fc
   .oneof(
     fc.string({ unit: "grapheme" }),
@@ -55,7 +55,7 @@ async function clear(): Promise<void> {
   for (const target of Object.keys(await unpacking.contents())) await rm(join(unpacking.folder, target));
 }
 
-test("every honest archive comes out as it went in", async () => {
+test("every honest archive is unpacked unchanged", async () => {
   const whole = fc.record({
     zip64: fc.boolean(),
     comment: fc.constantFrom(Buffer.alloc(0), Buffer.from("PK\x05")),
@@ -71,7 +71,7 @@ test("every honest archive comes out as it went in", async () => {
   );
 });
 
-test("archives of another writer come out as they went in", async () => {
+test("archives of another writer are unpacked unchanged", async () => {
   const writable = files.map((entries) =>
     entries.filter(
       (entry) => entry.name !== "" && !/^[/\\]|^[a-z]:|(^|[/\\])\.\.([/\\]|$)|[/\\]$/i.test(entry.name),
@@ -96,7 +96,7 @@ test("archives of another writer come out as they went in", async () => {
   );
 });
 
-test("an archive with any bytes changed comes out right or not at all", { timeout: 120_000 }, async () => {
+test("an archive with changed bytes is unpacked right or not at all", { timeout: 120_000 }, async () => {
   const entries: (ZipEntry & { readonly name: string; readonly content: Buffer })[] = [
     { name: "a.txt", content: Buffer.from("hello, hello, hello"), method: 8 },
     { name: "é", content: Buffer.from("world"), zip64: true, descriptor: true },

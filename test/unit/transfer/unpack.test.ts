@@ -50,7 +50,7 @@ describe("an honest archive is unpacked", () => {
     }
   }
 
-  test("with a comment, after other bytes that it counts, and with an empty file that is called deflated", async () => {
+  test("with a comment, after other bytes that its offsets include, and with an empty deflated file", async () => {
     const prefix = Buffer.from("#!/bin/sh\n");
     const zip = writeZip([{ name: "a", method: 8, data: Buffer.alloc(0) }], {
       prefix,
@@ -61,12 +61,12 @@ describe("an honest archive is unpacked", () => {
     expect(await unpacking.contents()).toEqual({ f0: "" });
   });
 
-  test("without files, where none are wanted", async () => {
+  test("without files, if none are wanted", async () => {
     await unpacking.unpack(writeZip([]), []);
     expect(await unpacking.contents()).toEqual({});
   });
 
-  test("by its directory, whatever the headers before the bytes say", async () => {
+  test("by its directory, whatever the local headers say", async () => {
     const local = { name: "../../evil", crc: 1, compressedBytes: 2, bytes: 3, method: 99, flags: 0 };
     await unpacking.unpack(writeZip([{ name: "a", content: "hello", method: 8, local }]), [
       wish("a", "hello"),
@@ -74,7 +74,7 @@ describe("an honest archive is unpacked", () => {
     expect(await unpacking.contents()).toEqual({ f0: "hello" });
   });
 
-  test("with every checksum that there is, in any algorithm", async () => {
+  test("with every given checksum, in any algorithm", async () => {
     const { value: sha } = { value: sha256("hello") };
     const checksums = [
       { algorithm: "MD5", value: "5d41402abc4b2a76b9719d911017c592" },
@@ -87,7 +87,7 @@ describe("an honest archive is unpacked", () => {
     expect(unpacking.digests.get("f0")).toBe(sha);
   });
 
-  test("into files that only we can read", async () => {
+  test("into files that only their owner can read", async () => {
     await unpacking.unpack(writeZip([{ name: "a", content: "x", attributes: 0o104777 * 0x10000 }]), [
       wish("a", "x"),
     ]);
@@ -126,7 +126,7 @@ describe("entries are found by name", () => {
     expect(await unpacking.contents()).toEqual({ f0: "composed", f1: "decomposed" });
   });
 
-  test("and by size, where several have one name", async () => {
+  test("and by size, if several have the same name", async () => {
     const zip = writeZip([
       { name: "a", content: "longer" },
       { name: "a", content: "short" },
@@ -135,13 +135,13 @@ describe("entries are found by name", () => {
     expect(await unpacking.contents()).toEqual({ f0: "short", f1: "longer" });
   });
 
-  test("in any order, where they are the same file twice", async () => {
+  test("in any order, if the same file is there twice", async () => {
     const twin = { name: "a", content: "twin" };
     await unpacking.unpack(writeZip([twin, twin]), [wish("a", "twin"), wish("a", "twin", "f1")]);
     expect(await unpacking.contents()).toEqual({ f0: "twin", f1: "twin" });
   });
 
-  test("or not at all, where nothing tells two files apart", async () => {
+  test("or not at all, if two files cannot be distinguished", async () => {
     const zip = writeZip([
       { name: "a", content: "one" },
       { name: "a", content: "two" },
@@ -158,7 +158,7 @@ describe("the service's own list of checksums", () => {
   const file = { name: "a", content: "x" };
   const extra = { name: "checksums.csv", content: "y" };
 
-  test("is skipped, wherever it stands", async () => {
+  test("is skipped at any position", async () => {
     for (const entries of [
       [file, extra],
       [extra, file],
@@ -184,16 +184,16 @@ describe("the service's own list of checksums", () => {
   });
 });
 
-describe("what stands under a target's name", () => {
+describe("an existing entry with a target's name", () => {
   const zip = writeZip([{ name: "a", content: "new" }]);
 
-  test("is replaced where an earlier try left it", async () => {
+  test("is replaced if an earlier attempt left it", async () => {
     await writeFile(join(unpacking.folder, "f0"), "something longer from before");
     await unpacking.unpack(zip, [wish("a", "new")]);
     expect(await unpacking.contents()).toEqual({ f0: "new" });
   });
 
-  test("is neither followed nor touched where it is a link or a folder", async () => {
+  test("is neither followed nor changed if it is a link or a folder", async () => {
     const elsewhere = join(unpacking.folder, "elsewhere");
     await writeFile(elsewhere, "old");
     await symlink(elsewhere, join(unpacking.folder, "f0"));
@@ -215,7 +215,7 @@ describe("what stands under a target's name", () => {
     expect(await unpacking.contents()).toEqual({});
   });
 
-  test("is never outside of the folder", async () => {
+  test("is never outside the folder", async () => {
     for (const target of ["", ".", "..", "../evil", "/evil", "x/y", "x/", "nul\0"]) {
       await expect(unpacking.unpack(zip, [wish("a", "new", target)])).rejects.toThrow("no plain file name");
     }
@@ -249,13 +249,13 @@ describe("unpacking ends", () => {
     });
   }
 
-  test("not before it is done, where it may take for ever", async () => {
+  test("only when it is done, without a deadline", async () => {
     const zip = writeZip([{ name: "zeros", content: zeros, method: 8 }]);
     await unpacking.unpack(zip, wanted, { deadlineMs: Number.POSITIVE_INFINITY });
     expect((await stat(join(unpacking.folder, "f0"))).size).toBe(zeros.length);
   });
 
-  test("before it begins, where more is announced than allowed", async () => {
+  test("before it begins, if more is announced than allowed", async () => {
     const some = writeZip([]);
     expect(await unpacking.outcome(some, wanted, { maxBytes: zeros.length - 1 })).toBe("LIMIT_EXCEEDED");
     const two = [wish("a", ""), wish("b", "", "f1")];
@@ -263,7 +263,7 @@ describe("unpacking ends", () => {
     expect(await unpacking.outcome(writeZip(entries), two, { maxEntries: 1 })).toBe("ARCHIVE_WRONG");
   });
 
-  test("with what the disk says, where the folder is gone", async () => {
+  test("with the disk's error, if the folder is gone", async () => {
     const small = writeZip([{ name: "a" }]);
     const gone = Object.assign(Object.create(unpacking), { folder: join(unpacking.root, "gone") });
     await expect(gone.unpack(small, [wish("a", "")])).rejects.toMatchObject({
@@ -273,7 +273,7 @@ describe("unpacking ends", () => {
   });
 });
 
-/** As Info-ZIP writes it. */
+/** In the form of Info-ZIP. */
 function withUnicodeName(name: string, unicode: string) {
   const nameCrc = Buffer.alloc(5, 1);
   nameCrc.writeUInt32LE(crc32(name), 1);

@@ -1,4 +1,4 @@
-/** A place to unpack archives in, that notices whatever is written beside the folder. */
+/** A folder to unpack archives into, which detects writes outside of it. */
 import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ export class Unpacking {
     await unpackZip(this.zipPath, noted, this.folder, { ...PLENTY, ...limits }, signal);
   }
 
-  /** What came out, by file name; or the code of the fault. Throws what is not a fault. */
+  /** The unpacked files by name, or the fault's code. Throws other errors. */
   async outcome(...args: Parameters<Unpacking["unpack"]>): Promise<Record<string, string> | string> {
     try {
       await this.unpack(...args);
@@ -64,7 +64,7 @@ export class Unpacking {
     return Object.fromEntries(await Promise.all(texts));
   }
 
-  /** Files under the root that this process still holds open. */
+  /** Files below the root that this process still has open. */
   async openFiles(): Promise<string[]> {
     const links = (await readdir("/proc/self/fd")).map((fd) =>
       readlink(`/proc/self/fd/${fd}`).catch(() => ""),
@@ -72,7 +72,7 @@ export class Unpacking {
     return (await Promise.all(links)).filter((path) => path.startsWith(this.root));
   }
 
-  /** Every path beside the folder's content, which must never change. */
+  /** Every path besides the folder's content, which must never change. */
   async surroundings(): Promise<string[]> {
     const all = await readdir(this.root, { recursive: true });
     return all.filter((path) => !path.startsWith("a/b/folder/")).toSorted();
