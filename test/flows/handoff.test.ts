@@ -275,7 +275,7 @@ describe("a folder is picked up", () => {
     const aside = `${settings.inbox}-aside`;
     await rename(settings.inbox, aside);
     await mkdir(settings.inbox);
-    // Two whole looks, seen by what they do with a file that is damaged.
+    // Two whole scans, seen by what they do with a file that is damaged.
     await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
     await expect.poll(() => daemon.told.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
     await writeFile(join(settings.work, "outbox", "y~1.json"), "{");
