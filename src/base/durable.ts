@@ -201,8 +201,8 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
 export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
   if (await exists(path)) return;
   await makeSharedFolderDurably(dirname(path), mode);
-  // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask belongs
-  // to the whole process, so nothing else may run meanwhile.
+  // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask
+  // belongs to the whole process, so nothing else may run meanwhile.
   const umask = process.umask(0);
   try {
     mkdirSync(path, { mode });
