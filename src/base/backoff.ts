@@ -4,7 +4,7 @@ const FIRST_MS = 5_000;
 const LONGEST_MS = 60 * 60 * 1000;
 const JITTER = 0.2;
 
-/** `attempt` is counted from 1; `random` is between 0 and 1. */
+/** Doubles with each attempt, with jitter. `attempt` counts from 1; `random` is between 0 and 1. */
 export function backoffMs(attempt: number, random: number, firstMs: number = FIRST_MS): number {
   const base = Math.min(firstMs * 2 ** Math.min(attempt - 1, 30), LONGEST_MS);
   return Math.round(base * (1 - JITTER + 2 * JITTER * random));
@@ -12,7 +12,7 @@ export function backoffMs(attempt: number, random: number, firstMs: number = FIR
 
 const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000;
 
-/** Seconds or a date, as HTTP allows; `undefined` where it is neither. */
+/** Parses the header: seconds or a date. `undefined` where it is neither. */
 export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
   if (value === undefined || value.trim() === "") return undefined;
   const seconds = Number(value);

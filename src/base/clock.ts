@@ -1,4 +1,4 @@
-/** Time as an argument, so that tests never wait for it. */
+/** Time as an argument, so that tests never sleep. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

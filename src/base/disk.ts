@@ -10,7 +10,7 @@ import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
 import { systemCode } from "./faults.ts";
 
-// Node's own promises cost more where a call fails, and many are asked for what does not exist.
+// Node's own promises cost more where a call fails, and many of these calls look for missing files.
 const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.link),
   promisify(fs.rename),
@@ -84,8 +84,8 @@ export const systemDisk: Disk = {
     durableStep("unlinked");
   },
   async makeFolder(path, mode) {
-    // A later chmod could hit another folder: who may write the parent could have exchanged it. The umask belongs to the
-    // whole process, so nothing else may run meanwhile.
+    // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask
+    // belongs to the whole process, so nothing else may run meanwhile.
     const umask = process.umask(0);
     try {
       fs.mkdirSync(path, { mode });
@@ -102,7 +102,7 @@ export const systemDisk: Disk = {
   },
 };
 
-/** Folders that are synced again and again, and stay open for it. They must not be replaced meanwhile. */
+/** Keeps folders open that are synced again and again. They must not be replaced meanwhile. */
 export class OpenFolders {
   readonly #folders = new Map<string, Promise<Descriptor>>();
 
@@ -152,7 +152,7 @@ export class FolderSyncs {
   }
 }
 
-/** What a file system without hard links answers. */
+/** Error codes of a file system without hard links. */
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"]);
 
 export function hasNoLinks(error: unknown): boolean {

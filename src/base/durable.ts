@@ -26,9 +26,9 @@ const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
 const ABANDONED_MS = 60 * 60_000;
 
 /**
- * Has `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name only when
- * that is done and the bytes are on the disk. Whatever fails leaves nothing behind. Never overwrites: throws
- * `TARGET_EXISTS`, if need be after all was written.
+ * Lets `write` fill a new file under a temporary name, beside `target` or in `folder`, and gives it its name once the
+ * bytes are on the disk. A failure leaves nothing behind. Never overwrites: throws `TARGET_EXISTS`, possibly after
+ * everything was written.
  */
 export async function createDurably(
   target: string,
@@ -55,8 +55,8 @@ export async function createTextDurably(
 }
 
 /**
- * Puts a whole text in the place of whatever the file held before: readers see the old or the new. A crash can leave
- * the temporary file behind; `folder` says where, on the same file system, so that somebody can clear it.
+ * Replaces the whole content of a file: readers see the old text or the new. A crash can leave the temporary file
+ * behind, in `folder`, which is on the same file system: see `clearTemporaries`.
  */
 export async function replaceDurably(
   target: string,
@@ -77,7 +77,7 @@ interface Finishable {
 const MODE_BITS = 0o7777;
 
 /**
- * Has a complete file on the disk, with its mode, which may well forbid us to write it afterwards. `bytes`: what it must
+ * Syncs a complete file, and sets its mode, which may forbid us to write it afterwards. `bytes`: the size that it must
  * have.
  */
 export async function finishFile(file: Finishable, mode: number, bytes?: number): Promise<void> {
@@ -89,7 +89,7 @@ export async function finishFile(file: Finishable, mode: number, bytes?: number)
   await file.sync();
 }
 
-/** Writes a file that is complete then, in place of one that an earlier run may have left. */
+/** Writes a complete file, over a leftover of an earlier run. */
 export async function writeFinished(path: string, text: string, mode: number): Promise<void> {
   const write = async (file: Descriptor) => {
     await file.write(text);
@@ -98,12 +98,12 @@ export async function writeFinished(path: string, text: string, mode: number): P
   await withDescriptor(path, "w", write, mode);
 }
 
-/** The same for one that nobody has open. */
+/** Syncs a complete file that is not open, and sets its mode. */
 export async function syncFile(path: string, mode: number): Promise<void> {
   await withDescriptor(path, "r+", (file) => finishFile(file, mode));
 }
 
-/** Throws where that cannot be told: an answer would be a guess, and decisions rest on it. */
+/** Throws where the file system does not answer: decisions rest on this. */
 export async function exists(path: string): Promise<boolean> {
   try {
     return (await systemDisk.kindOf(path)) !== undefined;
@@ -117,7 +117,7 @@ export function temporaryName(): string {
   return `.${randomBytes(6).toString("hex")}.part`;
 }
 
-/** Removes temporary files that a crash left behind: an hour later no process is still writing them. */
+/** Removes temporary files that a crash left behind. After an hour no process is still writing them. */
 export async function clearTemporaries(
   folder: string,
   nowMs: number,
@@ -130,7 +130,7 @@ export async function clearTemporaries(
   }
 }
 
-/** Turns a system error of the file system into a fault; whatever else was thrown stays what it is. */
+/** Turns an error of the file system into a fault. Any other error is returned as it is. */
 export function faultOfDisk(error: unknown, path: string): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
   const detail = `${path} (${String(error.code)})`;
@@ -141,7 +141,7 @@ export function faultOfDisk(error: unknown, path: string): unknown {
 
 async function withTemporary(
   target: string,
-  /** Makes it, and has its bytes on the disk. */
+  /** Creates the file, and syncs its bytes. */
   fill: (temporary: string) => Promise<void>,
   name: (temporary: string) => Promise<void>,
   folder: string,
@@ -153,7 +153,7 @@ async function withTemporary(
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {
-    // Where even that fails, what went wrong first is what has to be told.
+    // The first failure is reported, even where this fails too.
     await rm(temporary, { force: true }).catch(() => {});
     throw faultOfDisk(error, target);
   }
@@ -168,7 +168,7 @@ async function fillNew(path: string, content: string | Uint8Array, mode: number)
   await withDescriptor(path, "wx", fill, mode);
 }
 
-/** A hard link cannot replace an existing name, as a rename would; file systems without them get the rename. */
+/** A hard link never replaces an existing name, as a rename would. File systems without hard links get the rename. */
 async function giveNewName(temporary: string, target: string): Promise<void> {
   try {
     await link(temporary, target);
@@ -182,7 +182,7 @@ async function giveNewName(temporary: string, target: string): Promise<void> {
 
 const SET_GROUP = 0o2000;
 
-/** Makes a folder and those above it, each on the disk before the next. What the umask forbids others stays forbidden. */
+/** Makes a folder and its parents, each synced before the next. The umask applies. */
 export async function makeFolderDurably(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode }).catch(async (error: unknown) => {
@@ -197,12 +197,12 @@ export async function makeFolderDurably(path: string, mode: number): Promise<voi
   await syncNew(path);
 }
 
-/** The same, but each folder that is made has exactly this mode, for others to use it. */
+/** The same, but each new folder has exactly this mode, so that others can use it. */
 export async function makeSharedFolderDurably(path: string, mode: number): Promise<void> {
   if (await exists(path)) return;
   await makeSharedFolderDurably(dirname(path), mode);
-  // Who may write the folder above could exchange a new one before a chmod gets to it: it is born with its mode. The
-  // umask is the whole process's, so nothing else may run meanwhile.
+  // The folder is created with its mode: a user who may write the parent could exchange it before a chmod. The umask
+  // belongs to the whole process, so nothing else may run meanwhile.
   const umask = process.umask(0);
   try {
     mkdirSync(path, { mode });
@@ -224,8 +224,8 @@ async function syncNew(folder: string): Promise<void> {
 }
 
 /**
- * A folder in one whose group new files take over (`chmod g+s`) stays such a folder, where that is allowed: otherwise
- * only some of its files would be for the group.
+ * Keeps a set-group-ID bit that the folder inherited, where that is allowed: otherwise only some of its files would get
+ * the group.
  */
 export async function setFolderMode(path: string, mode: number): Promise<void> {
   const inherited = (await stat(path)).mode & SET_GROUP;

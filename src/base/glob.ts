@@ -1,9 +1,9 @@
-/** Patterns as people write them for addresses. */
+/** Glob patterns for addresses. */
 
 /**
- * `*` stands for any run of characters, `?` for one; nothing else is special. Senders choose the text: it never takes more
- * steps than the text has characters, times those of the pattern, because only the last `*` is ever tried again. Where
- * the text after an earlier one fitted, to have that one stand for more could not help.
+ * `*` matches any run of characters, `?` matches one; nothing else is special. Senders choose the text, so time is
+ * bounded by the length of the text times that of the pattern: only the last `*` is ever extended. An earlier one need
+ * not be, because the text after it matched.
  */
 export function matchesGlob(text: string, glob: string): boolean {
   const [characters, pattern] = [[...text], [...glob]];

@@ -1,6 +1,6 @@
 /**
  * Locks that the kernel keeps, taken through SQLite on a file: they hold between processes and containers that share
- * the disk, and they are gone the moment their holder is, however that ended. A stopped process still holds its own.
+ * the disk, and end with their holder, however it ended. A stopped process still holds its locks.
  */
 import { open } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
@@ -17,15 +17,15 @@ const SQLITE_FULL = 13;
 
 const TAKE = {
   alone: "PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE",
-  // A read that never ends: others can read too, and nobody can be alone.
+  // A read transaction that stays open: others can read too, and none can be alone.
   shared: "BEGIN; SELECT count(*) FROM sqlite_schema",
 } as const;
 
-/** `undefined` where somebody else holds it. Makes the file where there is none. */
+/** `undefined` where another process holds the lock. Creates the file where it is missing. */
 export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<KernelLock | undefined> {
   let database: DatabaseSync | undefined;
   try {
-    // SQLite would not say why it cannot make the file.
+    // SQLite does not say why it cannot create a file.
     await (await open(path, "a", 0o600)).close();
     database = new DatabaseSync(path, { timeout: 0 });
     database.exec(TAKE[kind]);
@@ -45,8 +45,8 @@ export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<Ke
 }
 
 /**
- * Whether somebody holds it alone, for those who only look: no file is made, and nobody is kept out for longer than the
- * look takes. Throws `DISK_UNREADABLE`.
+ * Whether a process holds the lock alone. Creates no file, and blocks other processes only for the moment of this call.
+ * Throws `DISK_UNREADABLE`.
  */
 export async function isHeldAlone(path: string): Promise<boolean> {
   if (!(await exists(path))) return false;
@@ -57,7 +57,7 @@ export async function isHeldAlone(path: string): Promise<boolean> {
     return false;
   } catch (error) {
     if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
-    // Its holder may have gone, and taken it away, since.
+    // Its holder may have removed it since.
     if (!(await exists(path))) return false;
     throw new Fault("DISK_UNREADABLE", { detail: path, cause: error });
   } finally {

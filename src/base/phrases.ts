@@ -40,8 +40,8 @@ const DAY = /^(\d{4})-(\d{2})-(\d{2})$/;
 const MOMENT = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
 
 /**
- * `7d` (so long before now), `2026-03-01` (where that day begins here, or so many days after that), `2026-03-01T14:30`.
- * `undefined` for anything else.
+ * Parses `7d` (before now), `2026-03-01` (the start of that day in local time, or `daysAfter` days later), and
+ * `2026-03-01T14:30`. `undefined` for anything else.
  */
 export function parseMoment(text: string, nowMs: number, daysAfter = 0): number | undefined {
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
@@ -54,7 +54,7 @@ export function parseMoment(text: string, nowMs: number, daysAfter = 0): number 
   return Number.isFinite(ms) ? ms : undefined;
 }
 
-/** Not a number for a day that no calendar has. */
+/** `NaN` for a day that does not exist. */
 function dayOf(year: number, month: number, day: number, daysAfter: number): number {
   const at = new Date(year, month - 1, day);
   const isReal = at.getMonth() === month - 1 && at.getDate() === day;
@@ -62,14 +62,14 @@ function dayOf(year: number, month: number, day: number, daysAfter: number): num
 }
 
 /**
- * JSON that says the same without any character that could move a cursor, hide or reorder text. JSON itself escapes
- * those below a space.
+ * Escapes every character of a JSON text that could move a cursor, hide or reorder text in a terminal. JSON itself
+ * escapes the control characters below a space.
  */
 export function escapeJson(json: string): string {
   return json.replace(/[\u007f-\u009f\p{Cf}\u2028\u2029]/gu, escapeUnits);
 }
 
-/** As JSON writes what it must not hold as it is. */
+/** As JSON escapes: one escape per UTF-16 unit. */
 function escapeUnits(character: string): string {
   return character
     .split("")

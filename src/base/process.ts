@@ -1,7 +1,7 @@
-/** Process groups of the programs that we start, and the user as whom root works. */
+/** Process groups of child programs, and the user that root works as. */
 import { stat } from "node:fs/promises";
 
-/** It may have ended a moment ago. */
+/** The process may have ended already. */
 export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
@@ -9,15 +9,15 @@ export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void
   } catch {}
 }
 
-/** Why a program did not even begin, as the end of a sentence about it. */
+/** Why a program could not be started: the end of a sentence about it. */
 export function describeStartFailure(error: NodeJS.ErrnoException): string {
   if (error.code === "ENOENT") return "was not found";
   return error.code === "EACCES" ? "may not be run by this user" : `could not be started (${error.code})`;
 }
 
 /**
- * Root does the work as the one to whom the folder belongs: the daemon, which has to be able to read what is made there.
- * Nor can a link that somebody else has put there lead root astray then. Anybody else just does it.
+ * Root does the work as the owner of the folder, so that the daemon can read the files made there, and a link that the
+ * owner has put there cannot lead root elsewhere. Any other user just does it.
  */
 export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
   const owner = await stat(folder).catch(() => undefined);

@@ -1,14 +1,14 @@
-/** Things that have to be closed, newest first, whatever happens. */
+/** Closes resources in reverse order, whatever happens. */
 export class Scope implements AsyncDisposable {
   readonly #closers: (() => unknown)[] = [];
 
-  /** Remembers how to close something, and hands it back. */
+  /** Registers a resource with its closer, and returns it. */
   use<Thing>(thing: Thing, close: (thing: Thing) => unknown): Thing {
     this.#closers.push(() => close(thing));
     return thing;
   }
 
-  /** Closes everything, also where closing something fails; the first failure is thrown in the end. */
+  /** Closes everything, also where a closer fails; the first failure is thrown at the end. */
   async [Symbol.asyncDispose](): Promise<void> {
     const failures: unknown[] = [];
     for (const close of this.#closers.splice(0).reverse()) {

@@ -10,7 +10,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself, for the one place that has to send it. */
+  /** The value itself, for the code that has to send it. */
   reveal(): string {
     return this.#value;
   }
@@ -29,8 +29,8 @@ export class Secret {
 }
 
 /**
- * Takes every one of the secrets out of a text that somebody else wrote. Where one shows only through another
- * spelling (encoded in part, in other letters), the whole text goes.
+ * Replaces every secret in a text of foreign origin. Where a secret shows only in another spelling (partly encoded, or
+ * in another case), the whole text is replaced.
  */
 export function scrub(text: string, secrets: readonly Secret[]): string {
   const values = secrets.map((secret) => secret.reveal()).filter((value) => value.trim() !== "");
@@ -42,7 +42,7 @@ export function scrub(text: string, secrets: readonly Secret[]): string {
   return values.some((value) => value.length >= 4 && bare.includes(bareText(value))) ? PLACEHOLDER : scrubbed;
 }
 
-/** Without what encodings add: per cent and character references decoded, as bytes, in small letters. */
+/** Percent encoding and character references decoded, as bytes, in lower case. */
 function bareText(text: string): string {
   const bytesOf = (piece: string) => Buffer.from(piece).toString("latin1");
   const character = (code: number) => (code <= 0x10ffff ? bytesOf(String.fromCodePoint(code)) : " ");
@@ -53,7 +53,7 @@ function bareText(text: string): string {
     .toLowerCase();
 }
 
-/** Where a secret comes from; it is read when it is needed, so that a changed one counts at once. */
+/** Where a secret comes from. It is read when it is needed, so that a changed secret counts at once. */
 export interface SecretSource {
   /** For messages: `file /run/secrets/supplier`. Never the secret itself. */
   readonly described: string;

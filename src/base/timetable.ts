@@ -1,17 +1,17 @@
 /**
- * Times that come every week, by what the clocks of a time zone show. Where clocks are put forward, what they skip does
- * not come; where they are put back, what they show twice comes twice.
+ * Weekly times in the local time of a time zone. A time that is skipped when clocks go forward does not occur; a time
+ * that is repeated when they go back occurs twice. Local times are counted in milliseconds as if they were UTC.
  */
 
 export const DAY_MS = 86_400_000;
 export const WEEK_MS = 7 * DAY_MS;
 
-/** The epoch began on a Thursday, and weeks begin on Monday. */
+/** The epoch began on a Thursday; weeks begin on Monday. */
 const MONDAY_MS = 3 * DAY_MS;
-/** What one week skips, the next one has. */
+/** A change that one week skips comes in the next. */
 const FURTHEST_CHANGE_MS = 3 * WEEK_MS;
 
-/** A part of the week, in milliseconds since it began; it does not hold its end. */
+/** A part of the week, in milliseconds since its start; the end is exclusive. */
 export interface Span {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -19,14 +19,14 @@ export interface Span {
 
 export interface Timetable {
   readonly zone: string;
-  /** In order, and apart from each other. */
+  /** Sorted, without overlaps. */
   readonly spans: readonly Span[];
 }
 
 /** A time of day on some days of the week. */
 export interface WeeklyTime {
   readonly zone: string;
-  /** Counted from Monday, which is 0; at least one. */
+  /** Monday is 0; at least one day. */
   readonly days: readonly number[];
   /** Since midnight. */
   readonly timeMs: number;
@@ -43,8 +43,8 @@ export function makeTimetable(zone: string, spans: readonly Span[]): Timetable {
   return { zone, spans: apart };
 }
 
-/** Whether it holds the whole week. */
-export function isEndless({ spans: [first] }: Timetable): boolean {
+/** Whether it covers the whole week. */
+export function coversWeek({ spans: [first] }: Timetable): boolean {
   return first?.fromMs === 0 && first.untilMs === WEEK_MS;
 }
 
@@ -53,9 +53,9 @@ export function isWithin({ zone, spans }: Timetable, ms: number): boolean {
   return spans.some(({ fromMs, untilMs }) => fromMs <= at && at < untilMs);
 }
 
-/** The first instant after `ms` at which `isWithin` changes; `undefined` where it never does. */
+/** The first instant after `ms` at which `isWithin` changes; `undefined` where it never changes. */
 export function nextChange(timetable: Timetable, ms: number): number | undefined {
-  if (timetable.spans.length === 0 || isEndless(timetable)) return undefined;
+  if (timetable.spans.length === 0 || coversWeek(timetable)) return undefined;
   const isNow = isWithin(timetable, ms);
   for (let at = nextEdge(timetable, ms); at <= ms + FURTHEST_CHANGE_MS; at = nextEdge(timetable, at)) {
     if (isWithin(timetable, at) !== isNow) return at;
@@ -63,17 +63,17 @@ export function nextChange(timetable: Timetable, ms: number): number | undefined
   return undefined;
 }
 
-/** The last instant, at most `ms`, at which the time came. */
+/** The last instant, at most `ms`, at which the time occurred. */
 export function lastTimeOf({ zone, days, timeMs }: WeeklyTime, ms: number): number {
-  // Clocks may have shown the first minutes of a day, and been put back to the day before.
-  const tomorrow = Math.floor(clocksAt(zone, ms) / DAY_MS) * DAY_MS + DAY_MS;
+  // Clocks may have shown the first minutes of a day, and gone back to the day before.
+  const tomorrow = Math.floor(localTimeAt(zone, ms) / DAY_MS) * DAY_MS + DAY_MS;
   const instants = Array.from({ length: 10 }, (_, ago) => tomorrow - ago * DAY_MS)
     .filter((midnight) => days.includes(Math.floor(weekTimeOf(midnight) / DAY_MS)))
     .map((midnight) => firstInstantOf(zone, midnight + timeMs));
   return Math.max(...instants.filter((instant) => instant <= ms));
 }
 
-/** Where something may change next: a span begins or ends, the clocks are changed, or a day has passed. */
+/** The next instant at which something may change: a span starts or ends, the offset changes, or a day has passed. */
 function nextEdge({ zone, spans }: Timetable, ms: number): number {
   const at = timeOfWeek(zone, ms);
   const edges = spans.flatMap(({ fromMs, untilMs }) => [fromMs, untilMs]);
@@ -83,17 +83,17 @@ function nextEdge({ zone, spans }: Timetable, ms: number): number {
 }
 
 function timeOfWeek(zone: string, ms: number): number {
-  return weekTimeOf(clocksAt(zone, ms));
+  return weekTimeOf(localTimeAt(zone, ms));
 }
 
-function weekTimeOf(clockMs: number): number {
-  return (((clockMs + MONDAY_MS) % WEEK_MS) + WEEK_MS) % WEEK_MS;
+function weekTimeOf(localMs: number): number {
+  return (((localMs + MONDAY_MS) % WEEK_MS) + WEEK_MS) % WEEK_MS;
 }
 
-/** Made once each: that takes longer than using them. */
+/** Creating a format takes longer than using it. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Whether this machine knows the zone: an IANA name such as `Europe/Berlin`. */
+/** Whether this machine knows the zone, by an IANA name such as `Europe/Berlin`. */
 export function isTimeZone(zone: string): boolean {
   try {
     formatFor(zone);
@@ -103,22 +103,22 @@ export function isTimeZone(zone: string): boolean {
   }
 }
 
-/** What the clocks show at an instant. */
-export function clocksAt(zone: string, ms: number): number {
+/** The local time at an instant. */
+export function localTimeAt(zone: string, ms: number): number {
   return ms + offsetAt(zone, ms);
 }
 
-/** The first instant at which the clocks show that, or later where that time is skipped. */
-export function firstInstantOf(zone: string, clockMs: number): number {
-  // No zone is further from UTC than a day: these are what counts before and after a change of the clocks around it.
-  const before = clockMs - offsetAt(zone, clockMs - DAY_MS);
-  if (clocksAt(zone, before) === clockMs) return before;
-  const after = clockMs - offsetAt(zone, clockMs + DAY_MS);
-  if (clocksAt(zone, after) === clockMs) return after;
+/** The first instant with this local time, or the end of the gap where the time is skipped. */
+export function firstInstantOf(zone: string, localMs: number): number {
+  // No zone is further from UTC than a day: these are the offsets before and after a change around that time.
+  const before = localMs - offsetAt(zone, localMs - DAY_MS);
+  if (localTimeAt(zone, before) === localMs) return before;
+  const after = localMs - offsetAt(zone, localMs + DAY_MS);
+  if (localTimeAt(zone, after) === localMs) return after;
   return nextShift(zone, Math.min(before, after), Math.max(before, after)) ?? before;
 }
 
-/** The first instant after `fromMs`, at most `toMs`, from which the clocks are set differently. At most one may be between. */
+/** The first instant after `fromMs`, at most `toMs`, with another offset. At most one change may lie between. */
 export function nextShift(zone: string, fromMs: number, toMs: number): number | undefined {
   const offset = offsetAt(zone, fromMs);
   if (offsetAt(zone, toMs) === offset) return undefined;
@@ -131,12 +131,12 @@ export function nextShift(zone: string, fromMs: number, toMs: number): number | 
   return other;
 }
 
-/** How far the clocks are ahead of UTC. */
+/** How far local time is ahead of UTC. */
 function offsetAt(zone: string, ms: number): number {
   const name = formatFor(zone)
     .formatToParts(ms)
     .find(({ type }) => type === "timeZoneName")?.value;
-  // `GMT`, `GMT+05:30`; with seconds only for days long past.
+  // `GMT`, `GMT+05:30`; with seconds only for dates long past.
   const [, sign, hours, minutes, seconds] = /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(name ?? "") ?? [];
   const ahead = (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60 + Number(seconds ?? 0);
   return (sign === "-" ? -ahead : ahead) * 1_000;

@@ -1,4 +1,4 @@
-/** The package that the program belongs to: its folder and its version. */
+/** The folder and the version of this package. */
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { dirname } from "node:path";

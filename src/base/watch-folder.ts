@@ -1,14 +1,14 @@
-/** Watches the entries of a folder, also where the system has no watches left. */
+/** Watches the entries of a folder, and polls it where the system has no watches left. */
 import type { FSWatcher } from "chokidar";
 import { Fault, systemCode } from "./faults.ts";
 
-/** How often a folder is checked that cannot be watched. */
+/** Poll interval of a folder that cannot be watched. */
 const CHECK_EVERY_MS = 5_000;
 
 export interface FolderEvents {
   /** May be called more often than something has changed. */
   changed(path: string, event: "add" | "change" | "other"): void;
-  /** The system cannot watch the folder: from now on it is checked every few seconds. Called once. */
+  /** The system cannot watch the folder: it is polled every few seconds from now on. Called once. */
   unwatchable(fault: Fault): void;
 }
 
@@ -44,7 +44,7 @@ export async function watchFolder(
   let polling: FSWatcher | undefined;
   native.on("error", (error) => {
     if (polling !== undefined) return;
-    // What was changed meanwhile is noticed too.
+    // Also reports entries that were changed meanwhile.
     polling = begin(
       watch(folder, {
         ...options,

@@ -1,5 +1,5 @@
 /** The groups `limits` and `keep`: concurrency, sizes, bandwidth, and how long records are kept. */
-import { isEndless, makeTimetable } from "../base/timetable.ts";
+import { coversWeek, makeTimetable } from "../base/timetable.ts";
 import type { BandwidthRule, Limits } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
@@ -120,7 +120,7 @@ function readBandwidth(given: Written<typeof BANDWIDTH>, zone: string, draft: Dr
   const rules: BandwidthRule[] = [];
   for (const [index, entry] of given.entries()) {
     const last = rules.at(-1);
-    if (last !== undefined && (last.at === undefined || isEndless(last.at))) {
+    if (last !== undefined && (last.at === undefined || coversWeek(last.at))) {
       draft.problems.add([...path, index], "never applies, because the entry before it always does");
     }
     if (entry?.rate === undefined) continue;

@@ -1,6 +1,6 @@
 /** Keys that depend on the time of day: time zone, quiet hours and expected transfers. Problems go to the draft. */
 import { nearestName } from "../base/nearest.ts";
-import { isEndless, isTimeZone, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
+import { coversWeek, isTimeZone, makeTimetable, type Span, type Timetable } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 import { type Draft, type KeyPath, showValue } from "./draft.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
@@ -125,7 +125,7 @@ export function readQuiet(
     text === undefined ? [] : readWindow(text, [...path, at], draft),
   );
   const quiet = makeTimetable(zone, spans);
-  if (isEndless(quiet)) {
+  if (coversWeek(quiet)) {
     draft.problems.add(path, "leaves no time for downloads: to stop the mailbox, set paused");
   }
   return quiet;

@@ -12,7 +12,7 @@ import type { LiveSettings } from "./live-settings.ts";
 const PATIENCE: HandoffPatience = {
   retryMs: 60_000,
   giveUpMs: 3 * 24 * 3_600_000,
-  lookMs: 10_000,
+  scanMs: 10_000,
   killMs: 5_000,
 };
 

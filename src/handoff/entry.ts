@@ -32,7 +32,7 @@ const Shape = v.object({
   how: v.optional(v.picklist(["taken", "acknowledged"])),
   /** The folder is not ours to remove: it was changed, or we removed it before. */
   isForeign: Flag,
-  /** When a look first found that the folder was kept long enough. */
+  /** When a check first found that the folder was kept long enough. */
   foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
   /** We are removing a folder that was not picked up. Once it is gone, it was removed and not taken. */
   isRemoving: Flag,
@@ -42,7 +42,7 @@ const Shape = v.object({
 export type Entry = Readonly<v.InferOutput<typeof Shape>>;
 export type StepState = Readonly<v.InferOutput<typeof Step>>;
 
-/** Without steps, and nothing has happened: what an empty file means. */
+/** Without steps, before any event. An empty file means this. */
 export const EMPTY_ENTRY: Entry = {
   version: ENTRY_VERSION,
   reported: false,

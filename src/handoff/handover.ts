@@ -72,8 +72,8 @@ export async function findByName(
 }
 
 /**
- * Finds the folder by its manifest: a crash may have kept its real name from being noted. `undefined` while the folder is
- * still staged.
+ * Finds the folder by its manifest: a crash may have kept its real name from being noted. `undefined` while the folder
+ * is still staged.
  */
 export async function locate(
   { inbox, ledger }: HandoffTools,

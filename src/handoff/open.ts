@@ -1,4 +1,4 @@
-/** Opens the hand-offs: the outbox, the steps that follow each delivery, and the looks that find what is due. */
+/** Opens the hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due ones. */
 import { join } from "node:path";
 import { asFault } from "../base/faults.ts";
 import { Outage } from "../base/outage.ts";
@@ -7,18 +7,18 @@ import type { Handoff } from "../model/mailbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { keyOf } from "./delivery.ts";
 import { EMPTY_ENTRY, type Entry, kindOf, needsDurability, newEntry, openSteps, renewed } from "./entry.ts";
-import { Looks } from "./looks.ts";
 import { Outbox } from "./outbox.ts";
 import { outboxIn } from "./peek.ts";
 import type { OpenHandoffs } from "./port.ts";
+import { Scanner } from "./scanner.ts";
 import { Steps } from "./steps.ts";
 import type { HandoffTools } from "./tools.ts";
 
 /** Damaged files that are reported. */
 const MOST_DAMAGED = 10_000;
 
-/** The name of all looks in an outage. Results that cannot be stored have names of their own. */
-const LOOK = "look";
+/** The key of all checks in the outage. Results that cannot be stored have keys of their own. */
+const CHECK = "check";
 
 /** Throws `DISK_FULL` or `DISK_REFUSED` where the outbox cannot be created. */
 export async function openHandoffs(tools: HandoffTools): Promise<OpenHandoffs> {
@@ -31,7 +31,7 @@ class FileHandoffs implements OpenHandoffs {
   readonly #tools: HandoffTools;
   readonly #outbox: Outbox;
   readonly #steps: Steps;
-  readonly #looks: Looks;
+  readonly #scanner: Scanner;
   readonly #outage: Outage;
   readonly #damaged = new Set<string>();
   /** How many attempts were made. */
@@ -48,18 +48,18 @@ class FileHandoffs implements OpenHandoffs {
       work,
       isAlone,
       finishedPath: (name, round) => tools.finishedPath(name, round),
-      onChanged: (key) => this.#looks.forget(key),
+      onChanged: (key) => this.#scanner.noteChanged(key),
       onDamaged: (path) => this.#reportDamaged(path, "not an outbox entry, or one of a newer version"),
     });
-    this.#looks = new Looks(tools, this.#outbox, {
+    this.#scanner = new Scanner(tools, this.#outbox, {
       due: (key, step) => this.#steps.add(key, step),
       failed: (key, error) => this.#failed(key, error),
-      isWell: () => this.#outage.clear(LOOK),
+      succeeded: () => this.#outage.clear(CHECK),
     });
     this.#steps = new Steps(tools, this.#outbox, {
       tried: (key, entry) => {
         this.#tried++;
-        this.#looks.lookSoon(key, entry);
+        this.#scanner.checkSoon(key, entry);
       },
       unread: (key, error) => void this.#failed(key, error),
       unwritten: (what, fault) => this.#outage.add(what, fault),
@@ -88,7 +88,7 @@ class FileHandoffs implements OpenHandoffs {
       const noted = wanted ?? (await ledger.readEnd(name, round))?.folder;
       if (folder !== undefined && folder !== noted)
         await this.#change(key, (entry) => ({ ...entry, folder }));
-      else if (newEntry(handoff) === EMPTY_ENTRY) this.#looks.learn(key, record);
+      else if (newEntry(handoff) === EMPTY_ENTRY) this.#scanner.notePlaced(key, record);
     } catch (error) {
       this.#failed(key, error);
     }
@@ -112,7 +112,7 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   start(): void {
-    this.#looks.start();
+    this.#scanner.start();
   }
 
   async finish(): Promise<void> {
@@ -120,21 +120,21 @@ class FileHandoffs implements OpenHandoffs {
     const byMs = this.#tools.clock.now();
     for (let [due, before] = [1, -1]; due > 0 && before < this.#tried; ) {
       before = this.#tried;
-      due = await this.#looks.lookAtAll(byMs);
+      due = await this.#scanner.scan(byMs);
       await this.#steps.idle();
     }
   }
 
   failing(): number {
-    return this.#looks.failing();
+    return this.#scanner.failing();
   }
 
   async close(): Promise<void> {
-    const looked = this.#looks.close();
+    const scanned = this.#scanner.close();
     await this.#steps.close();
-    await looked;
-    // The last steps may have asked for looks.
-    await this.#looks.close();
+    await scanned;
+    // The last steps may have asked for checks.
+    await this.#scanner.close();
   }
 
   #begin(key: string, handoff: Handoff): void {
@@ -158,7 +158,7 @@ class FileHandoffs implements OpenHandoffs {
     const fault = asFault(error);
     const isDamaged = fault.code === "RECORD_UNREADABLE";
     if (isDamaged) this.#reportDamaged(join(outboxIn(this.#tools.work), key), fault.message);
-    else this.#outage.add(LOOK, fault);
+    else this.#outage.add(CHECK, fault);
     return !isDamaged;
   }
 

@@ -14,24 +14,24 @@ const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
 type Found = ReadonlyMap<string, readonly number[]>;
 
 export class Orphans {
-  readonly #lookMs: number;
+  readonly #scanMs: number;
   readonly #killMs: number;
   readonly #scan = new Coalesced(findProcesses);
 
-  constructor({ lookMs, killMs }: { readonly lookMs: number; readonly killMs: number }) {
-    this.#lookMs = lookMs;
+  constructor({ scanMs, killMs }: { readonly scanMs: number; readonly killMs: number }) {
+    this.#scanMs = scanMs;
     this.#killMs = killMs;
   }
 
   /**
-   * Waits until no process of this delivery is left, and ends those that take longer than `timeoutMs`. False where one may
-   * still run, or on the signal.
+   * Waits until no process of this delivery is left, and ends the ones that are left after `timeoutMs`. False where one
+   * may still run, or on the signal.
    */
   async clear(id: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const deadlineMs = performance.now() + timeoutMs;
     let pids = await this.#find(id);
     while (pids.length > 0 && performance.now() < deadlineMs && !signal.aborted) {
-      await pause(this.#lookMs, undefined, { signal }).catch(() => {});
+      await pause(this.#scanMs, undefined, { signal }).catch(() => {});
       pids = await this.#find(id);
     }
     for (const name of ["SIGTERM", "SIGKILL"] as const) {
@@ -53,7 +53,7 @@ async function findProcesses(): Promise<Found> {
   const found = new Map<string, number[]>();
   for (const name of await readdir(PROCESSES).catch(() => [])) {
     if (!/^\d+$/.test(name) || name === String(process.pid)) continue;
-    // Empty for one that has ended and is not reaped yet.
+    // Empty for a process that has ended and is not reaped yet.
     const environment = await readFile(`${PROCESSES}/${name}/environ`, "latin1").catch(() => "");
     const id = DELIVERY.exec(environment)?.[1];
     if (id !== undefined) found.set(id, [...(found.get(id) ?? []), Number(name)]);

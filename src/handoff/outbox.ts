@@ -1,8 +1,8 @@
 /**
  * The outbox: one file per delivery, `NAME~R.KIND`, from before its round ends until everything that follows is done.
  *
- * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and in turn within
- * this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
+ * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and in turn
+ * within this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -52,7 +52,7 @@ export class Outbox {
     this.#locks = new EntryLocks(isAlone ? undefined : this.#lockFolder);
   }
 
-  /** Creates its folders, and clears what crashes left in them. */
+  /** Creates its folders, and clears files that a crash left in them. */
   async open(nowMs: number): Promise<void> {
     const { isAlone } = this.#options;
     for (const folder of [this.#newFolder, this.#lockFolder]) {
@@ -66,8 +66,8 @@ export class Outbox {
   }
 
   /**
-   * Creates an entry; an existing one stays as it is. `isDurable`: when it returns, a power cut cannot take the entry away,
-   * also where another worker created it.
+   * Creates an entry; an existing one stays as it is. `isDurable`: when it returns, a power cut cannot take the entry
+   * away, also where another worker created it.
    */
   async create(key: string, entry: Entry, isDurable: boolean): Promise<void> {
     await this.#guard(this.#folder, async () => {
@@ -107,7 +107,9 @@ export class Outbox {
     return (await this.#readAll(key))[0];
   }
 
-  /** The same, to change it: called by `change`. Drops files of late workers; `undefined` where the entry is finished. */
+  /**
+   * The same, to change it: called by `change`. Drops files of late workers; `undefined` where the entry is finished.
+   */
   async take(key: string): Promise<Stored | undefined> {
     const found = await this.#readAll(key);
     const stored = (await this.isFinished(key)) ? undefined : found.shift();

@@ -1,4 +1,6 @@
-/** Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other. */
+/**
+ * Runs the steps that follow a delivery, each until it succeeds or is given up. Steps are independent of each other.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import { backoffMs } from "../base/backoff.ts";
 import { KeyedPool } from "../base/concurrency.ts";
@@ -17,7 +19,7 @@ import { callWebhook } from "./webhook.ts";
 
 /** Deliveries for which no orphan is searched, at most. */
 const MOST_KNOWN = 10_000;
-/** Of each step. The next look adds keys again that were dropped. */
+/** Of each step. The next scan adds keys again that were dropped. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
 interface Attempt {
@@ -29,7 +31,7 @@ interface Attempt {
 export interface StepHooks {
   /** An attempt was made, and its result is stored. */
   tried(key: string, entry: Entry): void;
-  /** The entry cannot be read. The next look finds the step due again. */
+  /** The entry cannot be read. The next scan finds the step due again. */
   unread(key: string, error: unknown): void;
   /** The result of an attempt cannot be stored. This is tried again until `written` is called with the same name. */
   unwritten(what: string, fault: Fault): void;
@@ -78,7 +80,7 @@ export class Steps {
     await Promise.all(STEPS.map((step) => this.#pools[step].close()));
   }
 
-  /** Where another process has the entry, the next look tries again. */
+  /** Where another process has the entry, the next scan tries again. */
   async #run(key: string, step: HandoffStep): Promise<void> {
     try {
       await this.#outbox.hold(key, () => this.#runHeld(key, step));
@@ -167,7 +169,7 @@ export class Steps {
         return result;
       } catch (error) {
         this.#hooks.unwritten(what, asFault(error));
-        await pause(this.#tools.patience.lookMs, undefined, { signal }).catch(() => {});
+        await pause(this.#tools.patience.scanMs, undefined, { signal }).catch(() => {});
         if (signal.aborted) return undefined;
       }
     }

@@ -1,4 +1,4 @@
-/** Counts the deliveries that are not handed over completely, and lists those that need attention. */
+/** Counts the deliveries that are not handed over completely, and lists the ones that need attention. */
 import { exists } from "../base/durable.ts";
 import type { HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
@@ -54,8 +54,8 @@ export class Summary implements HandoffSummary {
 }
 
 /**
- * For use without a daemon. Reads only the entries that may need attention, and counts the others by name. `readEnd`: as
- * in `HandoffTools`.
+ * For use without a daemon. Reads only the entries that may need attention, and counts the others by name. `readEnd`:
+ * as in `HandoffTools`.
  */
 export async function peekHandoffs(
   work: string,

@@ -1,4 +1,4 @@
-/** What hand-offs need from the ledger, the inbox and the machine. */
+/** The tools of the hand-offs: ledger, inbox, clock and machine. */
 import type { Clock } from "../base/clock.ts";
 import type { Emit } from "../model/events.ts";
 import type { Handoff } from "../model/mailbox.ts";
@@ -16,7 +16,9 @@ export interface HandoffTools {
     nameOf(key: TransferKey): string;
     /** The end record of this very round; `undefined` while the round is open. */
     readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
-    /** Whether the staged folder that this end record names has left `staging/`: before, its folder is not in the inbox. */
+    /**
+     * Whether the staged folder that this end record names has left `staging/`: before, its folder is not in the inbox.
+     */
     isPlaced(end: TransferRecord): Promise<boolean>;
     /** `record`: the end record, with the folder that the delivery really got. */
     pickedUp(record: TransferRecord, at: string): void;

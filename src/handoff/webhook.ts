@@ -43,8 +43,8 @@ interface Answer {
 }
 
 /**
- * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver may
- * close an idle one at any moment.
+ * Without `fetch`, which limits the wait for an answer to five minutes. Each call has a new connection: the receiver
+ * may close an idle one at any moment.
  */
 function post(url: URL, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {

@@ -273,7 +273,7 @@ describe("a folder is picked up", () => {
     const aside = `${settings.inbox}-aside`;
     await rename(settings.inbox, aside);
     await mkdir(settings.inbox);
-    // Two complete checks, recognized by their reports of a damaged file.
+    // Two complete scans, recognized by their reports of a damaged file.
     await writeFile(join(settings.work, "outbox", "x~1.json"), "{");
     await expect.poll(() => daemon.reports.filter((line) => line.endsWith("damaged"))).toHaveLength(1);
     await writeFile(join(settings.work, "outbox", "y~1.json"), "{");

@@ -9,7 +9,7 @@ export const WEBHOOK_SECRET = "Quiet+River%17";
 export const HANDOFF_PATIENCE: HandoffPatience = {
   retryMs: 20,
   giveUpMs: 3_600_000,
-  lookMs: 20,
+  scanMs: 20,
   killMs: 300,
 };
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  isEndless,
+  coversWeek,
   isWithin,
   lastTimeOf,
   makeTimetable,
@@ -51,14 +51,14 @@ describe("a timetable", () => {
 
   test("of the whole week, or of nothing, never changes", () => {
     const [always, never] = [timetable(BERLIN, "daily"), timetable(BERLIN)];
-    expect([isEndless(always), isEndless(never), isEndless(timetable(BERLIN, "mon-sat"))]).toEqual([
+    expect([coversWeek(always), coversWeek(never), coversWeek(timetable(BERLIN, "mon-sat"))]).toEqual([
       true,
       false,
       false,
     ]);
     expect([isWithin(always, 0), isWithin(never, 0)]).toEqual([true, false]);
     expect([nextChange(always, 0), nextChange(never, 0)]).toEqual([undefined, undefined]);
-    expect(isEndless(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
+    expect(coversWeek(timetable(BERLIN, "00:00-12:00", "12:00-24:00"))).toBe(true);
   });
 
   test("keeps to the clocks when they are put forward", () => {

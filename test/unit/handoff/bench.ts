@@ -73,7 +73,7 @@ export function recordOf(trackingId: string, facts: Partial<TransferRecord> = {}
   };
 }
 
-/** Writes a delivered folder, as far as hand-offs look at it. */
+/** Writes a delivered folder, as far as hand-offs read it. */
 export async function writeDelivery(root: string, record: TransferRecord, folder = record.folder ?? "") {
   const path = join(root, folder);
   const { trackingId, transferId, round } = record;
@@ -130,8 +130,8 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     open,
     note,
     deliver,
-    /** Looks once, as a new process does. */
-    async look(over: Partial<HandoffTools> = {}) {
+    /** Scans once, as a new process does. */
+    async scan(over: Partial<HandoffTools> = {}) {
       const handoffs = await open(over);
       await handoffs.finish();
       await handoffs.close();

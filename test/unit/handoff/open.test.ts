@@ -21,12 +21,12 @@ describe("a delivery", () => {
   test("that is only to be picked up waits as an empty file, and is finished when its folder is gone", async () => {
     const bench = await openBench({});
     const { folder, record } = await bench.deliver("t1");
-    await bench.look();
+    await bench.scan();
     expect(await bench.files()).toEqual(["t1~1.wait"]);
     expect((await stat(join(outboxIn(bench.work), `${keyOf(record)}.wait`))).size).toBe(0);
     expect(bench.told).toEqual([]);
     await rm(folder, { recursive: true });
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: taken"]);
     expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1"]);
     expect(await bench.files()).toEqual([]);
@@ -41,11 +41,11 @@ describe("a delivery", () => {
     const bench = await openBench({ command: ["true"], expectWithinMs: 1_000 });
     const { record } = await bench.deliver("t1");
     expect(await bench.files()).toEqual(["t1~1.json"]);
-    await bench.look();
+    await bench.scan();
     expect(await bench.files()).toEqual(["t1~1.wait"]);
     bench.machine.passMs(1_000);
-    await bench.look();
-    await bench.look();
+    await bench.scan();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: command done", "t1: overdue"]);
     expect(await bench.files()).toEqual(["t1~1.json"]);
     expect(await bench.read(record, "json")).toMatchObject({ reported: true, command: { state: "done" } });
@@ -54,7 +54,7 @@ describe("a delivery", () => {
   test("whose command takes the folder is picked up and finished at once", async () => {
     const bench = await openBench({ command: ["sh", "-c", 'rm -r "$INLET_FOLDER"'] });
     const { record } = await bench.deliver("t1");
-    await bench.look();
+    await bench.scan();
     expect(bench.told.toSorted()).toEqual(["t1: command done", "t1: taken"]);
     expect(await bench.finished(record)).toMatchObject({ command: { state: "done", attempts: 1 } });
   });
@@ -63,7 +63,7 @@ describe("a delivery", () => {
     const bench = await openBench({ command: ["sh", "-c", '[ -e "$0" ]', join(await makeFolder(), "go")] });
     const { folder, record } = await bench.deliver("t1");
     await rm(folder, { recursive: true });
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: taken", "t1: command failed"]);
     expect(await bench.read(record, "json")).toMatchObject({ how: "taken", command: { state: "pending" } });
     expect(await bench.finished(record)).toBeUndefined();
@@ -75,7 +75,7 @@ describe("an entry", () => {
     const bench = await openBench({ command: ["true"] });
     const record = await bench.note("t1");
     const seen: HandoffSummary[] = [];
-    await bench.look({
+    await bench.scan({
       emit: bench.emitAnd({ "handoffs-checked": ({ summary }) => void seen.push(summary) }),
     });
     expect(bench.told).toEqual([]);
@@ -83,7 +83,7 @@ describe("an entry", () => {
     expect(await bench.files()).toEqual(["t1~1.json"]);
     bench.ledger.end(record);
     await writeDelivery(bench.root, record);
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: command done"]);
   });
 
@@ -93,7 +93,7 @@ describe("an entry", () => {
     const quarantined = await bench.note("t2");
     bench.ledger.end({ ...gone, state: "gone" });
     bench.ledger.end({ ...quarantined, state: "quarantined" });
-    await bench.look();
+    await bench.scan();
     expect(await bench.files()).toEqual([]);
     expect(bench.told).toEqual([]);
   });
@@ -103,11 +103,11 @@ describe("an entry", () => {
     const record = await bench.note("t1");
     bench.ledger.end(record);
     bench.ledger.staged.add(keyOf(record));
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual([]);
     bench.ledger.staged.clear();
     await writeDelivery(bench.root, record);
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: command done"]);
   });
 
@@ -117,7 +117,7 @@ describe("an entry", () => {
       const bench = await openBench(task);
       const { folder, record } = await bench.deliver("t1");
       await rm(folder, { recursive: true });
-      await bench.look();
+      await bench.scan();
       bench.told.splice(0);
       const handoffs = await bench.open();
       await handoffs.note(record);
@@ -171,21 +171,21 @@ describe("a delivery that got another folder than its end record says", () => {
 
   test("is found by its manifest where a crash kept that from being noted", async () => {
     const { bench, note, record } = await prepareMoved();
-    await bench.look();
+    await bench.scan();
     expect(await notes(note)).toEqual([join(bench.root, "m/t1-2")]);
     expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
     await rm(join(bench.root, "m/t1-2"), { recursive: true });
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: command done", "t1: taken"]);
     expect(bench.ledger.journal).toEqual(["t1: picked up from m/t1-2"]);
   });
 
   test("is found after a start, though the folder of that name is there", async () => {
     const { bench, record } = await prepareMoved({});
-    await bench.look();
+    await bench.scan();
     expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-2" });
     await rm(join(bench.root, "m/t1-2"), { recursive: true });
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: taken"]);
   });
 
@@ -194,11 +194,11 @@ describe("a delivery that got another folder than its end record says", () => {
     await rm(join(bench.root, "m/t1"), { recursive: true });
     await writeDelivery(bench.root, recordOf("t9"), "m/t1-2");
     await writeDelivery(bench.root, record, "m/t1-3");
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual([]);
     expect(await bench.read(record, "wait")).toMatchObject({ folder: "m/t1-3" });
     await rm(join(bench.root, "m/t1-3"), { recursive: true });
-    await bench.look();
+    await bench.scan();
     expect(bench.told).toEqual(["t1: taken"]);
   });
 
@@ -240,7 +240,7 @@ test("a folder whose manifest a consumer removed is still there", async () => {
   const bench = await openBench({});
   const { folder } = await bench.deliver("t1");
   await rm(join(folder, "transfer.json"));
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual([]);
   expect(await bench.files()).toEqual(["t1~1.wait"]);
 });
@@ -250,9 +250,9 @@ test("nothing counts as picked up while the inbox is not mounted", async () => {
   const { folder } = await bench.deliver("t1");
   await rename(folder, `${folder}.away`);
   const inbox = { root: bench.root, removeDelivered: async () => "removed" as const };
-  await bench.look({ inbox: { ...inbox, isHere: async () => false } });
+  await bench.scan({ inbox: { ...inbox, isHere: async () => false } });
   expect(bench.told).toEqual([]);
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: taken"]);
 });
 
@@ -262,7 +262,7 @@ test("an order tries given-up steps of all rounds again, and none that are done"
   const first = await bench.deliver("t1");
   await bench.deliver("t1", { round: 2, folder: "m/t1-2" });
   const handoffs = await bench.open({
-    patience: { retryMs: 20, giveUpMs: 0, lookMs: 20, killMs: 300 },
+    patience: { retryMs: 20, giveUpMs: 0, scanMs: 20, killMs: 300 },
   });
   await handoffs.finish();
   expect(handoffs.failing()).toBe(2);
@@ -277,12 +277,12 @@ test("an order tries given-up steps of all rounds again, and none that are done"
   expect(handoffs.failing()).toBe(0);
 });
 
-test("a result that cannot be stored is reported once, however many looks succeed meanwhile, and once when it can", async () => {
-  let looks = 0;
+test("a result that cannot be stored is reported once, however many scans succeed meanwhile, and once when it can", async () => {
+  let scans = 0;
   const bench = await openBench({ command: ["true"] });
   const { record } = await bench.deliver("t1");
   const handoffs = await bench.open({
-    emit: bench.emitAnd({ "handoffs-checked": () => void looks++ }),
+    emit: bench.emitAnd({ "handoffs-checked": () => void scans++ }),
   });
   // Without that folder no temporary file can be created, as on a full disk.
   const temporary = join(outboxIn(bench.work), "new");
@@ -290,8 +290,8 @@ test("a result that cannot be stored is reported once, however many looks succee
   handoffs.start();
   await handoffs.placed(record, record.folder);
   await expect.poll(() => bench.told).toEqual(["stuck: DISK_REFUSED"]);
-  const before = looks;
-  await expect.poll(() => looks).toBeGreaterThan(before + 3);
+  const before = scans;
+  await expect.poll(() => scans).toBeGreaterThan(before + 3);
   expect(bench.told).toEqual(["stuck: DISK_REFUSED"]);
   await mkdir(temporary);
   await expect.poll(() => bench.told).toHaveLength(3);
@@ -329,21 +329,21 @@ test("a step that is no longer configured keeps no entry open", async () => {
   const bench = await openBench({ command: ["false"] });
   const { folder } = await bench.deliver("t1");
   bench.handoff = handoffOf({});
-  await bench.look();
+  await bench.scan();
   expect(await bench.files()).toEqual(["t1~1.wait"]);
   bench.handoff = handoffOf({ command: ["true"] });
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: command done"]);
   expect(existsSync(folder)).toBe(true);
 });
 
-test("`close` waits for the looks that have begun, and none begins after it", async () => {
+test("`close` waits for the checks that have begun, and none begins after it", async () => {
   const bench = await openBench({ command: ["true"] });
   const { folder, record } = await bench.deliver("t1");
-  const looking = Promise.withResolvers<void>();
+  const checking = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<boolean>();
   const handoffs = await bench.open({
-    emit: bench.emitAnd({ "handoff-succeeded": () => looking.resolve() }),
+    emit: bench.emitAnd({ "handoff-succeeded": () => checking.resolve() }),
     inbox: {
       root: bench.root,
       isHere: () => (isDone ? goOn.promise : Promise.resolve(true)),
@@ -351,12 +351,12 @@ test("`close` waits for the looks that have begun, and none begins after it", as
     },
   });
   let isDone = false;
-  void looking.promise.then(() => {
+  void checking.promise.then(() => {
     isDone = true;
   });
   await rm(folder, { recursive: true });
   await handoffs.placed(record, record.folder);
-  await looking.promise;
+  await checking.promise;
   let isClosed = false;
   const closing = handoffs.close().then(() => {
     isClosed = true;

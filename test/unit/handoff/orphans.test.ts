@@ -11,7 +11,7 @@ import { makeFolder } from "../../support/program.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { openBench } from "./bench.ts";
 
-const PATIENCE = { lookMs: 20, killMs: 300 };
+const PATIENCE = { scanMs: 20, killMs: 300 };
 const LONG_MS = 60_000;
 
 test("no process of a delivery means that its command may run", async () => {
@@ -86,7 +86,7 @@ test("a command that this process delivered itself does not wait for its own chi
   const handoffs = await bench.open();
   await handoffs.note(record);
   onTestFinished(async () => {
-    await new Orphans({ lookMs: 20, killMs: 50 }).clear(
+    await new Orphans({ scanMs: 20, killMs: 50 }).clear(
       deliveryId(bench.ledger.nameOf(record), record.round),
       0,
       SIGNAL,

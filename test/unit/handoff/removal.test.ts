@@ -16,8 +16,8 @@ describe("a removal that the disk refused", () => {
   test("is not repeated where folders are to be kept now", async () => {
     const bench = await refused();
     bench.handoff = handoffOf({});
-    await bench.look();
-    await bench.look();
+    await bench.scan();
+    await bench.scan();
     expect(existsSync(bench.folder)).toBe(true);
     expect(bench.told).toEqual([]);
     expect(await bench.files()).toEqual(["t1~1.wait"]);
@@ -26,8 +26,8 @@ describe("a removal that the disk refused", () => {
   test("is not repeated where the folder was acknowledged since", async () => {
     const bench = await refused();
     await writeFile(join(bench.folder, "DONE"), "");
-    await bench.look();
-    await bench.look();
+    await bench.scan();
+    await bench.scan();
     expect(existsSync(bench.folder)).toBe(true);
     expect(bench.told).toEqual(["t1: acknowledged"]);
     const finished = await bench.finished(bench.record);
@@ -37,7 +37,7 @@ describe("a removal that the disk refused", () => {
 
   test("is repeated where nothing has changed", async () => {
     const bench = await refused();
-    await bench.look();
+    await bench.scan();
     expect(existsSync(bench.folder)).toBe(false);
     expect(bench.told).toEqual(["t1: removed not-picked-up"]);
   });
@@ -46,7 +46,7 @@ describe("a removal that the disk refused", () => {
 test("a folder that is gone after its removal began does not count as picked up", async () => {
   const bench = await refused();
   await rm(bench.folder, { recursive: true });
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
   const finished = await bench.finished(bench.record);
   expect(finished).toMatchObject({ removedAt: expect.any(String) });
@@ -56,9 +56,9 @@ test("a folder that is gone after its removal began does not count as picked up"
 test("a removal that has begun waits while the inbox is not mounted", async () => {
   const bench = await refused();
   const root = join(bench.root, "nowhere");
-  await bench.look({ inbox: { root, isHere: async () => false, removeDelivered: async () => "removed" } });
+  await bench.scan({ inbox: { root, isHere: async () => false, removeDelivered: async () => "removed" } });
   expect(bench.told).toEqual([]);
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
 
@@ -70,23 +70,23 @@ describe("a clock that jumps a year ahead", () => {
     const bench = await openBench(task);
     const { folder } = await bench.deliver("t1", { acknowledgement: "DONE" });
     if (task === PICKED_UP) await writeFile(join(folder, "DONE"), "");
-    await bench.look();
+    await bench.scan();
     for (const jumpMs of [365 * DAY_MS, -365 * DAY_MS, 365 * DAY_MS, -364 * DAY_MS]) {
       bench.machine.jumpMs(jumpMs);
-      await bench.look();
+      await bench.scan();
       bench.machine.passMs(10_000);
     }
-    await bench.look();
+    await bench.scan();
     expect(existsSync(folder)).toBe(true);
   });
 
-  test("at every look removes none, however often", async () => {
+  test("at every scan removes none, however often", async () => {
     const bench = await openBench(NOT_PICKED_UP);
     const { folder } = await bench.deliver("t1");
-    for (let looks = 0; looks < 5; looks++) {
+    for (let scans = 0; scans < 5; scans++) {
       bench.machine.jumpMs(365 * DAY_MS);
       bench.machine.passMs(2 * HOUR_MS);
-      await bench.look();
+      await bench.scan();
     }
     expect(existsSync(folder)).toBe(true);
   });
@@ -95,29 +95,29 @@ describe("a clock that jumps a year ahead", () => {
     const bench = await openBench(NOT_PICKED_UP);
     const { folder } = await bench.deliver("t1");
     bench.machine.passMs(91 * DAY_MS);
-    await bench.look();
+    await bench.scan();
     bench.machine.upMs = 0;
     bench.machine.passMs(HOUR_MS);
-    await bench.look();
+    await bench.scan();
     expect(existsSync(folder)).toBe(true);
     bench.machine.passMs(HOUR_MS);
-    await bench.look();
+    await bench.scan();
     expect(existsSync(folder)).toBe(false);
   });
 });
 
-test("a folder is removed by the second look that finds its time over, not sooner and not much later", async () => {
+test("a folder is removed by the second scan that finds its time over, not sooner and not much later", async () => {
   const bench = await openBench(NOT_PICKED_UP);
   const { folder } = await bench.deliver("t1");
   bench.machine.passMs(90 * DAY_MS - 1);
-  await bench.look();
+  await bench.scan();
   bench.machine.passMs(1);
-  await bench.look();
+  await bench.scan();
   bench.machine.passMs(HOUR_MS - 1);
-  await bench.look();
+  await bench.scan();
   expect(existsSync(folder)).toBe(true);
   bench.machine.passMs(1);
-  await bench.look();
+  await bench.scan();
   expect(existsSync(folder)).toBe(false);
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
 });
@@ -126,16 +126,16 @@ test("no folder is removed while the clock cannot be trusted", async () => {
   const bench = await openBench(NOT_PICKED_UP);
   const { folder } = await bench.deliver("t1");
   bench.isClockRight = false;
-  for (let looks = 0; looks < 4; looks++) {
+  for (let scans = 0; scans < 4; scans++) {
     bench.machine.passMs(91 * DAY_MS);
-    await bench.look();
+    await bench.scan();
   }
   expect(existsSync(folder)).toBe(true);
   bench.isClockRight = true;
-  await bench.look();
+  await bench.scan();
   expect(existsSync(folder)).toBe(true);
   bench.machine.passMs(HOUR_MS);
-  await bench.look();
+  await bench.scan();
   expect(existsSync(folder)).toBe(false);
 });
 
@@ -143,12 +143,12 @@ test("an acknowledged folder waits under its own name until it is removed", asyn
   const bench = await openBench(PICKED_UP);
   const { folder, record } = await bench.deliver("t1", { acknowledgement: "DONE" });
   await writeFile(join(folder, "DONE"), "");
-  await bench.look();
+  await bench.scan();
   expect(await bench.files()).toEqual(["t1~1.kept"]);
   bench.machine.passMs(8 * DAY_MS);
-  await bench.look();
+  await bench.scan();
   bench.machine.passMs(2 * HOUR_MS);
-  await bench.look();
+  await bench.scan();
   expect(existsSync(folder)).toBe(false);
   expect(bench.told).toEqual(["t1: acknowledged", "t1: removed picked-up"]);
   expect(await bench.finished(record)).toMatchObject({ how: "acknowledged", removedAt: expect.any(String) });
@@ -159,13 +159,13 @@ test("a folder that a consumer changed stays, which is reported once", async () 
   const bench = await openBench(NOT_PICKED_UP);
   const { folder } = await bench.deliver("t1");
   await mkdir(join(folder, "own"));
-  for (let looks = 0; looks < 4; looks++) {
+  for (let scans = 0; scans < 4; scans++) {
     bench.machine.passMs(91 * DAY_MS);
-    await bench.look();
+    await bench.scan();
   }
   expect(bench.told).toEqual(["t1: left in place"]);
   await rm(folder, { recursive: true });
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: left in place", "t1: taken"]);
 });
 
@@ -173,7 +173,7 @@ test("a removal that was cut short does not touch the next delivery with the sam
   const bench = await refused();
   await rm(bench.folder, { recursive: true });
   const { folder } = await bench.deliver("t1", { round: 2 });
-  await bench.look();
+  await bench.scan();
   expect(bench.told).toEqual(["t1: removed not-picked-up"]);
   expect(existsSync(folder)).toBe(true);
   expect(await bench.files()).toEqual(["t1~2.wait"]);
@@ -187,9 +187,9 @@ async function refused() {
   const { staging } = bench;
   await rename(staging, `${staging}.away`);
   await writeFile(staging, "");
-  for (let looks = 0; looks < 2; looks++) {
+  for (let scans = 0; scans < 2; scans++) {
     bench.machine.passMs(91 * DAY_MS);
-    await bench.look();
+    await bench.scan();
   }
   await rm(staging);
   await rename(`${staging}.away`, staging);

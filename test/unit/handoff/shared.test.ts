@@ -13,7 +13,7 @@ const DELIVERIES = 12;
 const ALONE =
   'mkdir "$0/$INLET_ID" || echo twice >> "$0/note"; sleep 0.05; rmdir "$0/$INLET_ID"; echo "$INLET_ID" >> "$0/note"';
 
-test("two processes that look at the same outbox run each command once, and never at the same time", async () => {
+test("two processes that scan the same outbox run each command once, and never at the same time", async () => {
   const folder = await makeFolder();
   const bench = await openBench({ command: ["sh", "-c", ALONE, folder] }, { isAlone: false });
   for (let at = 0; at < DELIVERIES; at++) await bench.deliver(`t${at}`);
@@ -81,7 +81,7 @@ test("lock files of finished entries are cleared by a start, and others are not"
   const bench = await openBench({ command: ["true"] }, { isAlone: false });
   const { folder, record } = await bench.deliver("t1");
   await rm(folder, { recursive: true });
-  await bench.look();
+  await bench.scan();
   const open = await bench.deliver("t2");
   const locks = join(outboxIn(bench.work), "locks");
   for (const { record: each } of [{ record }, open]) await writeFile(join(locks, keyOf(each)), "");

@@ -15,7 +15,7 @@ import { openBench, recordOf } from "./bench.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const NOW = Date.parse("2026-03-01T08:00:00.000Z");
-const PATIENCE = { retryMs: MINUTE_MS, giveUpMs: 3 * DAY_MS, lookMs: 1, killMs: 1 };
+const PATIENCE = { retryMs: MINUTE_MS, giveUpMs: 3 * DAY_MS, scanMs: 1, killMs: 1 };
 const FIRST: StepState = { state: "pending", attempts: 0 };
 
 describe("an attempt", () => {

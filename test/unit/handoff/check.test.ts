@@ -1,7 +1,7 @@
-/** What a look decides, from the entry and the status of the folder. */
+/** The actions of a check, by the entry and the status of the folder. */
 import { expect, test } from "vitest";
+import { nextAction } from "../../../src/handoff/check.ts";
 import { EMPTY_ENTRY, type Entry } from "../../../src/handoff/entry.ts";
-import { nextMove } from "../../../src/handoff/look.ts";
 import { type HandoffTask, handoffOf } from "../../support/handoff.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -14,7 +14,7 @@ const PENDING = { command: { state: "pending", attempts: 0 } } as const;
 const FAILED = { command: { state: "failed", attempts: 9, error: "no" } } as const;
 const COMMAND: HandoffTask = { command: ["true"] };
 
-type FolderStatus = Parameters<typeof nextMove>[1];
+type FolderStatus = Parameters<typeof nextAction>[1];
 
 test.each<[string, Partial<Entry>, FolderStatus, HandoffTask, string]>([
   ["a folder that is there waits", {}, "there", {}, "none"],
@@ -43,11 +43,11 @@ test.each<[string, Partial<Entry>, FolderStatus, HandoffTask, string]>([
     "change",
   ],
 ])("%s", (_, facts, status, task, expected) => {
-  const move = nextMove({ ...EMPTY_ENTRY, ...facts }, status, DELIVERED, handoffOf(task), NOW);
+  const move = nextAction({ ...EMPTY_ENTRY, ...facts }, status, DELIVERED, handoffOf(task), NOW);
   expect(move.type === "change" ? (move.event ?? move.type) : move.type).toBe(expected);
 });
 
 test("no folder is removed by a clock that cannot be trusted", () => {
   const now = { ...NOW, isClockRight: false };
-  expect(nextMove({ ...EMPTY_ENTRY, ...OLD }, "there", DELIVERED, handoffOf(KEEP), now).type).toBe("none");
+  expect(nextAction({ ...EMPTY_ENTRY, ...OLD }, "there", DELIVERED, handoffOf(KEEP), now).type).toBe("none");
 });

@@ -1,22 +1,22 @@
-/** Looks at all outbox entries again and again. Only a few of them are in memory at a time. */
+/** Scans the outbox again and again. Only a few entries are in memory at a time. */
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { checkDelivery, isUpToDate } from "./check.ts";
 import { deliveryOf } from "./delivery.ts";
 import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
 import { type Handover, readHandover } from "./handover.ts";
-import { isQuiet, lookAt } from "./look.ts";
 import type { Outbox } from "./outbox.ts";
 import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** One part in this many of the time goes to looks: two per cent of a processor. */
+/** One part in this many of the time goes to scans: two per cent of a processor. */
 const SHARE = 50;
-/** So many cost next to nothing: a look at them takes long only where the machine is busy. */
+/** A scan of fewer entries costs next to nothing: it takes long only where the machine is busy. */
 const FEW = 100;
-/** Where looks are slow because of a slow disk. */
+/** Where scans are slow because of a slow disk. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
 const AT_ONCE = 8;
@@ -25,18 +25,18 @@ const MOST_KNOWN = 5_000;
 /** Failing entries that are counted. */
 const MOST_FAILING = 10_000;
 
-export interface LookHooks {
+export interface ScanHooks {
   due(key: string, step: HandoffStep): void;
-  /** A look failed. Returns whether others will fail too. */
+  /** A check failed. Returns whether others will fail too. */
   failed(key: string, error: unknown): boolean;
-  /** A look at all entries went well. */
-  isWell(): void;
+  /** A whole scan succeeded. */
+  succeeded(): void;
 }
 
-export class Looks {
+export class Scanner {
   readonly #tools: HandoffTools;
   readonly #outbox: Outbox;
-  readonly #hooks: LookHooks;
+  readonly #hooks: ScanHooks;
   readonly #stop = new AbortController();
   readonly #failing = new Set<string>();
   readonly #extra = new WaitGroup();
@@ -45,12 +45,12 @@ export class Looks {
   readonly #known = new Map<string, Handover>();
   /** How many changes of entries there were. */
   #changes = 0;
-  /** How many entries the last look saw. */
+  /** How many entries the last scan saw. */
   #seen = 0;
   /** After a start, folders are found by their manifests. */
   #isFirst = true;
 
-  constructor(tools: HandoffTools, outbox: Outbox, hooks: LookHooks) {
+  constructor(tools: HandoffTools, outbox: Outbox, hooks: ScanHooks) {
     this.#tools = tools;
     this.#outbox = outbox;
     this.#hooks = hooks;
@@ -65,49 +65,49 @@ export class Looks {
     return this.#failing.size;
   }
 
-  /** Returns how many steps were due by then. Never throws: the next look tries again. */
-  async lookAtAll(byMs?: number): Promise<number> {
+  /** Returns how many steps were due at `byMs`. Never throws: the next scan tries again. */
+  async scan(byMs?: number): Promise<number> {
     const { signal } = this.#stop;
     if (signal.aborted) return 0;
-    let [due, isWell] = [0, true];
+    let [due, isGood] = [0, true];
     const fail = (key: string, error: unknown) => {
-      if (this.#hooks.failed(key, error)) isWell = false;
+      if (this.#hooks.failed(key, error)) isGood = false;
       return undefined;
     };
     const summary = new Summary(this.#tools.handoff());
     this.#failing.clear();
     this.#seen = 0;
-    const lookAtFile = async (found: FoundEntry) => {
+    const checkFile = async (found: FoundEntry) => {
       signal.throwIfAborted();
       this.#seen++;
       const { key } = found;
-      const look = this.#read(found).then((handover) => handover && this.#look(key, handover, byMs));
-      const seen = await look.catch((error: unknown) => fail(key, error));
+      const check = this.#read(found).then((handover) => handover && this.#check(key, handover, byMs));
+      const seen = await check.catch((error: unknown) => fail(key, error));
       if (seen === undefined) return;
       summary.add(seen.stored.entry, seen.delivery);
       due += this.#dueSteps(seen.stored.entry, byMs).length;
     };
     try {
-      await forEachLimit(this.#outbox.list(), AT_ONCE, lookAtFile);
+      await forEachLimit(this.#outbox.list(), AT_ONCE, checkFile);
       this.#isFirst = false;
     } catch (error) {
       if (signal.aborted) return due;
       fail("", error);
     }
-    if (isWell) this.#hooks.isWell();
+    if (isGood) this.#hooks.succeeded();
     this.#tools.emit({ type: "handoffs-checked", summary });
     return due;
   }
 
-  /** The entry was changed: looks at it without waiting for the others. */
-  lookSoon(key: string, entry: Entry): void {
+  /** The entry was changed: checks it without waiting for the next scan. */
+  checkSoon(key: string, entry: Entry): void {
     this.#countFailing(key, entry);
-    const look = async () => {
+    const check = async () => {
       const stored = await this.#outbox.find(key);
       const handover = stored && (await readHandover(this.#tools, key, stored));
-      if (handover !== undefined) await this.#look(key, handover);
+      if (handover !== undefined) await this.#check(key, handover);
     };
-    void this.#extra.add(look().catch((error: unknown) => this.#hooks.failed(key, error)));
+    void this.#extra.add(check().catch((error: unknown) => this.#hooks.failed(key, error)));
   }
 
   async close(): Promise<void> {
@@ -119,21 +119,21 @@ export class Looks {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const startedMs = performance.now();
-      await this.lookAtAll();
+      await this.scan();
       const tookMs = performance.now() - startedMs;
-      const { lookMs } = this.#tools.patience;
-      const pauseMs = this.#seen < FEW ? lookMs : Math.max(lookMs, tookMs * (SHARE - 1));
+      const { scanMs } = this.#tools.patience;
+      const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (SHARE - 1));
       await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
     }
   }
 
-  /** The folder was just placed: there is nothing to read. */
-  learn(key: string, end: TransferRecord): void {
+  /** The folder was just placed: nothing has to be read. */
+  notePlaced(key: string, end: TransferRecord): void {
     this.#know({ key, end, stored: { entry: EMPTY_ENTRY, kind: "wait" }, delivery: deliveryOf(key, end) });
   }
 
   /** The entry is being changed. */
-  forget(key: string): void {
+  noteChanged(key: string): void {
     this.#known.delete(key);
     this.#changes++;
   }
@@ -152,13 +152,13 @@ export class Looks {
   }
 
   /** `undefined` where the entry is finished, or its round is open. Takes the entry's lock only to change something. */
-  async #look(key: string, handover: Handover, byMs?: number): Promise<Handover | undefined> {
+  async #check(key: string, handover: Handover, byMs?: number): Promise<Handover | undefined> {
     const isThorough = this.#isFirst && !this.#known.has(key);
     const changes = this.#changes;
-    const isDone = await isQuiet(this.#tools, handover, isThorough);
+    const isDone = await isUpToDate(this.#tools, handover, isThorough);
     const seen = isDone
       ? handover
-      : await this.#outbox.change(key, () => lookAt(this.#tools, this.#outbox, key));
+      : await this.#outbox.change(key, () => checkDelivery(this.#tools, this.#outbox, key));
     if (isDone && changes === this.#changes) this.#know(handover);
     if (seen === undefined) {
       this.#failing.delete(key);

@@ -1,8 +1,7 @@
-/** One look at a delivery: whether its folder was picked up, is overdue, or was kept long enough. */
+/** Checks one delivery: whether its folder was picked up, is overdue, or was kept long enough. */
 import type { Delivered } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { isDelivered } from "../model/record.ts";
-import { isOlder, judgeAge, type Moment } from "./age.ts";
 import { deliveredOf } from "./delivery.ts";
 import { type Entry, kindOf, openSteps } from "./entry.ts";
 import {
@@ -16,28 +15,40 @@ import {
 import type { Outbox, Stored } from "./outbox.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** What to do next for a delivery. `gone`: the folder that we were removing is gone. */
-type Move =
+/** A smaller correction of the clock is no jump. */
+const TOLERANCE_MS = 60_000;
+/** A second check, this part of the time later, confirms that a folder is old: the clock may be wrong. */
+const CONFIRM = { part: 1 / 100, mostMs: 3_600_000 };
+
+interface Moment {
+  readonly atMs: number;
+  /** Since the machine started. */
+  readonly uptimeMs: number;
+  readonly isClockRight: boolean;
+}
+
+/** The next action for a delivery. `gone`: the folder that we were removing is gone. */
+type Action =
   | { readonly type: "none" | "remove" | "gone" | "finish" }
   | { readonly type: "change"; readonly entry: Entry; readonly event?: "picked-up" | "overdue" };
 
-const NONE: Move = { type: "none" };
+const NONE: Action = { type: "none" };
 
-/** Pure. Repeated with the changed entry until nothing is left to do now. */
-export function nextMove(
+/** Pure. Called again with the changed entry until nothing is left to do now. */
+export function nextAction(
   entry: Entry,
   status: FolderStatus,
   deliveredAt: string,
   handoff: Handoff,
   now: Moment,
-): Move {
+): Action {
   if (status === "unknown") return NONE;
   if (entry.isRemoving) {
     if (status === "gone") return { type: "gone" };
     // Since the removal began, the folder may have been acknowledged, or the configuration may have changed.
     const kept = { ...entry, isRemoving: false };
-    const move = nextMove(kept, status, deliveredAt, handoff, now);
-    return move.type === "remove" ? move : { type: "change", entry: kept };
+    const action = nextAction(kept, status, deliveredAt, handoff, now);
+    return action.type === "remove" ? action : { type: "change", entry: kept };
   }
   if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, status, handoff, now);
   if (status !== "there") {
@@ -52,7 +63,13 @@ export function nextMove(
   return judgeKept(entry, deliveredAt, keptMs, handoff, now);
 }
 
-function afterPickUp(entry: Entry, since: string, status: FolderStatus, handoff: Handoff, now: Moment): Move {
+function afterPickUp(
+  entry: Entry,
+  since: string,
+  status: FolderStatus,
+  handoff: Handoff,
+  now: Moment,
+): Action {
   const keptMs = handoff.keep?.pickedUpMs;
   const isFolderDone = status === "gone" || entry.isForeign || keptMs === undefined;
   if (!isFolderDone) return judgeKept(entry, since, keptMs, handoff, now);
@@ -65,7 +82,7 @@ function judgeKept(
   keptMs: number | undefined,
   handoff: Handoff,
   now: Moment,
-): Move {
+): Action {
   const { foundOld, isOver } = judgeAge(entry.foundOld, since, keptMs, now);
   if (foundOld !== entry.foundOld) return { type: "change", entry: { ...entry, foundOld } };
   // A pending step may need the folder.
@@ -73,24 +90,46 @@ function judgeKept(
   return isOver && !isPending ? { type: "remove" } : NONE;
 }
 
+function isOlder(since: string | undefined, thanMs: number | undefined, nowMs: number): boolean {
+  return since !== undefined && thanMs !== undefined && nowMs - Date.parse(since) >= thanMs;
+}
+
 /**
- * Does everything that is to be done for a delivery now. Called while its entry may be changed; safe to be cut short.
+ * Pure. A removed folder does not come back, so a wrong clock must not remove one. `isOver`: an earlier check found the
+ * folder old too, and the clock has kept pace with the machine since. `foundOld`: to be stored for the next check.
+ */
+function judgeAge(
+  foundOld: Entry["foundOld"],
+  since: string | undefined,
+  keptMs: number | undefined,
+  { atMs, uptimeMs, isClockRight }: Moment,
+): { readonly foundOld: Entry["foundOld"]; readonly isOver: boolean } {
+  if (!isClockRight) return { foundOld, isOver: false };
+  if (keptMs === undefined || !isOlder(since, keptMs, atMs)) return { foundOld: undefined, isOver: false };
+  const upMs = uptimeMs - (foundOld?.uptimeMs ?? 0);
+  const isEven = foundOld !== undefined && Math.abs(atMs - foundOld.atMs - upMs) <= TOLERANCE_MS;
+  if (!isEven || upMs < 0) return { foundOld: { atMs, uptimeMs }, isOver: false };
+  return { foundOld, isOver: upMs >= Math.min(keptMs * CONFIRM.part, CONFIRM.mostMs) };
+}
+
+/**
+ * Does everything that is due for a delivery. Called while its entry may be changed; a crash at any point is safe.
  * Returns the delivery as it is then; `undefined` where it is finished, or not ready.
  */
-export async function lookAt(
+export async function checkDelivery(
   tools: HandoffTools,
   outbox: Outbox,
   key: string,
 ): Promise<Handover | undefined> {
   const opened = await openHandover(tools, outbox, key);
   if (opened === undefined) return undefined;
-  const look = new Look(tools, outbox, opened);
-  while (!(await look.move())) {}
-  return look.stored === undefined ? undefined : { ...opened, stored: look.stored };
+  const check = new DeliveryCheck(tools, outbox, opened);
+  while (!(await check.advance())) {}
+  return check.stored === undefined ? undefined : { ...opened, stored: check.stored };
 }
 
-/** Whether nothing has to be changed now. `isThorough`: the folder is found by its manifest. */
-export async function isQuiet(
+/** Whether nothing is due. `isThorough`: the folder is found by its manifest. */
+export async function isUpToDate(
   tools: HandoffTools,
   handover: Handover,
   isThorough: boolean,
@@ -102,14 +141,14 @@ export async function isQuiet(
   const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
   const located = await (isThorough ? locate(tools, handover) : byName());
   if (located?.folder !== folder) return located === undefined;
-  return nextMove(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
+  return nextAction(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {
   return { atMs: clock.now(), uptimeMs: uptimeMs(), isClockRight: isClockRight() };
 }
 
-class Look {
+class DeliveryCheck {
   readonly #tools: HandoffTools;
   readonly #handoff: Handoff;
   readonly #outbox: Outbox;
@@ -132,21 +171,27 @@ class Look {
   }
 
   /** True where nothing is left to do now. */
-  async move(): Promise<boolean> {
+  async advance(): Promise<boolean> {
     const { status, delivery } = this.#opened;
-    const move = nextMove(this.#entry, status, delivery.deliveredAt, this.#handoff, momentOf(this.#tools));
-    switch (move.type) {
+    const action = nextAction(
+      this.#entry,
+      status,
+      delivery.deliveredAt,
+      this.#handoff,
+      momentOf(this.#tools),
+    );
+    switch (action.type) {
       case "none":
         await this.#save();
         return true;
       case "finish":
         return this.#finish();
       case "change":
-        this.#entry = move.entry;
-        if (move.event !== undefined) this.#events.push(this.#eventOf(move.event));
+        this.#entry = action.entry;
+        if (action.event !== undefined) this.#events.push(this.#eventOf(action.event));
         return false;
       default:
-        return this.#remove(move.type === "gone");
+        return this.#remove(action.type === "gone");
     }
   }
 
@@ -175,7 +220,7 @@ class Look {
       this.#entry = { ...this.#entry, isRemoving: true };
       await this.#save();
     }
-    // Also where it is gone: an earlier call may have been cut short.
+    // Also where it is gone: a crash may have interrupted an earlier call.
     const result = await inbox.removeDelivered({ id, folder });
     if (result === "foreign" && !isGone) {
       this.#events.push(() => emit({ type: "folder-left", delivered }));
