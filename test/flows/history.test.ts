@@ -37,7 +37,7 @@ test("reports damaged lines, a limit that was reached, and an empty result", asy
   expect(one.stdout.trim().split("\n")).toHaveLength(1);
   expect(one.stderr).toContain(`damaged: 1 line of ${join(journal, file)}.`);
   expect(one.stderr).toContain("Show more with --limit");
-  const none = await callCommand(["history", "--config", config, "--sender", "nobody@*"]);
+  const none = await callCommand(["history", "--config", config, "--sender", "unknown@*"]);
   expect(none).toMatchObject({ outcome: "fine", stdout: "" });
   expect(none.stderr).toContain("No transfer matches.");
 });

@@ -44,19 +44,19 @@ class ModelLink {
 
 type Node = ModelFile | ModelFolder | ModelLink;
 
-interface Place {
+interface Location {
   readonly folder: ModelFolder;
   readonly name: string;
 }
 
 /** A name that was added, moved or removed. */
-interface NameChange extends Place {
+interface NameChange extends Location {
   /** Counts all changes of the disk. */
   readonly number: number;
   /** Missing for a removed name. */
   readonly node: Node | undefined;
   /** Earlier names of a node that was renamed. All but the first were never durable. */
-  readonly from: readonly Place[];
+  readonly from: readonly Location[];
 }
 
 /** A change that a power cut may undo: of a name, or of a file's text. */
@@ -127,7 +127,8 @@ export class ModelDisk implements Disk {
     }
     for (const { folder, name, node, from } of this.#nameChanges) {
       facts.push(pack(3, folder.origin, name, node?.origin ?? ""));
-      for (const place of from) facts.push(pack(4, place.folder.origin, place.name, node?.origin ?? ""));
+      for (const location of from)
+        facts.push(pack(4, location.folder.origin, location.name, node?.origin ?? ""));
     }
     const text = hash("sha1", new Uint8Array(Float64Array.from(facts).sort().buffer), "base64");
     this.#digest = { version: this.#version, text };
@@ -170,15 +171,15 @@ export class ModelDisk implements Disk {
   }
 
   makeLink(path: string): void {
-    const place = this.#placeOf(path, "symlink");
-    this.#set(place, new ModelLink(path), []);
+    const location = this.#locate(path, "symlink");
+    this.#set(location, new ModelLink(path), []);
   }
 
   async create(path: string, _mode: number): Promise<DiskFile> {
-    const place = this.#placeOf(path, "open");
-    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "open", path);
+    const location = this.#locate(path, "open");
+    if (location.folder.entries.has(location.name)) throw systemError("EEXIST", "open", path);
     const file = new ModelFile(path);
-    this.#set(place, file, []);
+    this.#set(location, file, []);
     return this.#open(file);
   }
 
@@ -205,15 +206,15 @@ export class ModelDisk implements Disk {
 
   async link(from: string, to: string): Promise<void> {
     const file = this.#need(from, "link");
-    const place = this.#placeOf(to, "link");
-    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "link", to);
+    const location = this.#locate(to, "link");
+    if (location.folder.entries.has(location.name)) throw systemError("EEXIST", "link", to);
     if (file.kind !== "file" || this.#options.hasLinks === false) throw systemError("EPERM", "link", from);
-    this.#set(place, file, []);
+    this.#set(location, file, []);
   }
 
   async rename(from: string, to: string): Promise<void> {
-    const source = this.#placeOf(from, "rename");
-    const target = this.#placeOf(to, "rename");
+    const source = this.#locate(from, "rename");
+    const target = this.#locate(to, "rename");
     const node = this.#need(from, "rename");
     const replaced = target.folder.entries.get(target.name);
     if (replaced === node) return;
@@ -230,19 +231,19 @@ export class ModelDisk implements Disk {
   async unlink(path: string): Promise<void> {
     const node = this.#need(path, "unlink");
     if (node.kind === "folder") throw systemError("EISDIR", "unlink", path);
-    this.#remove(this.#placeOf(path, "unlink"));
+    this.#remove(this.#locate(path, "unlink"));
   }
 
   async makeFolder(path: string, _mode: number): Promise<void> {
-    const place = this.#placeOf(path, "mkdir");
-    if (place.folder.entries.has(place.name)) throw systemError("EEXIST", "mkdir", path);
-    this.#set(place, new ModelFolder(path), []);
+    const location = this.#locate(path, "mkdir");
+    if (location.folder.entries.has(location.name)) throw systemError("EEXIST", "mkdir", path);
+    this.#set(location, new ModelFolder(path), []);
   }
 
   async removeFolder(path: string): Promise<void> {
     const folder = this.#needFolder(path, "rmdir");
     if (folder.entries.size > 0) throw systemError("ENOTEMPTY", "rmdir", path);
-    this.#remove(this.#placeOf(path, "rmdir"));
+    this.#remove(this.#locate(path, "rmdir"));
   }
 
   async removeTree(path: string): Promise<void> {
@@ -287,14 +288,14 @@ export class ModelDisk implements Disk {
     this.#unsyncedFiles.add(file);
   }
 
-  #set(place: Place, node: Node, from: readonly Place[]): void {
-    place.folder.entries.set(place.name, node);
-    this.#change({ ...place, node, from });
+  #set(location: Location, node: Node, from: readonly Location[]): void {
+    location.folder.entries.set(location.name, node);
+    this.#change({ ...location, node, from });
   }
 
-  #remove(place: Place): void {
-    place.folder.entries.delete(place.name);
-    this.#change({ ...place, node: undefined, from: [] });
+  #remove(location: Location): void {
+    location.folder.entries.delete(location.name);
+    this.#change({ ...location, node: undefined, from: [] });
   }
 
   #change(change: Omit<NameChange, "number">): void {
@@ -324,7 +325,7 @@ export class ModelDisk implements Disk {
     return node;
   }
 
-  #placeOf(path: string, call: string): Place {
+  #locate(path: string, call: string): Location {
     const end = path.lastIndexOf("/");
     const folder = this.#find(path.slice(0, end));
     if (folder?.kind !== "folder") throw systemError(this.#whyMissing(path), call, path);
@@ -384,8 +385,9 @@ function isBelow(above: ModelFolder, folder: ModelFolder, entriesOf: Entries): b
 }
 
 function applyTo(entriesOf: Entries, { folder, name, node, from }: NameChange): void {
-  for (const place of from) {
-    if (entriesOf(place.folder).get(place.name) === node) entriesOf(place.folder).delete(place.name);
+  for (const location of from) {
+    if (entriesOf(location.folder).get(location.name) === node)
+      entriesOf(location.folder).delete(location.name);
   }
   if (node === undefined) entriesOf(folder).delete(name);
   else entriesOf(folder).set(name, node);
@@ -394,8 +396,8 @@ function applyTo(entriesOf: Entries, { folder, name, node, from }: NameChange): 
 /** The rest of a change after a rename of its node became durable: earlier names of the node are gone. */
 function afterRename(change: NameChange, { node, from }: NameChange): NameChange[] {
   if (from.length === 0 || change.node !== node) return [change];
-  const isOver = from.some((place) => place.folder === change.folder && place.name === change.name);
-  return isOver ? [] : [{ ...change, from: change.from.filter((place) => !from.includes(place)) }];
+  const isOver = from.some((location) => location.folder === change.folder && location.name === change.name);
+  return isOver ? [] : [{ ...change, from: change.from.filter((location) => !from.includes(location)) }];
 }
 
 function copyOf(
