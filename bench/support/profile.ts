@@ -89,7 +89,7 @@ const LOADING = /^node:internal\/(modules|bootstrap)\//;
 
 /** The first match decides. */
 const GROUPS_BY_FILE: readonly (readonly [RegExp, Group])[] = [
-  [/\/dist\/(?:src\/)?base\/(descriptor|durable|folders|write-behind)\.js$|^node:(internal\/)?fs/, "files"],
+  [/\/dist\/(?:src\/)?base\/(descriptor|durable|folders)\.js$|^node:(internal\/)?fs/, "files"],
   [/^node:internal\/crypto\/hash$|\/dist\/(?:src\/)?model\/checksum\.js$/, "hashing"],
   [/\/node_modules\/undici\//, "requests"],
   [/\/node_modules\//, "packages"],

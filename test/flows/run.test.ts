@@ -79,7 +79,7 @@ test.each(["run", "once"])(
     await writeFile(join(work, "format"), "3 7.1.0\n");
     const before = await readdir(work, { recursive: true });
     const { exitCode, stderr } = await runProgram([command, "--config", config]);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("is of Inlet 7.1.0, and this is ")]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("was used by Inlet 7.1.0, and this is ")]);
     expect(await readdir(work, { recursive: true })).toEqual(before);
   },
 );
