@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { hasEnded, QUIET, type TransferRecord } from "../model/record.ts";
 import type { Log } from "../observe/log.ts";
 
 export function logEvents(log: Log): Emit {
@@ -139,8 +139,8 @@ function logState(log: Log, logged: LoggedReasons, record: TransferRecord, fault
   const facts = { ...factsOf(record), reason, until, message };
   if (hasEnded(record)) logged.forget(record);
   if (state === "waiting") {
-    const quiet = fault !== undefined && (isLoggedForAll(fault) || !logged.isNew(record, fault.code));
-    log[quiet ? "debug" : "warn"](facts, "waiting");
+    const isLogged = fault !== undefined && (isLoggedForAll(fault) || !logged.isNew(record, fault.code));
+    log[isLogged ? "debug" : reason === QUIET ? "info" : "warn"](facts, "waiting");
   } else if (state === "quarantined") log.error(facts, "quarantined");
   else if (state === "gone") log.warn(facts, "gone");
   else if (state === "delivered") log.info({ ...factsOf(record), folder }, "delivered");

@@ -1,7 +1,13 @@
 /** Formats the status for a terminal or a pipe. */
 import { styleText } from "node:util";
 import { formatBytes, formatCount, formatSeconds, formatWhen } from "../base/phrases.ts";
-import { describeState, type MailboxStatus, type Status, type TransferStatus } from "../model/status.ts";
+import {
+  describeState,
+  headlineOf,
+  type MailboxStatus,
+  type Status,
+  type TransferStatus,
+} from "../model/status.ts";
 import { formatBar, printable } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
@@ -44,7 +50,7 @@ export function formatStatus(status: Status, instead: string | undefined, stream
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {
-  const { live, daemon, troubles, totals, needsRestart } = status;
+  const { live, daemon, needsRestart } = status;
   const place = `${printable(daemon.inbox)} on ${printable(daemon.host)}`;
   const restart =
     needsRestart.length === 0
@@ -53,15 +59,12 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
   const who = live
     ? `Inlet ${printable(daemon.program)}, process ${daemon.pid}, ${place}${restart}`
     : `${printable(instead ?? "No daemon answers.")} This is the state in the work folder of ${place}.`;
-  if (troubles.length > 0) {
-    return `${red(stream, formatCount(troubles.length, "problem", "problems"))}\n${who}`;
-  }
-  if (totals.attention > 0) {
-    const words = `${formatCount(totals.attention, "transfer needs", "transfers need")} attention`;
-    return `${styleText("yellow", words, { stream })}\n${who}`;
-  }
-  return live ? `${styleText("green", "All is well", { stream })}\n${who}` : who;
+  const { tone, words } = headlineOf(status);
+  if (!live && (tone === "good" || tone === "plain")) return who;
+  return `${styleText(COLOURS[tone], words, { stream })}\n${who}`;
 }
+
+const COLOURS = { bad: "red", warn: "yellow", good: "green", plain: "reset" } as const;
 
 /** `items` are the first of `total`. */
 function section<Item>(

@@ -6,7 +6,7 @@ import type { Expected } from "../mailbox/expected.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { expiryOf, jobOf } from "../mailbox/tools.ts";
 import type { Emit } from "../model/events.ts";
-import { isWaitOver, type TransferRecord } from "../model/record.ts";
+import { type TransferRecord, waitLeftMs } from "../model/record.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Mailboxes } from "./mailboxes.ts";
@@ -37,7 +37,7 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   // Not awaited: Redis may be away, and the new mailboxes count without it.
   schedulePolls(queue, next).catch(() => {});
   const released = unfinished.records.filter((record) => isReleased(tools, before, record));
-  hurryAll(tools, released).catch(() => {});
+  runAllNow(tools, released).catch(() => {});
   await isWritten;
 }
 
@@ -46,7 +46,7 @@ export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise
   return queue.schedule(active.map(({ name, pollMs }) => ({ mailbox: name, everyMs: pollMs })));
 }
 
-async function hurryAll({ ledger, queue }: ReloadTools, records: readonly TransferRecord[]): Promise<void> {
+async function runAllNow({ ledger, queue }: ReloadTools, records: readonly TransferRecord[]): Promise<void> {
   for (const record of records) {
     await queue.runNow(jobOf(ledger, record.mailbox, record.trackingId, expiryOf(record)));
   }
@@ -56,10 +56,11 @@ async function hurryAll({ ledger, queue }: ReloadTools, records: readonly Transf
 function isReleased(
   { mailboxes, clock }: ReloadTools,
   before: ReadonlyMap<string, MailboxState>,
-  { mailbox, state, until }: TransferRecord,
+  record: TransferRecord,
 ): boolean {
+  const { mailbox, state, until } = record;
   const [old, now] = [before.get(mailbox), mailboxes.states.get(mailbox)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
-  return state !== "waiting" || (until !== undefined && isWaitOver(until, clock.now()));
+  return state !== "waiting" || (until !== undefined && waitLeftMs(record, clock.now()) === undefined);
 }

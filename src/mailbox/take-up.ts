@@ -5,10 +5,10 @@ import type { Secret } from "../base/secret.ts";
 import type { TransferJob } from "../model/job.ts";
 import {
   hasEnded,
-  isWaitOver,
   mayComeBack,
   RECORD_VERSION,
   type TransferRecord,
+  waitLeftMs,
   withoutMissing,
 } from "../model/record.ts";
 import {
@@ -146,10 +146,11 @@ async function learnChanges(
 async function claimAttempt(
   { passwords, clock }: PollTools,
   { transfers, mailbox }: MailboxState,
-  { state, until, trackingId }: TransferRecord,
+  record: TransferRecord,
 ): Promise<boolean> {
+  const { state, until, trackingId } = record;
   if (state !== "waiting") return true;
-  if (until !== undefined) return isWaitOver(until, clock.now());
+  if (until !== undefined) return waitLeftMs(record, clock.now()) === undefined;
   // Rules may have been added since the last attempt. A refused password is never sent again.
   return transfers.tryOnce(trackingId, mailbox, await passwords.supplied(mailbox, trackingId));
 }

@@ -2,7 +2,7 @@
  * The record of one transfer for one mailbox, and its states.
  *
  * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `waiting`: for
- * a password, a lock, the disk or a time. `quarantined`: it failed verification, and an operator decides. `gone`: the
+ * a password, a lock, the disk, the end of quiet hours or another attempt. `quarantined`: it failed verification, and an operator decides. `gone`: the
  * service removed it before it was delivered.
  *
  * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
@@ -59,7 +59,7 @@ export interface TransferRecord extends TransferKey {
   readonly state: State;
   /** Counted from 1. */
   readonly round: number;
-  /** Why it waits (`password`, `locked`, `disk`, `retry`), was quarantined (a fault's code) or is gone (the service's state). */
+  /** Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`), was quarantined (a fault's code) or is gone (the service's state). */
   readonly reason: string | undefined;
   /** What happened, and what to do. */
   readonly message: string | undefined;
@@ -110,6 +110,9 @@ export interface PasswordObstacle {
 
 /** The reason of a transfer that an operator discarded. It stays `gone`, even while the service lists it. */
 export const DISCARDED = "discarded";
+
+/** The reason of a transfer that waits for the end of quiet hours. */
+export const QUIET = "quiet";
 
 /** The service ended it, and may list it again. */
 export function mayComeBack({ state, reason }: TransferRecord): boolean {
@@ -182,8 +185,15 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
 /** Longer than any wait: `Retry-After` is cut to a day, and all others are shorter. */
 const LONGEST_WAIT_MS = 25 * 60 * 60_000;
 
-/** A wait that would last longer was recorded while the clock was wrong, and counts as over. */
-export function isWaitOver(until: string, nowMs: number): boolean {
+/**
+ * How long a waiting transfer is kept back by the time in its record. Quiet hours are not counted: the configuration says
+ * when they end, and may have changed. A wait that would last too long was recorded while the clock was wrong.
+ */
+export function waitLeftMs(
+  { state, reason, until }: Pick<TransferRecord, "state" | "reason" | "until">,
+  nowMs: number,
+): number | undefined {
+  if (state !== "waiting" || reason === QUIET || until === undefined) return undefined;
   const leftMs = Date.parse(until) - nowMs;
-  return !(leftMs > 0 && leftMs <= LONGEST_WAIT_MS);
+  return leftMs > 0 && leftMs <= LONGEST_WAIT_MS ? leftMs : undefined;
 }

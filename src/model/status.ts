@@ -1,5 +1,6 @@
 /** A snapshot of a daemon, for people and programs. Times are ISO 8601. */
-import type { State } from "./record.ts";
+import { formatCount } from "../base/phrases.ts";
+import { QUIET, type State } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -76,7 +77,7 @@ export interface TransferStatus {
   readonly state: State;
   readonly round?: number | undefined;
   readonly since: string | undefined;
-  /** As in its record; also `handoff` or `not-picked-up` after a delivery, and `quiet` in quiet hours. */
+  /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   /** The budget of password attempts is spent. */
@@ -88,6 +89,29 @@ export interface TransferStatus {
   readonly commands?: readonly string[];
   /** In quarantine: the folder with the received content. */
   readonly keptIn?: string;
+}
+
+/** The state of everything in a few words. "All is well" needs at least one poll of each mailbox. */
+export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Headline {
+  const problems = troubles.length;
+  if (problems > 0) return { tone: "bad", words: formatCount(problems, "problem", "problems") };
+  const { attention } = totals;
+  if (attention > 0) {
+    return { tone: "warn", words: `${formatCount(attention, "transfer needs", "transfers need")} attention` };
+  }
+  // On Redis, other processes may do the polls.
+  const polled = daemon.queue === "redis" ? [] : mailboxes.filter(({ paused }) => !paused);
+  const unpolled = polled.filter(({ lastSuccess }) => lastSuccess === undefined).length;
+  if (unpolled === 0) return { tone: "good", words: "All is well" };
+  return {
+    tone: "plain",
+    words: `Starting: ${formatCount(unpolled, "mailbox is", "mailboxes are")} not polled yet`,
+  };
+}
+
+export interface Headline {
+  readonly tone: "bad" | "warn" | "good" | "plain";
+  readonly words: string;
 }
 
 /** The state of a transfer that is not over, in a few words. */
@@ -102,7 +126,7 @@ export function describeState({ state, reason }: TransferStatus): string {
   if (reason === "large") return "waits for another large transfer to finish";
   if (reason === "slow") return "slow; paused to let others go first";
   if (reason === "retry") return "failed, will be retried";
-  if (reason === "quiet") return "waits for the end of quiet hours";
+  if (reason === QUIET) return "waits for the end of quiet hours";
   return state === "discovered" ? "queued" : state;
 }
 

@@ -6,7 +6,6 @@ import type { TransferRecord } from "../model/record.ts";
 import {
   type DaemonFacts,
   type Delivery,
-  type MailboxStatus,
   STATUS_VERSION,
   type Status,
   type TransferStatus,
@@ -110,7 +109,7 @@ export class Board {
         (transfer) => withHelp(transfer, { daemon: this.#facts, mailboxes, keptIn: this.#keptIn }),
       ),
       inHand: inHand.slice(0, MOST_SHOWN),
-      queued: queued.slice(0, MOST_SHOWN).map((transfer) => withQuiet(transfer, mailboxes)),
+      queued: queued.slice(0, MOST_SHOWN),
       recent: this.#recent,
       load: this.#load.read(nowMs),
     };
@@ -200,11 +199,4 @@ function shareOut(kinds: readonly (readonly TransferStatus[])[]): TransferStatus
     left -= more;
     return kind.slice(0, share + more);
   });
-}
-
-/** Nobody has written down that quiet hours keep it back: they may have changed since. */
-function withQuiet(transfer: TransferStatus, mailboxes: readonly MailboxStatus[]): TransferStatus {
-  const { quietUntil } = mailboxes.find(({ name }) => name === transfer.mailbox) ?? {};
-  if (quietUntil === undefined || transfer.state !== "discovered") return transfer;
-  return { ...transfer, reason: "quiet", until: quietUntil };
 }

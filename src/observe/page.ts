@@ -3,7 +3,7 @@
  * senders is escaped.
  */
 import { formatBytes, formatCount } from "../base/phrases.ts";
-import type { LoadSlot, MailboxStatus, Status } from "../model/status.ts";
+import { headlineOf, type LoadSlot, type MailboxStatus, type Status } from "../model/status.ts";
 import { Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { renderAttention, renderInHand, renderQueued, renderRecent, type Visitor } from "./page-transfers.ts";
 import type { PastTransfer } from "./past.ts";
@@ -81,8 +81,8 @@ ${visitor.canSignIn ? renderSigning(visitor.proof) : undefined}
 }
 
 /** Also the title of a browser tab. */
-export function titleOf({ troubles, totals, daemon }: Status): string {
-  return `${moodOf(troubles.length, totals.attention)[1]} – Inlet on ${daemon.host}`;
+export function titleOf(status: Status): string {
+  return `${headlineOf(status).words} – Inlet on ${status.daemon.host}`;
 }
 
 function renderNotice({ text, isError }: Notice): Html {
@@ -101,7 +101,8 @@ function renderSigning(proof: string | undefined): Html {
 <form action="sign-in" method="post">${page}<label>Token, needed to supply passwords, retry, release and discard <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form></section>`;
 }
 
-function renderSummary({ troubles, totals, needsRestart }: Status): Html {
+function renderSummary(status: Status): Html {
+  const { troubles, totals, needsRestart } = status;
   const facts = [
     totals.inHand > 0 ? `${totals.inHand} downloading` : undefined,
     totals.queued > 0 ? `${totals.queued} queued` : undefined,
@@ -109,21 +110,14 @@ function renderSummary({ troubles, totals, needsRestart }: Status): Html {
       ? `changed, but not in force before a restart: ${needsRestart.join(", ")}`
       : undefined,
   ].filter((fact) => fact !== undefined);
-  const [mood, words] = moodOf(troubles.length, totals.attention);
-  return html`<p class="mood ${mood}">${words}</p>${
+  const { tone, words } = headlineOf(status);
+  return html`<p class="mood ${tone}">${words}</p>${
     facts.length > 0 ? html`<p class="facts">${facts.join(" · ")}</p>` : undefined
   }
 ${troubles.map(
   ({ what, message, advice, since }) =>
     html`<div class="trouble"><h2>Problem: ${what}</h2><p>${message}</p><p class="advice">${advice}</p><p class="since">since <time datetime="${since}">${since.slice(0, 16).replace("T", " ")} UTC</time></p></div>`,
 )}`;
-}
-
-function moodOf(troubles: number, attention: number): [mood: string, words: string] {
-  if (troubles > 0) return ["bad", formatCount(troubles, "problem", "problems")];
-  if (attention > 0)
-    return ["warn", `${formatCount(attention, "transfer needs", "transfers need")} attention`];
-  return ["good", "All is well"];
 }
 
 function renderMailboxes({ mailboxes }: Status, nowMs: number): Html {

@@ -5,14 +5,14 @@
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { Contents } from "../model/manifest.ts";
-import { hasEnded, isWaitOver, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { hasEnded, QUIET, type TransferKey, type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { copyQuarantined } from "./adopt.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
 import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./open.ts";
 import { planTransfer } from "./plan.ts";
-import { quietForMs } from "./quiet.ts";
+import { quietUntil } from "./quiet.ts";
 import { Run } from "./run.ts";
 import { clearDiskWait, endIfGone, settleFault, stuck } from "./settle.ts";
 import type { Source, TransferTools } from "./tools.ts";
@@ -61,18 +61,30 @@ export async function downloadTransfer(
 async function putOffMs(
   tools: TransferTools,
   source: Source,
-  { record, key }: Run,
+  run: Run,
   signal: AbortSignal,
 ): Promise<number | "idle" | undefined> {
+  const { record, key } = run;
   if (record.vanished) return undefined;
   const expiresMs = record.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(record.expires);
-  const quietMs = quietForMs(source.mailbox.quiet, expiresMs, tools.clock.now());
-  if (quietMs !== undefined && !record.wanted) return quietMs;
-  const leftMs = waitLeftMs(record, tools.clock.now());
+  const nowMs = tools.clock.now();
+  const quietMs = quietUntil(source.mailbox.quiet, expiresMs, nowMs);
+  if (quietMs !== undefined && !record.wanted) {
+    waitQuietly(run, new Date(quietMs).toISOString());
+    return quietMs - nowMs;
+  }
+  const leftMs = record.wanted ? undefined : waitLeftMs(record, nowMs);
   if (leftMs !== undefined) return leftMs;
   // Without room on the disk, intake pauses: no request is made, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
+}
+
+/** A transfer that waits for another reason keeps it: that one may outlast the quiet hours. */
+function waitQuietly(run: Run, until: string): void {
+  const { state, reason, until: before } = run.record;
+  const isNew = state === "waiting" ? reason === QUIET && until !== before : true;
+  if (isNew) run.enter("waiting", { reason: QUIET, until });
 }
 
 async function work(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
@@ -130,12 +142,6 @@ async function isSuppliedSince(
   return supplied !== undefined && supplied !== before;
 }
 
-/** How long the transfer still waits; `undefined` where an operator wants it now. */
-function waitLeftMs({ state, until, wanted }: TransferRecord, nowMs: number): number | undefined {
-  if (state !== "waiting" || until === undefined || wanted || isWaitOver(until, nowMs)) return undefined;
-  return Date.parse(until) - nowMs;
-}
-
 /** Returns what becomes of the job where the transfer still waits. */
 async function downloadAndDeliver(
   tools: TransferTools,
@@ -146,7 +152,8 @@ async function downloadAndDeliver(
   if (run.record.vanished) {
     if (await endIfGone(tools, source, run, signal)) return undefined;
     // It is not gone, so a lock, or a pause that the service asked for, still applies.
-    const leftMs = waitLeftMs(run.record, tools.clock.now());
+    const { record } = run;
+    const leftMs = record.wanted ? undefined : waitLeftMs(record, tools.clock.now());
     if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
   }
   const wasWaiting = run.record.state === "waiting";

@@ -8,7 +8,7 @@ import type { Ledger } from "../../../src/ledger/port.ts";
 import { Retention } from "../../../src/ledger/retention.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { Watermark } from "../../../src/ledger/watermark.ts";
-import { isWaitOver, type TransferRecord } from "../../../src/model/record.ts";
+import type { TransferRecord } from "../../../src/model/record.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
@@ -109,16 +109,6 @@ describe("the journal has the end of a round once, though somebody looks for end
       expect([...(await readdir(paths.notes)), ...(await readdir(paths.staging))]).toEqual([]);
       expect(await ledger.isPlaced(end)).toBe(true);
     }
-  });
-});
-
-describe("clocks", () => {
-  test("a wait that a clock of 2036 has noted is over", () => {
-    const nowMs = Date.parse("2026-03-01T00:00:00Z");
-    expect(isWaitOver("2036-03-01T00:00:00Z", nowMs)).toBe(true);
-    expect(isWaitOver("2026-03-01T12:00:00Z", nowMs)).toBe(false);
-    expect(isWaitOver("2026-02-28T00:00:00Z", nowMs)).toBe(true);
-    expect(isWaitOver("no time at all", nowMs)).toBe(true);
   });
 });
 

@@ -221,11 +221,12 @@ describe("the board", () => {
     const mailboxes = [{ name: "m", email: "m", pollMs: 1, paused: false, quiet }];
     const board = new Board(FACTS, mailboxes, { now: () => START_MS });
     const quietUntil = "2026-03-01T12:00:00.000Z";
-    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "new" }) });
+    const postponed = { state: "waiting", reason: "quiet", until: quietUntil } as const;
+    board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "new", ...postponed }) });
     const failed = { state: "waiting", reason: "retry", message: "The service does not answer." } as const;
     board.listener({ type: "transfer-changed", record: makeRecord({ trackingId: "failed", ...failed }) });
     const status = board.read();
-    expect(status.queued).toMatchObject([{ reason: "quiet", until: quietUntil }, failed]);
+    expect(status.queued).toMatchObject([postponed, failed]);
     expect(status.mailboxes).toMatchObject([{ quietUntil }]);
     const { queued, mailboxes: shown } = renderSections(status, { canSignIn: false, proof: undefined });
     expect(queued).toContain("Waits for the end of quiet hours, next try <time");

@@ -5,7 +5,7 @@ import { parseWindow } from "../../../src/config/weekly.ts";
 import type { Next } from "../../../src/model/job.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 import { downloadTransfer } from "../../../src/transfer/download.ts";
-import { quietForMs } from "../../../src/transfer/quiet.ts";
+import { quietUntil } from "../../../src/transfer/quiet.ts";
 import type { Source, TransferTools } from "../../../src/transfer/tools.ts";
 import { makeRecord } from "../../support/record.ts";
 
@@ -25,24 +25,24 @@ const at = (time: string) => Date.parse(`2026-03-02T${time}+01:00`);
 
 describe("a download", () => {
   test("is postponed to the end of the quiet hours", () => {
-    expect(quietForMs(quiet, FAR_MS, at("08:00"))).toBe(10 * HOUR_MS);
-    expect(quietForMs(quiet, FAR_MS, at("17:59:59.999"))).toBe(1);
+    expect(quietUntil(quiet, FAR_MS, at("08:00"))).toBe(at("18:00"));
+    expect(quietUntil(quiet, FAR_MS, at("17:59:59.999"))).toBe(at("18:00"));
   });
 
   test("starts at any other time, and without quiet hours", () => {
-    expect(quietForMs(quiet, FAR_MS, at("07:59:59.999"))).toBeUndefined();
-    expect(quietForMs(quiet, FAR_MS, at("18:00"))).toBeUndefined();
-    expect(quietForMs(undefined, FAR_MS, at("12:00"))).toBeUndefined();
+    expect(quietUntil(quiet, FAR_MS, at("07:59:59.999"))).toBeUndefined();
+    expect(quietUntil(quiet, FAR_MS, at("18:00"))).toBeUndefined();
+    expect(quietUntil(undefined, FAR_MS, at("12:00"))).toBeUndefined();
   });
 
   test("starts in quiet hours if the transfer would expire too soon after them", () => {
-    expect(quietForMs(quiet, at("17:00"), at("12:00"))).toBeUndefined();
-    expect(quietForMs(quiet, at("23:59:59"), at("12:00"))).toBeUndefined();
-    expect(quietForMs(quiet, at("18:00") + 6 * HOUR_MS, at("12:00"))).toBe(6 * HOUR_MS);
+    expect(quietUntil(quiet, at("17:00"), at("12:00"))).toBeUndefined();
+    expect(quietUntil(quiet, at("23:59:59"), at("12:00"))).toBeUndefined();
+    expect(quietUntil(quiet, at("18:00") + 6 * HOUR_MS, at("12:00"))).toBe(at("18:00"));
   });
 
   test("starts if quiet hours would never end", () => {
-    expect(quietForMs(timetable("daily"), FAR_MS, at("12:00"))).toBeUndefined();
+    expect(quietUntil(timetable("daily"), FAR_MS, at("12:00"))).toBeUndefined();
   });
 });
 
@@ -63,10 +63,12 @@ async function turn(
       forget() {},
     },
     diskFull: { clear() {} },
+    emit() {},
     large: { giveBack() {} },
     ledger: {
       find: async () => makeRecord({ expires: new Date(FAR_MS).toISOString(), ...record }),
-      noteChange: () => {
+      noteChange: ({ state, reason, until }: TransferRecord) => {
+        if (state === "waiting") return void asked.push(`waiting: ${reason}, ${until}`);
         asked.push("begin");
         throw new Fault("STOPPED");
       },
@@ -86,14 +88,25 @@ async function turn(
 }
 
 describe("downloading in quiet hours", () => {
-  test.each(["discovered", "downloading", "waiting"] as const)(
-    "postpones the job of a %s transfer, and leaves its record unchanged",
-    async (state) => {
-      const { next, asked } = await turn(at("12:00"), { state });
-      expect(next).toEqual({ kind: "again", afterMs: 6 * HOUR_MS });
-      expect(asked).toEqual([]);
-    },
-  );
+  const until = new Date(at("18:00")).toISOString();
+  const postponed = { kind: "again", afterMs: 6 * HOUR_MS };
+
+  test.each<Partial<TransferRecord>>([
+    { state: "discovered" },
+    { state: "downloading" },
+    // The configured hours have changed since.
+    { state: "waiting", reason: "quiet", until: new Date(at("20:00")).toISOString() },
+  ])("postpones $state transfer ($reason), and records until when", async (record) => {
+    expect(await turn(at("12:00"), record)).toEqual({ next: postponed, asked: [`waiting: quiet, ${until}`] });
+  });
+
+  test.each<Partial<TransferRecord>>([
+    { state: "waiting", reason: "quiet", until },
+    { state: "waiting", reason: "password" },
+    { state: "waiting", reason: "locked", until: new Date(at("19:00")).toISOString() },
+  ])("postpones a transfer that waits already ($reason), and leaves its record unchanged", async (record) => {
+    expect(await turn(at("12:00"), record)).toEqual({ next: postponed, asked: [] });
+  });
 
   test("finishes a decided delivery", async () => {
     expect((await turn(at("12:00"), { state: "delivered" })).asked).toEqual(["place"]);
@@ -112,7 +125,10 @@ describe("downloading in quiet hours", () => {
     expect((await turn(at("12:00"), { expires })).asked).toEqual(["room", "begin"]);
   });
 
-  test("works as usual when they are over", async () => {
+  test("works as usual when they are over, whatever the record says of their end", async () => {
     expect((await turn(at("18:00"))).asked).toEqual(["room", "begin"]);
+    const later = new Date(at("20:00")).toISOString();
+    const quietLonger = { state: "waiting", reason: "quiet", until: later } as const;
+    expect((await turn(at("18:00"), quietLonger)).asked).toEqual(["room", "begin"]);
   });
 });
