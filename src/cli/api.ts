@@ -33,7 +33,7 @@ export function define(api: Command, run: Run): void {
     .option("--base-url <url>", "the service's address: the part before /api")
     .option(
       "--config <file>",
-      "the configuration file (default: INLET_CONFIG, else /etc/inlet/inlet.yaml, if it exists)",
+      "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml, if it exists)",
     )
     .option("--mailbox <name>", "use the service that the configuration names for this mailbox")
     .option("--json", "print data as JSON")

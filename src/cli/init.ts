@@ -17,7 +17,7 @@ import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
 import { describeWrongClientId } from "../config/service.ts";
-import { DEFAULT_PATH, type Settings } from "../config/settings.ts";
+import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { nearestExisting } from "./doctor/folders.ts";
@@ -50,7 +50,10 @@ cannot be reached; nothing is written then.`;
 
 export function define(command: Command, run: Run): void {
   command
-    .option("--config <file>", "the file to write (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)")
+    .option(
+      "--config <file>",
+      "the file to write (default: INLET_CONFIG, else /etc/inlet/inlet.yaml, or ~/.config/inlet/inlet.yaml if you are not root)",
+    )
     .option("--base-url <url>", "the service's address: the part before /api")
     .option("--ca <file>", "a PEM file with the private certificate authority of the service")
     .option("--client-id-file <file>", "read the client id from a file, or from standard input for -")
@@ -75,7 +78,7 @@ export function define(command: Command, run: Run): void {
 }
 
 async function initialise(context: Context, options: InitOptions): Promise<Outcome> {
-  const target = resolve(options.config ?? (context.env["INLET_CONFIG"] || DEFAULT_PATH));
+  const target = resolve(options.config ?? (context.env["INLET_CONFIG"] || defaultTarget(context)));
   await demandPlace(target, options.force === true);
   const isAsking = canAsk(context) && !options.yes;
   const given = await withKeptClientId(context, await readGiven(context, options), target);
@@ -97,6 +100,11 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
   else sayNext(context, target, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
+}
+
+/** Root configures the machine, other users themselves. */
+function defaultTarget({ env }: Context): string {
+  return (process.getuid?.() === 0 ? undefined : userPath(env)) ?? DEFAULT_PATH;
 }
 
 /** Called before the questions, so that no answer is wasted. */
@@ -163,7 +171,7 @@ function sayNext(
   { settings, secrets, backup }: Written,
   unregistered: readonly string[],
 ): void {
-  const option = target === DEFAULT_PATH ? "" : ` --config ${target}`;
+  const option = target === defaultTarget(context) ? "" : ` --config ${target}`;
   say(context, `Written: ${[target, ...secrets].join(", ")}. Only this user can read them.`);
   if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
   if (process.getuid?.() === 0) {

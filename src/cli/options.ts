@@ -6,7 +6,7 @@ import { parseMoment } from "../base/phrases.ts";
 export function addConfig(command: Command): Command {
   return command.option(
     "--config <file>",
-    "the configuration file (default: INLET_CONFIG, else /etc/inlet/inlet.yaml)",
+    "the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)",
   );
 }
 

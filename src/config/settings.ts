@@ -1,9 +1,17 @@
 /** The configuration as the program uses it: complete, checked, in plain units. */
+import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 
-/** The file that is read if none is named. */
+/** Where the configuration is if none is named, unless the user has one. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
+
+/** The file in the user's own configuration folder; `undefined` for a user without a home. */
+export function userPath(env: NodeJS.ProcessEnv): string | undefined {
+  const { XDG_CONFIG_HOME: folder, HOME: home } = env;
+  if (folder !== undefined && isAbsolute(folder)) return join(folder, "inlet/inlet.yaml");
+  return home !== undefined && isAbsolute(home) ? join(home, ".config/inlet/inlet.yaml") : undefined;
+}
 
 export interface Settings {
   /** The source of the settings, for messages: a path, or `the environment`. */

@@ -9,7 +9,7 @@ import { codeOf, type Draft, type Environment, type KeyPath, type Place, Problem
 import { applyOverrides, type Override, readOverrides } from "./environment.ts";
 import { checkSchema } from "./explain.ts";
 import type { RawSettings } from "./schema.ts";
-import { DEFAULT_PATH } from "./settings.ts";
+import { DEFAULT_PATH, userPath } from "./settings.ts";
 
 export interface SourceOptions {
   /** The value of `--config`. */
@@ -19,8 +19,8 @@ export interface SourceOptions {
   readonly baseUrl?: string | undefined;
   /** Relative paths in the environment and on the command line start here. */
   readonly cwd?: string;
-  /** The file to read if none is named. */
-  readonly defaultPath?: string;
+  /** The files to look for if none is named. */
+  readonly defaultPaths?: readonly string[];
   /** For commands that need no secret: systemd credentials, for example, are readable only by the daemon. */
   readonly ignoreSecrets?: boolean;
 }
@@ -77,25 +77,33 @@ export function digestOf(text: string): string {
     .digest("hex");
 }
 
-/** A named file must exist; the default one may be missing. */
+/** A named file must exist; those that are looked for may be missing. */
 async function findFile(
-  { path, env, defaultPath = DEFAULT_PATH }: SourceOptions,
+  { path, env, defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() }: SourceOptions,
   cwd: string,
 ): Promise<{ file: string | undefined; wanted: string }> {
   const named = path ?? (env["INLET_CONFIG"] || undefined);
-  const wanted = named === undefined ? defaultPath : resolve(cwd, named);
+  const candidates = named === undefined ? defaultPaths : [resolve(cwd, named)];
+  for (const candidate of candidates) {
+    if (await isPresent(candidate)) return { file: candidate, wanted: candidate };
+  }
+  const wanted = candidates.at(-1) ?? DEFAULT_PATH;
+  if (named === undefined) return { file: undefined, wanted };
+  throw unreadable(
+    wanted,
+    `does not exist, but ${path === undefined ? "INLET_CONFIG" : "--config"} names it`,
+  );
+}
+
+async function isPresent(file: string): Promise<boolean> {
   try {
-    const { size } = await stat(wanted);
-    if (size > MAX_FILE_BYTES) throw unreadable(wanted, "is too large to be a configuration");
-    return { file: wanted, wanted };
+    const { size } = await stat(file);
+    if (size > MAX_FILE_BYTES) throw unreadable(file, "is too large to be a configuration");
+    return true;
   } catch (error) {
     if (error instanceof Fault) throw error;
-    const isMissing = ["ENOENT", "ENOTDIR"].includes(codeOf(error));
-    if (isMissing && named === undefined) return { file: undefined, wanted };
-    const by = path === undefined ? "INLET_CONFIG" : "--config";
-    throw isMissing
-      ? unreadable(wanted, `does not exist, but ${by} names it`)
-      : unreadable(wanted, `cannot be read (${codeOf(error)})`);
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return false;
+    throw unreadable(file, `cannot be read (${codeOf(error)})`);
   }
 }
 

@@ -80,7 +80,8 @@ Inlet reads one YAML file and never writes it. It looks for the file in this ord
 
 1. the path in \`--config\`,
 2. the path in the variable \`INLET_CONFIG\`,
-3. \`/etc/inlet/inlet.yaml\`.
+3. \`inlet/inlet.yaml\` in the user's configuration folder: \`$XDG_CONFIG_HOME\`, or \`~/.config\`,
+4. \`/etc/inlet/inlet.yaml\`.
 
 A named file must exist. Without any file, the [environment](#environment) can hold every key.
 

@@ -1,4 +1,4 @@
-import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadSettings } from "../../../src/config/load.ts";
@@ -51,7 +51,7 @@ describe("the smallest configuration", () => {
       INLET_INBOX: "inbox",
       INLET_MAILBOXES: '[{"email":"orders@example.com","passwords":[{"sender":"*","password":"p"}]}]',
     };
-    const settings = await loadSettings({ env, cwd: "/here", defaultPath: NOWHERE });
+    const settings = await loadSettings({ env, cwd: "/here", defaultPaths: [NOWHERE] });
     expect(settings).toMatchObject({ source: "the environment", inbox: "/here/inbox", warnings: [] });
     expect(settings.mailboxes[0]?.service.baseUrl.href).toBe("https://transfer.example.com/");
   });
@@ -169,6 +169,25 @@ mailboxes:
 });
 
 describe("the file", () => {
+  test("is looked for in the user's configuration folder before /etc", async () => {
+    const home = await makeFolder();
+    const write = async (folder: string) => {
+      await mkdir(join(home, folder, "inlet"), { recursive: true });
+      const path = join(home, folder, "inlet/inlet.yaml");
+      await writeFile(path, SMALLEST);
+      return path;
+    };
+    const usual = await write(".config");
+    expect((await loadSettings({ env: { HOME: home } })).source).toBe(usual);
+    const chosen = await write("xdg");
+    const env = { HOME: home, XDG_CONFIG_HOME: join(home, "xdg") };
+    expect((await loadSettings({ env })).source).toBe(chosen);
+    // The specification has relative paths ignored.
+    expect((await loadSettings({ env: { HOME: home, XDG_CONFIG_HOME: "xdg" } })).source).toBe(usual);
+    const missing = join(home, "missing.yaml");
+    expect((await loadSettings({ env: {}, defaultPaths: [missing, usual] })).source).toBe(usual);
+  });
+
   test("is named by --config, else INLET_CONFIG, else the default", async () => {
     const [named, variable, usual] = [
       await writeConfig(SMALLEST),
@@ -177,9 +196,9 @@ describe("the file", () => {
     ];
     const env = { INLET_CONFIG: variable };
     const sources = [
-      await loadSettings({ path: named, env, defaultPath: usual }),
-      await loadSettings({ env, defaultPath: usual }),
-      await loadSettings({ env: {}, defaultPath: usual }),
+      await loadSettings({ path: named, env, defaultPaths: [usual] }),
+      await loadSettings({ env, defaultPaths: [usual] }),
+      await loadSettings({ env: {}, defaultPaths: [usual] }),
     ].map(({ source }) => source);
     expect(sources).toEqual([named, variable, usual]);
   });
@@ -207,8 +226,8 @@ describe("the file", () => {
     const folder = await makeFolder();
     const missing = join(folder, "new/inlet.yaml");
     await faultMessage(loadSettings({ path: missing, env: {} }));
-    await faultMessage(loadSettings({ defaultPath: missing, env: {} }));
-    await faultMessage(loadSettings({ defaultPath: missing, env: { INLET_INBOX: "/x" } }));
+    await faultMessage(loadSettings({ defaultPaths: [missing], env: {} }));
+    await faultMessage(loadSettings({ defaultPaths: [missing], env: { INLET_INBOX: "/x" } }));
     expect(await readdir(folder)).toEqual([]);
   });
 
@@ -234,7 +253,7 @@ describe("the file", () => {
   });
 
   test("has a message with the first steps if it is missing and nothing is set", async () => {
-    const message = await faultMessage(loadSettings({ env: { HOME: "/root" }, defaultPath: NOWHERE }));
+    const message = await faultMessage(loadSettings({ env: { HOME: "/root" }, defaultPaths: [NOWHERE] }));
     expect(message).toContain(
       `${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another file`,
     );

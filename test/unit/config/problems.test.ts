@@ -428,7 +428,7 @@ describe("secrets", () => {
     for (const options of [
       { path, env: {} },
       { path, env },
-      { env, defaultPath: NOWHERE },
+      { env, defaultPaths: [NOWHERE] },
       { path: await writeConfig("password: *hunter2\n"), env: {} },
     ]) {
       const fault: unknown = await loadSettings(options).catch((error: unknown) => error);

@@ -475,6 +475,6 @@ describe("passwords", () => {
       INLET_QUEUE: "nonsense",
       INLET_REDIS__PASSWORD__FILE: "/no/such",
     };
-    expect((await loadService({ env, defaultPath: NOWHERE })).baseUrl.host).toBe("transfer.example.com");
+    expect((await loadService({ env, defaultPaths: [NOWHERE] })).baseUrl.host).toBe("transfer.example.com");
   });
 });

@@ -11,7 +11,7 @@ import { CLIENT_ID, faultMessage, NOWHERE, writeConfig } from "./stage.ts";
 const BASE = { INLET_SERVICE__BASEURL: "https://transfer.example.com/base" };
 
 function load(options: ServiceOptions): Promise<ServiceSettings> {
-  return loadService({ defaultPath: NOWHERE, ...options });
+  return loadService({ defaultPaths: [NOWHERE], ...options });
 }
 
 describe("the service in the environment", () => {
