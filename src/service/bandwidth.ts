@@ -11,7 +11,7 @@ export interface Bandwidth {
   take(bytes: number, signal: AbortSignal): number | Promise<number>;
 }
 
-/** The bucket holds the bytes of this time. */
+/** The bucket holds the bytes that may pass in this time. */
 const BURST_MS = 250;
 /** Small, so that each download gets its next turn soon. */
 const MOST_BYTES_PER_TURN = 64 * 1024;

@@ -1,4 +1,4 @@
-/** Reading the bodies of answers without trusting their size, encoding or form. */
+/** Reads the bodies of answers without trusting their size, encoding or form. */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Fault } from "../base/faults.ts";
@@ -6,28 +6,28 @@ import { type AnswerKind, kindOfAnswer } from "./answers.ts";
 import type { Answer } from "./receiving.ts";
 
 /**
- * How large an honest JSON answer can be, unpacked. `values` counts objects, arrays and what they hold: a value of two bytes
- * can take a hundred bytes of memory, so they are counted before the text is parsed.
+ * Limits of a JSON answer, decompressed. `values` are objects, arrays and their entries. They are counted before the text is
+ * parsed, because a value of two bytes can take a hundred bytes of memory.
  */
-const MOST = {
+const LIMITS = {
   small: { bytes: 1024 * 1024, values: 20_000 },
-  /** Of a list: up to a hundred transfers, each with its recipients. */
+  /** A page of a list: up to a hundred transfers, each with its recipients. */
   page: { bytes: 4 * 1024 * 1024, values: 100_000 },
 } as const;
 
-export type AnswerSize = keyof typeof MOST;
+export type AnswerSize = keyof typeof LIMITS;
 
-/** A JSON answer that is taken apart where somebody wants to know more of it than its text. */
+/** A JSON answer that is parsed only if necessary. */
 export interface JsonText {
   readonly text: string;
   readonly kind: AnswerKind;
-  /** `undefined` where it is empty. */
+  /** `undefined` for an empty text. */
   parse(): unknown;
 }
 
 /** Throws `ANSWER_TOO_LARGE` before anything is parsed. */
 export async function readJson(answer: Answer, what: string, size: AnswerSize = "small"): Promise<JsonText> {
-  const { bytes, values } = MOST[size];
+  const { bytes, values } = LIMITS[size];
   const raw = await readUnzipped(answer, bytes, what);
   if (hasMoreValues(raw, values))
     throw new Fault("ANSWER_TOO_LARGE", {
@@ -58,12 +58,12 @@ function parseJson(text: string, what: string): unknown {
   try {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
-    const instead = text.trimStart().startsWith("<") ? "a page for people" : "incomplete or foreign text";
+    const instead = text.trimStart().startsWith("<") ? "an HTML page" : "incomplete or foreign text";
     throw new Fault("BAD_ANSWER", { detail: `${what}: ${instead} instead of JSON`, word: "intermediary" });
   }
 }
 
-/** UTF-8 text that is no longer than that, neither packed nor unpacked. */
+/** Throws `ANSWER_TOO_LARGE` if the body, compressed or decompressed, is longer than `mostBytes`. */
 export async function readText(answer: Answer, mostBytes: number, what: string): Promise<string> {
   return (await readUnzipped(answer, mostBytes, what)).toString();
 }
@@ -74,7 +74,7 @@ async function readUnzipped(answer: Answer, mostBytes: number, what: string): Pr
   return unzip(raw, encodingOf(answer), mostBytes, what);
 }
 
-/** `undefined` where there is more than that; the rest is not read. */
+/** `undefined` if the body is longer; the rest is not read. */
 export async function readAtMost(
   body: AsyncIterable<Uint8Array>,
   mostBytes: number,
@@ -94,7 +94,7 @@ export function headerOf(answer: Answer, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** In small letters; `identity` where nothing is said. */
+/** In lower case; `identity` without the header. */
 export function encodingOf(answer: Answer): string {
   return headerOf(answer, "content-encoding")?.trim().toLowerCase() || "identity";
 }

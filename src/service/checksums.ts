@@ -78,7 +78,7 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-/** From the end: a row counts as a file's if it looks like one, or names a listed file while rows are missing. */
+/** From the end. A file's row has a checksum or an empty cell; while rows are missing, any with a listed name counts. */
 function findTable(
   { records, delimiter }: CsvReading,
   names: ReadonlySet<string>,

@@ -1,8 +1,8 @@
-/** Where requests go and through what: pooled connections, certificates and the proxy. */
+/** The connections to a service: their pool, certificates and proxy. */
 import { getCACertificates } from "node:tls";
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 
-/** Proxies by the scheme of the service's address, and the hosts that need none; empty text for none. */
+/** The proxy for each scheme of the service's address, and the hosts to reach without one; empty for none. */
 interface ProxyRoutes {
   readonly http: string;
   readonly https: string;
@@ -11,21 +11,20 @@ interface ProxyRoutes {
 
 export interface ConnectionOptions {
   readonly proxy: ProxyRoutes;
-  /** PEM text: certificate authorities to trust beside the usual ones. */
+  /** PEM text: certificate authorities to trust in addition to the usual ones. */
   readonly ca: string | undefined;
   /** PEM texts for mutual TLS. */
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** How long to wait for a connection, for the head of an answer, and between two pieces of its body. */
+  /** How long to wait for a connection, for the head of an answer, and between two chunks of its body. */
   readonly timeoutMs: number;
-  /** How many connections at once. */
+  /** The most connections at once. */
   readonly connections: number;
 }
 
 /**
- * HTTP/1.1 only: one body per connection keeps downloads independent of each other, so that a stalled one never
- * holds up the rest. The environment is not consulted here: empty texts are given in its place. All requests go to the
- * origin of `baseUrl`.
+ * HTTP/1.1 only: one body per connection keeps downloads independent, so that a stalled one never delays the others. All
+ * requests go to the origin of `baseUrl`.
  */
 export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispatcher {
   const tls = {
@@ -44,6 +43,7 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
   if (http === "" && https === "") return new Pool(baseUrl.origin, pool);
   return new EnvHttpProxyAgent({
     ...pool,
+    // Passed even if empty: otherwise undici reads the environment.
     httpProxy: http,
     httpsProxy: https,
     noProxy: except,

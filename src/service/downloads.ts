@@ -21,7 +21,7 @@ import type { Answer, AnswerBody } from "./receiving.ts";
 /** The oldest minor version whose ZIP can be limited to some files. */
 const ZIP_SELECTION_MINOR_VERSION = 11;
 
-/** Answers of a service that keeps an operation at another path. */
+/** Faults of a service that has the operation at another path. */
 const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
 
 export type Downloads = Pick<
@@ -29,15 +29,15 @@ export type Downloads = Pick<
   "openFile" | "openZip" | "openEml" | "openChecksums" | "openLanguageFile"
 >;
 
-/** `bandwidth`: what every byte passes through; missing: no limit. */
+/** `bandwidth`: the limit that every byte is subject to; missing: no limit. */
 export function createDownloads(
   http: Http,
   idListForm: IdListForm,
   bandwidth: Bandwidth | undefined,
 ): Downloads {
-  const line = { http, bandwidth };
-  /** Operations that the service keeps below `files`: these are asked for there first. */
-  const below = new Set<string>();
+  const transport = { http, bandwidth };
+  /** Operations that this service has below `files`, where they are requested first. */
+  const belowFiles = new Set<string>();
 
   async function openWhole(
     access: TransferAccess,
@@ -46,12 +46,12 @@ export function createDownloads(
     options: DownloadOptions & { readonly isExpected?: boolean },
     signal: AbortSignal,
   ): Promise<Download> {
-    const isBelow = below.has(name);
+    const isBelow = belowFiles.has(name);
     const missing = options.isExpected || isBelow ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
-    const openAt = async (place: readonly string[]) => {
-      const path = ["transfers", access.transferId, ...place, name];
-      return noPage(
-        await open(line, { ...call, path, password: access.password }, options, signal),
+    const openAt = async (parent: readonly string[]) => {
+      const path = ["transfers", access.transferId, ...parent, name];
+      return refuseHtml(
+        await open(transport, { ...call, path, password: access.password }, options, signal),
         call.what,
       );
     };
@@ -60,12 +60,11 @@ export function createDownloads(
     } catch (error) {
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
       const download = await openAt(isBelow ? [] : ["files"]).catch((second: unknown) => {
-        // The service may take the name for a file-id, and refuse that: what a proxy said of the first path is all that
-        // is known.
+        // At the second path the service may refuse the name as a wrong file-id, so a proxy's answer at the first counts.
         throw second instanceof Fault && error.word === "intermediary" ? error : second;
       });
-      if (isBelow) below.delete(name);
-      else below.add(name);
+      if (isBelow) belowFiles.delete(name);
+      else belowFiles.add(name);
       return download;
     }
   }
@@ -73,7 +72,8 @@ export function createDownloads(
   return {
     openFile({ transferId, password }, file, options, signal) {
       const path = ["transfers", transferId, "files", file.id];
-      return open(line, { what: `the file ${JSON.stringify(file.name)}`, path, password }, options, signal);
+      const what = `the file ${JSON.stringify(file.name)}`;
+      return open(transport, { what, path, password }, options, signal);
     },
     openZip(access, options, signal) {
       const isSelective = options.only !== undefined || options.except !== undefined;
@@ -94,16 +94,16 @@ export function createDownloads(
     },
     openLanguageFile(packId, path, signal) {
       const segments = ["products", "api.rest", "language-packs", packId, ...path.split("/")];
-      return open(line, { what: `the language file ${path}`, path: segments }, {}, signal);
+      return open(transport, { what: `the language file ${path}`, path: segments }, {}, signal);
     },
   };
 }
 
-/** A login page of a proxy is a success to HTTP, but none of these is ever a page. */
-function noPage(download: Download, what: string): Download {
+/** A proxy's login page has a success status, but none of these downloads is ever HTML. */
+function refuseHtml(download: Download, what: string): Download {
   if (!/^text\/html\b/i.test(download.contentType ?? "")) return download;
   download.cancel();
-  throw new Fault("BAD_ANSWER", { detail: `${what}: a page for people came instead`, word: "intermediary" });
+  throw new Fault("BAD_ANSWER", { detail: `${what}: an HTML page came instead`, word: "intermediary" });
 }
 
 function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
@@ -118,13 +118,13 @@ function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, str
   ];
 }
 
-interface Line {
+interface Transport {
   readonly http: Http;
   readonly bandwidth: Bandwidth | undefined;
 }
 
 async function open(
-  { http, bandwidth }: Line,
+  { http, bandwidth }: Transport,
   call: Call,
   options: FileOptions,
   signal: AbortSignal,
@@ -147,7 +147,7 @@ async function open(
     etag: headerOf(answer, "etag"),
     canResume: offset > 0 || headerOf(answer, "accept-ranges")?.toLowerCase() === "bytes",
     contentType: headerOf(answer, "content-type"),
-    body: watch(
+    body: guardBody(
       answer.body,
       source,
       { what: call.what, offset, maxBytes: options.maxBytes, bandwidth },
@@ -164,17 +164,17 @@ function rangeHeaders(offset: number, etag: string | undefined): Record<string, 
   return { range: `bytes=${offset}-`, ...(strong ? { "if-range": etag } : {}) };
 }
 
-/** A whole answer begins at the beginning, whatever was asked for; a part must begin where we asked. */
-function offsetOf(answer: Answer, asked: number, what: string): number {
+/** A whole answer begins at 0, whatever was requested; a part must begin at the requested offset. */
+function offsetOf(answer: Answer, requested: number, what: string): number {
   if (kindOfAnswer(answer.statusCode) !== "part") return 0;
   const start = /^bytes (\d+)-/.exec(headerOf(answer, "content-range") ?? "")?.[1];
-  if (asked > 0 && Number(start) === asked) return asked;
+  if (requested > 0 && Number(start) === requested) return requested;
   answer.body.cancel();
-  const detail = `${what}: another part came than the one from byte ${asked}`;
+  const detail = `${what}: the part does not begin at byte ${requested}`;
   throw new Fault("RANGE_REFUSED", { detail, word: "intermediary" });
 }
 
-interface Watched {
+interface BodyGuards {
   readonly what: string;
   readonly offset: number;
   readonly maxBytes: number | undefined;
@@ -182,13 +182,13 @@ interface Watched {
 }
 
 /**
- * Passes the bytes on as fast as they may, stops at the first one too many, and turns what breaks into a fault. The
- * service is judged before its bytes are held back, so that nothing of our own making counts as its slowness.
+ * Passes the bytes on within the bandwidth limit, fails after `maxBytes`, and turns every error into a fault. The pace is
+ * measured before the limit applies, so that our own waits do not count as slowness of the service.
  */
-async function* watch(
+async function* guardBody(
   received: AnswerBody,
   source: AsyncIterable<Uint8Array>,
-  { what, offset, maxBytes, bandwidth }: Watched,
+  { what, offset, maxBytes, bandwidth }: BodyGuards,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let bytes = offset;

@@ -97,10 +97,10 @@ function badFields(problem: string): Fault {
 }
 
 /** Names of values that may hold a password, or give access to the transfer. */
-const LINK = /(?:url|uri|href|link|password|token|secret)s?$/i;
+const SECRET = /(?:url|uri|href|link|password|token|secret)s?$/i;
 
 /**
- * The selected fields of an entry that the model does not have, as the service sent them, without links. `undefined` if
+ * The selected fields of an entry that the model does not have, as the service sent them, without secrets. `undefined` if
  * there are none.
  */
 export function moreOf(entry: unknown, selection: FieldTree): unknown {
@@ -109,21 +109,21 @@ export function moreOf(entry: unknown, selection: FieldTree): unknown {
 
 function pick(value: unknown, wanted: true | FieldTree, inModel: true | FieldTree | undefined): unknown {
   if (wanted === true && inModel === true) return undefined;
-  if (inModel === undefined || inModel === true || !isRecord(value)) return withoutLinks(value);
+  if (inModel === undefined || inModel === true || !isRecord(value)) return withoutSecrets(value);
   const parts = Object.entries(value).flatMap(([name, part]) => {
     const partWanted = wanted === true || partOf(wanted, name);
-    if (partWanted === undefined || LINK.test(name)) return [];
+    if (partWanted === undefined || SECRET.test(name)) return [];
     const more = pick(part, partWanted, partOf(inModel, name));
     return more === undefined ? [] : [[name, more] as const];
   });
   return parts.length === 0 ? undefined : Object.fromEntries(parts);
 }
 
-function withoutLinks(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutLinks);
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
   if (!isRecord(value)) return value;
-  const parts = Object.entries(value).filter(([name]) => !LINK.test(name));
-  return Object.fromEntries(parts.map(([name, part]) => [name, withoutLinks(part)]));
+  const parts = Object.entries(value).filter(([name]) => !SECRET.test(name));
+  return Object.fromEntries(parts.map(([name, part]) => [name, withoutSecrets(part)]));
 }
 
 function partOf(tree: FieldTree, name: string): true | FieldTree | undefined {

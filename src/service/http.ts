@@ -1,4 +1,4 @@
-/** The one function through which every request to the service goes. */
+/** Sends every request to the service, and turns every failure into a fault. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -9,88 +9,88 @@ import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
 import { type AnswerSize, headerOf, type JsonText, readJson, readText } from "./bodies.ts";
 import { type ConnectionOptions, openConnections } from "./connection.ts";
 import { readEntries } from "./entries.ts";
-import { type Answer, type End, receive, type Steps } from "./receiving.ts";
+import { type Abort, type Answer, type RequestEvents, receive } from "./receiving.ts";
 
 /** The oldest minor version of the interface that has polling. */
 export const POLLING_MINOR_VERSION = 12;
-/** The oldest one that is known to have everything else. */
+/** The oldest minor version that is known to have all other operations. */
 const OLDEST_MINOR_VERSION = 7;
 
-/** How every JSON success of the service begins. */
+/** The beginning of every successful JSON answer of the service. */
 const OWN_FORMAT = /^\ufeff?\s*\{\s*"(?:data|meta|apiVersions)"/;
 
 const MOST_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
 const MOST_REDIRECTS = 3;
 
-/** The head of an answer, a refusal and JSON may drip, but not for longer than so many times the time limit for silence. */
-const ANSWER_PATIENCE = 4;
+/** The head of an answer, a refusal or JSON must be complete within this many times `timeoutMs`. */
+const ANSWER_TIMEOUTS = 4;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface HttpOptions extends ConnectionOptions {
-  /** What stands before `/api`; may have a path of its own. */
+  /** The part before `/api`; may have a path. */
   readonly baseUrl: URL;
   readonly clientId: Secret;
-  /** The language of what the service writes for people, such as the labels of the checksums CSV. */
+  /** The language of the service's texts for people, such as the labels of the checksums CSV. */
   readonly acceptLanguage: string;
 }
 
 export interface Call {
-  /** What is asked for, in words, for messages: "the list of files". */
+  /** The requested thing, in words, for messages: "the list of files". */
   readonly what: string;
   readonly method?: "GET" | "POST";
   /** Segments after `/api`, not encoded. */
   readonly path: readonly string[];
   readonly query?: readonly (readonly [name: string, value: string])[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** The minor version of the interface that has this operation; missing: every known one. */
+  /** The oldest minor version of the interface that has this operation; missing: all known ones have it. */
   readonly minorVersion?: number;
   readonly token?: Secret | undefined;
   readonly password?: Secret | undefined;
   readonly json?: unknown;
-  /** Secrets inside the JSON, which no message may repeat. */
+  /** Secrets in the JSON, which no message may repeat. */
   readonly secrets?: readonly Secret[];
-  /** Asked before there is a client id to send. */
+  /** Sent without the client id. */
   readonly anonymous?: boolean;
   /** The password may be wrong: a redirect is not followed, because each request may cost an attempt. */
   readonly isAttempt?: boolean;
-  /** How large a JSON answer may be; small unless told. */
+  /** The limits of a JSON answer; by default `small`. */
   readonly size?: AnswerSize;
 }
 
 export interface Http {
-  /** Names the service. */
+  /** The service's id: origin and path of its base URL. */
   readonly origin: string;
   /** The parsed body of a successful answer, `undefined` where it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
-  /** The same before it is parsed. */
+  /** The same, not parsed yet. */
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;
-  /** Passes on each entry of a long list that a successful answer holds, while it arrives. */
+  /** Calls `take` with each entry of a long list, while the answer arrives. */
   entries(call: Call, signal: AbortSignal, take: (entry: unknown) => void): Promise<void>;
-  /** A successful answer whose body is still to be read. */
+  /** A successful answer. The caller reads or cancels its body. */
   stream(call: Call, signal: AbortSignal): Promise<Answer>;
-  /** How many requests without a password were answered in the service's own format. */
+  /** The number of requests without a password that the service has answered in its own format. */
   readonly ownAnswers: number;
-  /** By how much our clock is ahead of the service's, as its last answer said; `undefined` where none did lately. */
+  /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
   clockAheadMs(): number | undefined;
   close(): Promise<void>;
 }
 
-/** What a service said of its clock counts for so long. */
+/** How long a measured difference between the clocks is used. */
 const CLOCK_KNOWN_MS = 60 * 60_000;
-/** Requests under way have so long to end. */
-const CLOSE_MS = 5_000;
+/** How long `close` waits for running requests. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http {
   const connections = openConnections(options, options.baseUrl);
-  let told: { readonly aheadMs: number; readonly atMs: number } | undefined;
+  let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
   const countOwn = (call: Call, isOwn: boolean) => {
     if (isOwn && call.password === undefined) ownAnswers++;
   };
-  const noteDate = (answer: Answer) => {
+  const measureClock = (answer: Answer) => {
     const dateMs = Date.parse(headerOf(answer, "date") ?? "");
-    if (!Number.isNaN(dateMs)) told = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
+    if (!Number.isNaN(dateMs)) measured = { aheadMs: clock.now() - dateMs, atMs: performance.now() };
     return answer;
   };
   const ask = async <Value>(
@@ -98,25 +98,25 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     signal: AbortSignal,
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
-    // Signals that depend on each other would do the same, at the price of a small request.
-    let end: End | undefined;
+    // `AbortSignal.any` would do the same, but costs as much as a small request.
+    let abort: Abort | undefined;
     let isTooLate = false;
     let word: Word = "unsent";
-    const onSent = () => {
+    const onSending = () => {
       word = "silence";
     };
     const giveUp = () => {
       isTooLate = true;
-      end?.(new Error("the answer takes too long"));
+      abort?.(new Error("the answer takes too long"));
     };
-    const timer = setTimeout(giveUp, Math.min(options.timeoutMs * ANSWER_PATIENCE, LONGEST_TIMER_MS));
-    const onBegun = (it: End) => {
-      end = it;
+    const timer = setTimeout(giveUp, Math.min(options.timeoutMs * ANSWER_TIMEOUTS, LONGEST_TIMER_MS));
+    const onStart = (it: Abort) => {
+      abort = it;
       if (isTooLate) giveUp();
     };
     try {
       return await finish(
-        noteDate(await send(connections, options, call, { signal, clock, onBegun, onSent })),
+        measureClock(await send(connections, options, call, { signal, clock, onStart, onSending })),
       );
     } catch (error) {
       if (error instanceof Fault) countOwn(call, error.word === "service");
@@ -149,26 +149,28 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       return ownAnswers;
     },
     clockAheadMs: () =>
-      told !== undefined && performance.now() - told.atMs < CLOCK_KNOWN_MS ? told.aheadMs : undefined,
+      measured !== undefined && performance.now() - measured.atMs < CLOCK_KNOWN_MS
+        ? measured.aheadMs
+        : undefined,
     async close() {
-      await Promise.race([connections.close(), pause(CLOSE_MS, undefined, { ref: false })]);
+      await Promise.race([connections.close(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
       await connections.destroy();
     },
   };
 }
 
-/** What ended a request or a body, as a fault; being told to stop is one of its own, but never hides an answer. */
+/** The fault of a failed request or body: `STOPPED` after an abort, unless the error is a fault already. */
 export function faultOf(error: unknown, what: string, signal: AbortSignal, word: Word): Fault {
   if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what, word);
   return new Fault("STOPPED", { detail: what, word, cause: signal.reason });
 }
 
-/** Sends, follows redirects within the origin, and turns every answer but a success into a fault. */
+/** Returns a success, and follows redirects within the origin. Throws a fault for any other answer. */
 async function send(
   connections: Dispatcher,
   options: HttpOptions,
   call: Call,
-  { signal, clock, ...steps }: Steps & { readonly signal: AbortSignal; readonly clock: Clock },
+  { signal, clock, ...events }: RequestEvents & { readonly signal: AbortSignal; readonly clock: Clock },
 ): Promise<Answer> {
   const { origin } = options.baseUrl;
   let path = pathOf(options.baseUrl, call);
@@ -180,11 +182,11 @@ async function send(
       headers: headersOf(options, call),
       body: call.json === undefined ? null : JSON.stringify(call.json),
     };
-    const answer = await receive(connections, request, signal, steps);
+    const answer = await receive(connections, request, signal, events);
     const kind = kindOfAnswer(answer.statusCode);
     if (kind !== "redirect" && kind !== "refusal") return answer;
     const location = kind === "redirect" ? headerOf(answer, "location") : undefined;
-    if (location === undefined) throw await refusal(answer, options, call, clock);
+    if (location === undefined) throw await readRefusal(answer, options, call, clock);
     answer.body.cancel();
     const target = redirectTarget(new URL(origin + path), location, options, call, redirects);
     path = target.pathname + target.search;
@@ -200,26 +202,25 @@ function redirectTarget(
 ): URL {
   const to = URL.parse(location, from.href);
   if (to === null || to.origin !== baseUrl.origin) {
-    const where = to === null ? "an address that is none" : to.origin;
+    const where = to === null ? "an invalid address" : to.origin;
     throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, word: "intermediary" });
   }
   if (redirects >= MOST_REDIRECTS || call.method === "POST" || call.isAttempt) {
-    throw new Fault("BAD_ANSWER", {
-      detail: `${call.what}: redirected ${call.isAttempt ? "with a password" : "once too often"}`,
-      word: "intermediary",
-    });
+    const problem =
+      redirects >= MOST_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
+    throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, word: "intermediary" });
   }
   return to;
 }
 
-/** Put together as a text, never resolved as an address: a path of two slashes would otherwise name another host. */
+/** Built as text, not resolved as a URL: a path that begins with two slashes would name another host. */
 function pathOf(baseUrl: URL, { path, query = [], what }: Call): string {
   const segments = path.map((segment) => encodeSegment(segment, what));
   const target = `${baseUrl.pathname.replace(/\/+$/, "")}/api/${segments.join("/")}`;
   return query.length === 0 ? target : `${target}?${new URLSearchParams(query as [string, string][])}`;
 }
 
-/** Ids are opaque, but one that is empty or a step in the path would ask for something else. */
+/** Ids are opaque, but an empty one, `.` or `..` would change the path. */
 function encodeSegment(segment: string, what: string): string {
   if (!segment.isWellFormed() || ["", ".", ".."].includes(segment)) {
     throw new Fault("BAD_REQUEST", {
@@ -250,7 +251,7 @@ function encodePassword(password: Secret): string {
   return encodeURIComponent(text);
 }
 
-async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: Clock): Promise<Fault> {
+async function readRefusal(answer: Answer, options: HttpOptions, call: Call, clock: Clock): Promise<Fault> {
   const { token, password } = call;
   const secrets = [options.clientId, token, password, ...(call.secrets ?? [])].filter(
     (it) => it !== undefined,
@@ -259,7 +260,7 @@ async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: 
     scrub(text, secrets)
       .replace(/\p{Cc}+/gu, " ")
       .slice(0, LONGEST_ERROR_TEXT);
-  // What a refusal says is worth having, but not worth another failure.
+  // The body only adds details: a failure to read it must not replace the refusal.
   const body = await readText(answer, MOST_ERROR_BYTES, call.what).catch(() => "");
   return faultOfRefusal(
     {
@@ -274,6 +275,6 @@ async function refusal(answer: Answer, options: HttpOptions, call: Call, clock: 
 }
 
 function tooSlow(what: string, word: Word): Fault {
-  const problem = word === "unsent" ? "no connection became free" : "the answer keeps trickling";
+  const problem = word === "unsent" ? "no connection became free" : "the answer arrives too slowly";
   return new Fault("SERVICE_TIMEOUT", { detail: `${what}: ${problem}`, word });
 }

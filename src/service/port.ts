@@ -152,7 +152,7 @@ export interface ApiVersion {
 }
 
 export interface ServicePort {
-  /** Of every request. */
+  /** The service's id: origin and path of its base URL. */
   readonly origin: string;
 
   pollReceived(

@@ -1,6 +1,6 @@
 /**
- * One request and its answer, through undici's dispatch handler. Its body streams would discard all unread bytes when a
- * connection breaks, and do not report when a request is sent.
+ * One request and its answer, through undici's dispatch handler. undici's own body streams would discard all unread bytes
+ * when a connection breaks, and do not report when a request is sent.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -17,62 +17,62 @@ export interface Answer {
 
 /** Can be read once. A reader that stops before the end cancels it. */
 export interface AnswerBody extends AsyncIterable<Uint8Array> {
-  /** Ends the connection, unless the whole answer has arrived. */
+  /** Closes the connection, unless the whole answer has arrived. */
   cancel(): void;
 }
 
-/** Ends a request, and the reading of its body. */
-export type End = (reason: unknown) => void;
+/** Aborts a request, and the reading of its body. */
+export type Abort = (reason: unknown) => void;
 
-export interface Steps {
-  /** Gets the function that ends the request. */
-  onBegun(end: End): void;
+export interface RequestEvents {
+  /** Called with the function that aborts the request. */
+  onStart(abort: Abort): void;
   /** Called before the first byte of the request is sent. */
-  onSent(): void;
+  onSending(): void;
 }
 
-/** Resolves with the head of the answer. `signal` ends the request at any time, also while its body is read. */
+/** Resolves with the head of the answer. `signal` aborts the request at any time, also while its body is read. */
 export function receive(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
   signal: AbortSignal,
-  { onBegun, onSent }: Steps,
+  { onStart, onSending }: RequestEvents,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   if (signal.aborted) {
     reject(signal.reason);
     return promise;
   }
-  const receiver = new Receiver(resolve, reject, onSent);
+  const receiver = new Receiver(resolve, reject, onSending);
   const onAbort = () => receiver.fail(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  receiver.onOver = () => signal.removeEventListener("abort", onAbort);
-  onBegun((reason) => receiver.fail(reason));
+  receiver.onEnd = () => signal.removeEventListener("abort", onAbort);
+  onStart((reason) => receiver.fail(reason));
   dispatcher.dispatch(options, receiver);
   return promise;
 }
 
 class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
-  onOver: (() => void) | undefined;
+  onEnd: (() => void) | undefined;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #onSent: () => void;
+  readonly #onSending: () => void;
   #controller: Dispatcher.DispatchController | undefined;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #end: { readonly error?: unknown } | undefined;
   #wakeReader: (() => void) | undefined;
 
-  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void, onSent: () => void) {
+  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void, onSending: () => void) {
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#onSent = onSent;
+    this.#onSending = onSending;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#end !== undefined) this.#abort(this.#end.error);
-    else this.#onSent();
+    else this.#onSending();
   }
 
   onResponseStart(
@@ -125,7 +125,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     }
   }
 
-  /** TLS delivers 16 KiB at a time. One large chunk takes far less time from here on than many small ones. */
+  /** TLS delivers 16 KiB at a time, and one large chunk is processed far faster than many small ones. */
   #takeAll(): Uint8Array {
     const chunk = Buffer.concat(this.#waiting);
     this.#waiting = [];
@@ -134,7 +134,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     return chunk;
   }
 
-  /** Waits until all bytes that the system holds ready have been read. */
+  /** Waits for the next bytes, and for all others that have arrived by then. */
   async #untilMore(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#wakeReader = resolve;
@@ -146,7 +146,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   #finish(end: { readonly error?: unknown }): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.onOver?.();
+    this.onEnd?.();
     if ("error" in end) this.#reject(end.error);
     this.#wakeReader?.();
   }

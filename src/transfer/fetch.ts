@@ -199,7 +199,7 @@ async function receiveRest(
     const isOtherSize = error instanceof Fault && error.code === "SIZE_MISMATCH";
     if (!isPage(download) || !isOtherSize) throw error;
     await part.startAgain();
-    throw insteadOf(file, "a page for people");
+    throw insteadOf(file, "an HTML page");
   } finally {
     onEnd();
     download.cancel();
@@ -211,7 +211,7 @@ function demandContent(download: Download, file: PlannedFile): void {
   const { totalBytes, cancel } = download;
   if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage(download))) return;
   cancel();
-  throw insteadOf(file, isPage(download) ? "a page for people" : "nothing");
+  throw insteadOf(file, isPage(download) ? "an HTML page" : "nothing");
 }
 
 function sizeMismatch({ bytes }: Part, file: PlannedFile): Fault {

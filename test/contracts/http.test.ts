@@ -20,8 +20,8 @@ describe("every failure of a request is a fault with a verdict", () => {
     ["half a document", { kind: "truncate", afterBytes: 10 }, "BAD_ANSWER", "retry"],
     ["silence", { kind: "stall" }, "SERVICE_TIMEOUT", "retry"],
     ["silence inside the answer", { kind: "stall", afterBytes: 5 }, "SERVICE_TIMEOUT", "retry"],
-    ["a page for people", { kind: "html" }, "BAD_ANSWER", "retry"],
-    ["a page for people with a failure", { kind: "html", status: 502 }, "SERVER_FAULT", "retry"],
+    ["an HTML page", { kind: "html" }, "BAD_ANSWER", "retry"],
+    ["an HTML page with a failure", { kind: "html", status: 502 }, "SERVER_FAULT", "retry"],
     ["nothing", { kind: "body", text: "" }, "BAD_ANSWER", "retry"],
     ["null", { kind: "body", text: "null" }, "BAD_ANSWER", "retry"],
     ["a number", { kind: "body", text: "42" }, "BAD_ANSWER", "retry"],
@@ -190,7 +190,7 @@ describe("a body that breaks is a fault", () => {
   test("and so is an HTML page instead of a ZIP or a message", async () => {
     const { service, access, simulator } = await openPair({ transfers: [transferPlan({ message: "Hi" })] });
     for (const on of ["zip", "eml", "checksums"] as const) simulator.addFault({ on, does: { kind: "html" } });
-    const page = { code: "BAD_ANSWER", message: expect.stringContaining("a page for people") };
+    const page = { code: "BAD_ANSWER", message: expect.stringContaining("an HTML page") };
     await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(page);
     await expect(service.openEml(access, {}, SIGNAL)).rejects.toMatchObject(page);
     await expect(service.checksums(access, [], SIGNAL)).rejects.toMatchObject(page);

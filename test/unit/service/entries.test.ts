@@ -33,7 +33,7 @@ describe("a long list is parsed while it arrives", () => {
 
   test.each([
     ["nothing", ""],
-    ["a page for people", "<html>[1]</html>"],
+    ["an HTML page", "<html>[1]</html>"],
     ["null", "null"],
     ["no envelope", "[1]"],
     ["no data", '{"meta":[1]}'],

@@ -26,7 +26,7 @@ const NO_ENDS = [
   ["429", new Fault("RATE_LIMITED", { word: "intermediary" })],
   ["503", new Fault("SERVER_FAULT", { word: "intermediary" })],
   ["silence", new Fault("SERVICE_TIMEOUT")],
-  ["a page for people", new Fault("BAD_ANSWER", { word: "intermediary" })],
+  ["an HTML page", new Fault("BAD_ANSWER", { word: "intermediary" })],
 ] as const;
 
 describe("all pages of a list", () => {
