@@ -128,7 +128,7 @@ export interface RedisFacts {
   readonly evictionPolicy: string;
 }
 
-/** In a cluster, a node with a wrong eviction policy counts first. Throws `QUEUE_UNSUITABLE` for a server that is too old. */
+/** In a cluster, the facts of a node that evicts, if there is one. Throws `QUEUE_UNSUITABLE` for a server that is too old. */
 export async function inspectRedis(client: RedisClient): Promise<RedisFacts> {
   const nodes = client instanceof Cluster ? client.nodes("master") : [client];
   const facts = (await Promise.all(nodes.map((node) => node.info()))).map(readFacts);

@@ -1,4 +1,4 @@
-/** The running downloads of this process and their slots. BullMQ knows no mailboxes, so fairness between them is made here. */
+/** The running downloads of this process and their slots. BullMQ does not know mailboxes, so this shares slots between them. */
 import type { Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
 
@@ -17,7 +17,7 @@ const PROMOTED_WITHIN_MS = 10_000;
 export class Runs {
   readonly #slots: Slots;
   readonly #runs = new Set<Run>();
-  /** By id. Another process may run the job then. */
+  /** By id. After this time any process may run the job. */
   readonly #deferredUntilMs = new Map<string, number>();
   /** Jobs deferred since a slot was last given back. */
   #deferred = 0;
@@ -42,7 +42,7 @@ export class Runs {
     this.#deferred = 0;
   }
 
-  /** Another worker has these jobs, or will have. */
+  /** Another worker has taken these jobs, or will take them. */
   abort(ids: readonly string[]): void {
     for (const run of this.#runs) if (ids.includes(run.id)) run.lost.abort();
   }

@@ -64,7 +64,7 @@ const IDLE_CHECK_MS = 50;
 const RERUN_NOTE_MS = 24 * 3_600_000;
 /** BullMQ applies rate limits only to workers with a limiter. This one never limits by itself. */
 const LIMITER = { max: 1_000_000_000, duration: 1_000 };
-const GONE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
+const REMOVE_WHEN_DONE = { removeOnComplete: true, removeOnFail: true } as const;
 
 /** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
 const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
@@ -108,7 +108,7 @@ class BullEngine implements JobQueue {
     this.#client = client;
     this.#runs = new Runs(options.slots, options.services);
     const streams = { events: { maxLen: EVENTS_KEPT } };
-    const queueOptions = { ...this.#shared(), streams, defaultJobOptions: GONE_WHEN_DONE };
+    const queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
     this.#downloads = new ServiceQueues(queueOptions, options.services);
     this.#polls = openQueue("poll", queueOptions);
     this.#schedules = new Schedules(this.#polls, client);
@@ -125,7 +125,7 @@ class BullEngine implements JobQueue {
     if (this.#options.role === "worker") return;
     this.#addWorker("poll", { concurrency: POLLS_AT_ONCE }, async (job: Job<unknown>) => {
       const parsed = v.safeParse(PollShape, job.data);
-      if (parsed.success) await this.#pollIsDue(parsed.output.mailbox);
+      if (parsed.success) await this.#queuePoll(parsed.output.mailbox);
     });
   }
 
@@ -313,8 +313,8 @@ class BullEngine implements JobQueue {
     throw new WaitingError();
   }
 
-  /** Skips a mailbox whose last poll is not over yet. */
-  async #pollIsDue(mailbox: string): Promise<void> {
+  /** Skips a mailbox that is deferred, or whose last poll is not over yet. */
+  async #queuePoll(mailbox: string): Promise<void> {
     if (this.#pollQueue.has(mailbox) || this.#dropped.has(mailbox)) return;
     if (await this.#schedules.isDeferred(mailbox)) return;
     // Another job for the mailbox may have arrived meanwhile.

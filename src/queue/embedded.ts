@@ -51,7 +51,8 @@ class EmbeddedQueue implements JobQueue {
   /** The wait that the last poll of a mailbox returned. */
   readonly #waitMs = new Map<string, number>();
   readonly #work = new WaitGroup();
-  #waiting: (() => void)[] = [];
+  /** Resolve the pending calls of `idle`. */
+  #idleCalls: (() => void)[] = [];
   #handlers: Handlers | undefined;
   #closed = false;
 
@@ -116,7 +117,7 @@ class EmbeddedQueue implements JobQueue {
 
   async idle(): Promise<void> {
     if (this.#isIdle()) return;
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    await new Promise<void>((resolve) => this.#idleCalls.push(resolve));
   }
 
   async close(graceMs: number): Promise<void> {
@@ -228,8 +229,8 @@ class EmbeddedQueue implements JobQueue {
   #track(work: () => Promise<void>): void {
     void this.#work.add(work()).finally(() => {
       if (!this.#isIdle()) return;
-      for (const resolve of this.#waiting) resolve();
-      this.#waiting = [];
+      for (const resolve of this.#idleCalls) resolve();
+      this.#idleCalls = [];
     });
   }
 }

@@ -17,7 +17,8 @@ export class Slots {
   readonly #byService = new Map<string, number>();
   readonly #byMailbox = new Map<string, number>();
   #held = 0;
-  #counted: { readonly of: ReadonlyMap<string, string>; readonly hasMore: boolean } | undefined;
+  /** Whether a service has several mailboxes, computed once for each `services`. */
+  #sharing: { readonly services: ReadonlyMap<string, string>; readonly isShared: boolean } | undefined;
 
   constructor(limit: number, services: Services) {
     this.#limit = limit;
@@ -59,11 +60,13 @@ export class Slots {
     lower(this.#byMailbox, mailbox);
   }
 
-  /** False where each service has one mailbox: that mailbox can use its service's own slot. */
+  /** False if each service has one mailbox: it can use its service's own slot. */
   #hasMailboxWithoutSlot(): boolean {
-    const of = this.#services();
-    if (this.#counted?.of !== of) this.#counted = { of, hasMore: of.size > new Set(of.values()).size };
-    return this.#counted.hasMore && this.#byMailbox.size < of.size;
+    const services = this.#services();
+    if (this.#sharing?.services !== services) {
+      this.#sharing = { services, isShared: services.size > new Set(services.values()).size };
+    }
+    return this.#sharing.isShared && this.#byMailbox.size < services.size;
   }
 }
 
