@@ -11,6 +11,7 @@ import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
+import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings, pageSettings, plainSecret, redisQueue } from "../support/settings.ts";
 
@@ -233,7 +234,8 @@ describe("acting", () => {
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {
     const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
     const simulator = await openTestSimulator(CLOSED);
-    const mailbox = mailboxSettings(simulator, { passwordAttempts: 1 });
+    const belowPath = await openFront(simulator, () => undefined, "/transfer");
+    const mailbox = mailboxSettings(belowPath, { passwordAttempts: 1 });
     const daemon = startDaemon(await daemonSettings([mailbox], { http }));
     const url = await daemon.page;
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
