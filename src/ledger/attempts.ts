@@ -11,7 +11,7 @@ import * as v from "valibot";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
 import { faultOfDisk, temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
-import type { AttemptOwner, AttemptSlots, AttemptsOf, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { AttemptKey, AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import { parseJson } from "./format.ts";
 import { attemptsKey, type LedgerPaths } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
@@ -46,17 +46,17 @@ export class FileAttempts implements AttemptSlots {
     this.#rounds = rounds;
   }
 
-  async spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts> {
+  async spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts> {
     return this.#count(of, name, budget, undefined);
   }
 
-  take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+  take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
     return this.#take(of, owner, budget).catch((error: unknown) => {
       throw faultOfDisk(error, this.#paths.attempts);
     });
   }
 
-  async #take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
+  async #take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
     let [limit, granted] = [budget, false];
     for (let number = 1; ; number++) {
       // Grants matter only once the budget is spent.
@@ -87,7 +87,7 @@ export class FileAttempts implements AttemptSlots {
     }
   }
 
-  async grant(of: AttemptsOf, owner: AttemptOwner, attempts: number): Promise<void> {
+  async grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void> {
     try {
       for (let number = 1; number <= attempts; number++) {
         await this.#tryCreate(this.#grantOf(of, number), owner);
@@ -98,7 +98,7 @@ export class FileAttempts implements AttemptSlots {
     }
   }
 
-  async #countGrants(of: AttemptsOf): Promise<number> {
+  async #countGrants(of: AttemptKey): Promise<number> {
     let count = 0;
     while ((await this.#disk.kindOf(this.#grantOf(of, count + 1))) !== undefined) count++;
     return count;
@@ -106,7 +106,7 @@ export class FileAttempts implements AttemptSlots {
 
   /** `own`: this slot is not counted. */
   async #count(
-    of: AttemptsOf,
+    of: AttemptKey,
     name: string,
     budget: number,
     own: number | undefined,
@@ -132,7 +132,7 @@ export class FileAttempts implements AttemptSlots {
   }
 
   /** All taken slots except our own. Each void slot and each grant raises the limit by one. */
-  async *#slots(of: AttemptsOf, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
+  async *#slots(of: AttemptKey, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
     let [limit, isGranted, found] = [budget, false, 0];
     for (let number = 1; ; number++) {
       if (number > limit && !isGranted && found > 0) {
@@ -199,11 +199,11 @@ export class FileAttempts implements AttemptSlots {
     return result.success ? result.output : {};
   }
 
-  #pathOf({ origin, trackingId }: AttemptsOf, number: number): string {
+  #pathOf({ origin, trackingId }: AttemptKey, number: number): string {
     return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.${number}.json`);
   }
 
-  #grantOf({ origin, trackingId }: AttemptsOf, number: number): string {
+  #grantOf({ origin, trackingId }: AttemptKey, number: number): string {
     return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.grant-${number}.json`);
   }
 }

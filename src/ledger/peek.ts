@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
-import type { AttemptSlots, AttemptsOf } from "../model/attempts.ts";
+import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
 import { hasEnded, type Release, type State, type TransferRecord, type Verified } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
@@ -196,7 +196,7 @@ export class LedgerPeek {
   }
 
   /** Counts password attempts over all mailboxes of a service. Lists the folder once, for many transfers. */
-  async countAttempts(): Promise<(of: AttemptsOf) => number> {
+  async countAttempts(): Promise<(of: AttemptKey) => number> {
     const counts = new Map<string, number>();
     await this.#reading(async () => {
       try {

@@ -1,13 +1,12 @@
 /** Password attempts for a transfer, counted before they are sent, across all mailboxes and processes. */
-
 import { Secret } from "../base/secret.ts";
 
 /** For requests without a password. */
 export const NO_PASSWORD = new Secret("");
 
 /** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
-export interface AttemptsOf {
-  /** The origin of the service's URL. */
+export interface AttemptKey {
+  /** The service's id: origin and path of its base URL (`serviceIdOf`). */
   readonly origin: string;
   readonly trackingId: string;
 }
@@ -46,9 +45,9 @@ export interface TakenSlot {
 
 export interface AttemptSlots {
   /** `name`: the ledger's name of the transfer for this mailbox. */
-  spent(of: AttemptsOf, name: string, budget: number): Promise<SpentAttempts>;
+  spent(of: AttemptKey, name: string, budget: number): Promise<SpentAttempts>;
   /** Allows `attempts` beyond the budget. Durable when it returns. May be called twice. */
-  grant(of: AttemptsOf, owner: AttemptOwner, attempts: number): Promise<void>;
+  grant(of: AttemptKey, owner: AttemptOwner, attempts: number): Promise<void>;
   /** Durable when it returns. `undefined` when the budget is spent. */
-  take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
+  take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined>;
 }

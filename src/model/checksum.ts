@@ -82,7 +82,7 @@ function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
 
 let algorithms: Map<string, string> | undefined;
 
-/** Names such as `sha256` and `md5`, without the signature schemes that OpenSSL lists beside them. */
+/** By name without punctuation, such as `sha256`. Leaves out the signature schemes that OpenSSL lists, too. */
 function knownAlgorithms(): Map<string, string> {
   algorithms ??= new Map(
     getHashes()

@@ -4,7 +4,7 @@ import type { TransferKey } from "./record.ts";
 export interface TransferJob extends TransferKey {
   /** The ledger's name of the transfer. Two jobs with the same key are one job. */
   readonly key: string;
-  /** When the transfer expires. The earliest is downloaded first. */
+  /** When the transfer expires. The job that expires first runs first. */
   readonly expiresMs: number;
 }
 

@@ -28,7 +28,7 @@ const FileShape = v.object({
   name: v.string(),
   originalName: v.string(),
   size: v.number(),
-  /** The sender's checksum; missing where the service has none. */
+  /** The sender's checksum; missing if the service has none. */
   checksum: v.optional(v.string()),
   algorithm: v.optional(v.string()),
   sha256: v.string(),
@@ -70,8 +70,8 @@ export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
 export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
 
 /**
- * Identifies a delivery to consumers: in the manifest, to the command and to the webhook. `name`: of the transfer in
- * the ledger. Every process derives the same id; a redelivery is another round.
+ * Identifies a delivery to consumers: in the manifest, to the command and to the webhook. `name`: the ledger's name of
+ * the transfer. Every process derives the same id; a redelivery is another round and has another id.
  */
 export function deliveryId(name: string, round: number): string {
   return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
@@ -89,7 +89,7 @@ export function filesIn({ files, messageFile }: Contents): readonly AnyFile[] {
   return messageFile === undefined ? files : [...files, messageFile];
 }
 
-/** `name`: of the transfer in the ledger. */
+/** `name`: the ledger's name of the transfer. */
 export function formatManifest(record: TransferRecord, name: string, contents: Contents): string {
   const { mailbox, sender, trackingId, transferId, expires, round, released, at } = record;
   const manifest: Manifest = {

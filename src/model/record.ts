@@ -2,13 +2,12 @@
  * The record of one transfer for one mailbox, and its states.
  *
  * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `waiting`: for
- * a password, a lock, the disk, the end of quiet hours or another attempt. `quarantined`: it failed verification, and an operator decides. `gone`: the
- * service removed it before it was delivered.
+ * a password, the end of a lock or of quiet hours, disk space, a slot or another attempt. `quarantined`: it failed
+ * verification, and an operator decides. `gone`: the service removed it, or an operator discarded it, before its delivery.
  *
  * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
  * the service lists the transfer again.
  */
-
 import * as v from "valibot";
 
 export const RECORD_VERSION = 2;
@@ -59,7 +58,10 @@ export interface TransferRecord extends TransferKey {
   readonly state: State;
   /** Counted from 1. */
   readonly round: number;
-  /** Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`), was quarantined (a fault's code) or is gone (the service's state). */
+  /**
+   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`), was quarantined (a fault's code), or is
+   * gone (the service's state, `not_listed` or `discarded`).
+   */
   readonly reason: string | undefined;
   /** What happened, and what to do. */
   readonly message: string | undefined;
@@ -114,7 +116,7 @@ export const DISCARDED = "discarded";
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
-/** The service ended it, and may list it again. */
+/** Gone, but not by an operator's order: the service may list it again. */
 export function mayComeBack({ state, reason }: TransferRecord): boolean {
   return state === "gone" && reason !== DISCARDED;
 }
@@ -186,8 +188,8 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
 const LONGEST_WAIT_MS = 25 * 60 * 60_000;
 
 /**
- * How long a waiting transfer is kept back by the time in its record. Quiet hours are not counted: the configuration says
- * when they end, and may have changed. A wait that would last too long was recorded while the clock was wrong.
+ * The rest of a wait that the record limits in time; `undefined` without one. Quiet hours are left to the configuration,
+ * which may have changed. A wait that would last too long was recorded while the clock was wrong.
  */
 export function waitLeftMs(
   { state, reason, until }: Pick<TransferRecord, "state" | "reason" | "until">,

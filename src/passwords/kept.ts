@@ -9,7 +9,7 @@ import * as v from "valibot";
 import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, exists, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { Secret } from "../base/secret.ts";
-import type { AttemptsOf } from "../model/attempts.ts";
+import type { AttemptKey } from "../model/attempts.ts";
 
 /** For a transfer whose expiry is not known. */
 const USUAL_TERM_MS = 30 * 24 * 60 * 60_000;
@@ -33,26 +33,26 @@ export class KeptPasswords {
     return new KeptPasswords(folder, await readdir(folder));
   }
 
-  async read(of: AttemptsOf): Promise<Secret | undefined> {
+  async read(of: AttemptKey): Promise<Secret | undefined> {
     const name = nameOf(of);
     const kept = this.#names.has(name) ? await this.#read(name) : undefined;
     return kept && new Secret(kept.password);
   }
 
   /** `expires`: of the transfer. */
-  async keep(of: AttemptsOf, password: Secret, expires: string | undefined, nowMs: number): Promise<void> {
+  async keep(of: AttemptKey, password: Secret, expires: string | undefined, nowMs: number): Promise<void> {
     const until = expires ?? new Date(nowMs + USUAL_TERM_MS).toISOString();
     this.#names.add(nameOf(of));
     const text = JSON.stringify({ password: password.reveal(), until });
     await replaceDurably(join(this.#folder, nameOf(of)), text, 0o600);
   }
 
-  async forget(of: AttemptsOf): Promise<void> {
+  async forget(of: AttemptKey): Promise<void> {
     if (this.#names.delete(nameOf(of))) await tryUnlink(systemDisk, join(this.#folder, nameOf(of)));
   }
 
   /** Also finds a password that another process has kept. */
-  async has(of: AttemptsOf): Promise<boolean> {
+  async has(of: AttemptKey): Promise<boolean> {
     const isThere = await exists(join(this.#folder, nameOf(of)));
     if (isThere) this.#names.add(nameOf(of));
     return isThere;
@@ -77,7 +77,7 @@ export class KeptPasswords {
 }
 
 /** Whether a supplied password was accepted for a transfer, for commands. */
-export function isKept(state: string, of: AttemptsOf): Promise<boolean> {
+export function isKept(state: string, of: AttemptKey): Promise<boolean> {
   return exists(join(folderIn(state), nameOf(of)));
 }
 
@@ -85,6 +85,6 @@ function folderIn(state: string): string {
   return join(state, "accepted");
 }
 
-function nameOf({ origin, trackingId }: AttemptsOf): string {
+function nameOf({ origin, trackingId }: AttemptKey): string {
   return hash("sha256", `${origin}\0${trackingId}`, "hex");
 }

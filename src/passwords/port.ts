@@ -17,7 +17,7 @@ interface PasswordQuery {
 
 export interface WaitingRequest {
   readonly mailbox: Mailbox;
-  /** The origin of its service. */
+  /** The id of its service (`serviceIdOf`). */
   readonly origin: string;
   readonly query: PasswordQuery;
   readonly record: TransferRecord;
@@ -43,7 +43,7 @@ interface CoRecipient {
 
 /** The other mailboxes of the same service that received a transfer: one password opens it for all of them. */
 export interface CoRecipients {
-  /** The origin of a mailbox's service. */
+  /** The id of a mailbox's service (`serviceIdOf`). */
   serviceOf(mailbox: string): string;
   /** The co-recipients whose round is open, as far as records can be read. */
   open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
