@@ -82,7 +82,7 @@ function matchesChecksum(digest: Uint8Array, checksum: string): boolean {
 
 let algorithms: Map<string, string> | undefined;
 
-/** By name without punctuation, such as `sha256`. Leaves out the signature schemes that OpenSSL lists, too. */
+/** By plain name, such as `sha256`, without the signature schemes that OpenSSL also lists. */
 function knownAlgorithms(): Map<string, string> {
   algorithms ??= new Map(
     getHashes()

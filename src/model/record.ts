@@ -188,8 +188,8 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
 const LONGEST_WAIT_MS = 25 * 60 * 60_000;
 
 /**
- * The rest of a wait that the record limits in time; `undefined` without one. Quiet hours are left to the configuration,
- * which may have changed. A wait that would last too long was recorded while the clock was wrong.
+ * The time left until `until`; `undefined` for none. Quiet hours do not count: the configuration says when they end, and may
+ * have changed. A wait that would last too long was recorded while the clock was wrong.
  */
 export function waitLeftMs(
   { state, reason, until }: Pick<TransferRecord, "state" | "reason" | "until">,
