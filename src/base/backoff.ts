@@ -12,7 +12,7 @@ export function backoffMs(attempt: number, random: number, firstMs: number = FIR
 
 const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000;
 
-/** Parses the header: seconds or a date. `undefined` where it is neither. */
+/** Parses the header, which holds seconds or a date. `undefined` for other texts. */
 export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
   if (value === undefined || value.trim() === "") return undefined;
   const seconds = Number(value);

@@ -1,10 +1,9 @@
-/** The concurrency kit: limits, locks, shared runs and pools. Each part holds no more state than the work under way. */
+/** Limits, locks, shared runs and pools. Their state does not outlive the work under way. */
 import { whenAborted } from "./deadline.ts";
 
 /**
- * Runs `work` for each item, at most `limit` at once. After the first failure nothing more starts, the signal of the
- * running ones aborts, and the failure is thrown once all of them have ended. `signal` is passed on, and stops nothing
- * itself.
+ * Runs `work` for each item, at most `limit` at once. After the first failure no further run starts, the signal of the
+ * running ones aborts, and the failure is thrown once all of them have ended. `signal` is only passed on to `work`.
  */
 export async function forEachLimit<Item>(
   items: Iterable<Item> | AsyncIterable<Item>,
@@ -58,7 +57,7 @@ export class Mutex {
     return this.#users > 0;
   }
 
-  /** Returns the function that releases it; `undefined` where the signal aborts before the lock is free. */
+  /** Returns the function that releases it; `undefined` if the signal aborts before the lock is free. */
   async lock(signal?: AbortSignal): Promise<(() => void) | undefined> {
     const { promise: released, resolve } = Promise.withResolvers<void>();
     const free = this.#last;
@@ -83,7 +82,7 @@ export class Mutex {
     }
   }
 
-  /** Resolves when everything that was asked for so far has ended. */
+  /** Resolves when every caller so far has released it. */
   async idle(): Promise<void> {
     await this.#last;
   }
@@ -181,7 +180,7 @@ export class WaitGroup {
 export interface PoolLimits {
   /** Keys that run at once. */
   readonly running: number;
-  /** Keys that wait; further ones are dropped, and so are timers beyond this number. */
+  /** Keys that wait, and timers of keys that wait for later. Further ones are dropped. */
   readonly waiting: number;
 }
 

@@ -46,8 +46,8 @@ export class Deadline {
 }
 
 /**
- * Waits for an answer that may never come, such as that of a Redis that is away. Throws `STOPPED` where it has not come
- * `patienceMs` after the stop; the work itself may still happen then.
+ * Waits for work that may never end, such as a command to a Redis that is away. Throws `STOPPED` if it has not ended
+ * `patienceMs` after the stop; the work itself may still happen.
  */
 export async function unlessStopped<Result>(
   work: Promise<Result>,
@@ -69,7 +69,7 @@ export async function unlessStopped<Result>(
   }
 }
 
-/** Resolves when the signal aborts, at once where it has aborted. */
+/** Resolves when the signal aborts, or at once if it has aborted. */
 export async function whenAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));

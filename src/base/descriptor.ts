@@ -1,6 +1,6 @@
 /**
- * An open file by its number. Node's own handles take a third more of the main thread's time for each call, and small
- * transfers consist of such calls.
+ * Open files by their descriptor. Node's `FileHandle` takes a third more of the main thread's time for each call, and small
+ * transfers consist mostly of such calls.
  */
 import fs from "node:fs";
 import { promisify } from "node:util";
@@ -18,7 +18,7 @@ const close = promisify(fs.close);
 /** For files that others may replace: follows no link, and does not wait for the writer of a pipe. */
 export const READ_PLAIN_FILE = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
-/** Has to be closed. */
+/** Must be closed. */
 export class Descriptor {
   readonly #fd: number;
 
@@ -26,12 +26,12 @@ export class Descriptor {
     this.#fd = fd;
   }
 
-  /** All of it, where the file stands. */
+  /** Writes all of it, at the current position. */
   async write(content: string | Uint8Array): Promise<void> {
     await write(this.#fd, content);
   }
 
-  /** Returns how many bytes there were. */
+  /** Returns the number of bytes read. */
   async read(buffer: Uint8Array, position: number): Promise<number> {
     return (await read(this.#fd, buffer, 0, buffer.byteLength, position)).bytesRead;
   }
@@ -61,7 +61,7 @@ export class Descriptor {
   }
 }
 
-/** `mode`: where the file is made. */
+/** `mode`: for a file that this creates. */
 export async function openDescriptor(
   path: string,
   flags: string | number,
@@ -70,7 +70,7 @@ export async function openDescriptor(
   return new Descriptor(await open(path, flags, mode));
 }
 
-/** Opens, works, and closes whatever happens. */
+/** Closes the file after `work`, even after a failure. */
 export async function withDescriptor<Value>(
   path: string,
   flags: string | number,

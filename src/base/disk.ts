@@ -10,7 +10,7 @@ import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
 import { systemCode } from "./faults.ts";
 
-// Node's own promises cost more where a call fails, and many of these calls look for missing files.
+// Node's own promises cost more if a call fails, and many of these calls look for missing files.
 const [link, rename, unlink, rmdir, readdir] = [
   promisify(fs.link),
   promisify(fs.rename),
@@ -22,7 +22,7 @@ const [lstat, readFile] = [promisify(fs.lstat), promisify(fs.readFile)];
 
 const steps = channel("inlet:durable-step");
 
-/** Announces that the disk holds something new, so that a test can stop the process after every such step. */
+/** Announces a change on the disk, so that a test can stop the process after each. */
 export function durableStep(name: string): void {
   if (steps.hasSubscribers) steps.publish(name);
 }
@@ -37,7 +37,7 @@ export interface Disk {
   reopen(path: string): Promise<DiskFile>;
   read(path: string): Promise<string>;
   list(folder: string): Promise<string[]>;
-  /** `undefined` where nothing has this name. Follows no link. */
+  /** `undefined` for a missing entry. Follows no link. */
   kindOf(path: string): Promise<EntryKind | undefined>;
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
@@ -155,7 +155,7 @@ export class FolderSyncs {
 /** Error codes of a file system without hard links. */
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"]);
 
-export function hasNoLinks(error: unknown): boolean {
+export function meansNoLinks(error: unknown): boolean {
   return WITHOUT_LINKS.has(systemCode(error));
 }
 

@@ -19,7 +19,7 @@ import {
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Descriptor, withDescriptor } from "./descriptor.ts";
-import { durableStep, hasNoLinks, systemDisk } from "./disk.ts";
+import { durableStep, meansNoLinks, systemDisk } from "./disk.ts";
 import { Fault, systemCode } from "./faults.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
@@ -77,8 +77,7 @@ interface Finishable {
 const MODE_BITS = 0o7777;
 
 /**
- * Syncs a complete file, and sets its mode, which may forbid us to write it afterwards. `bytes`: the size that it must
- * have.
+ * Sets the mode of a complete file, which may forbid further writes, and syncs it. `bytes`: the size that it must have.
  */
 export async function finishFile(file: Finishable, mode: number, bytes?: number): Promise<void> {
   const found = await file.stat();
@@ -98,12 +97,12 @@ export async function writeFinished(path: string, text: string, mode: number): P
   await withDescriptor(path, "w", write, mode);
 }
 
-/** Syncs a complete file that is not open, and sets its mode. */
+/** `finishFile` for a file that is not open. */
 export async function syncFile(path: string, mode: number): Promise<void> {
   await withDescriptor(path, "r+", (file) => finishFile(file, mode));
 }
 
-/** Throws where the file system does not answer: decisions rest on this. */
+/** Throws if the file system gives no answer, which must not count as missing. */
 export async function exists(path: string): Promise<boolean> {
   try {
     return (await systemDisk.kindOf(path)) !== undefined;
@@ -153,7 +152,7 @@ async function withTemporary(
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {
-    // The first failure is reported, even where this fails too.
+    // Only the first failure is reported.
     await rm(temporary, { force: true }).catch(() => {});
     throw faultOfDisk(error, target);
   }
@@ -174,7 +173,7 @@ async function giveNewName(temporary: string, target: string): Promise<void> {
     await link(temporary, target);
     await unlink(temporary);
   } catch (error) {
-    if (!hasNoLinks(error)) throw error;
+    if (!meansNoLinks(error)) throw error;
     if (await exists(target)) throw new Fault("TARGET_EXISTS", { detail: target });
     await rename(temporary, target);
   }
@@ -224,8 +223,8 @@ async function syncNew(folder: string): Promise<void> {
 }
 
 /**
- * Keeps a set-group-ID bit that the folder inherited, where that is allowed: otherwise only some of its files would get
- * the group.
+ * Keeps a set-group-ID bit that the folder inherited, if that is allowed: without it only some of its files would get the
+ * group.
  */
 export async function setFolderMode(path: string, mode: number): Promise<void> {
   const inherited = (await stat(path)).mode & SET_GROUP;

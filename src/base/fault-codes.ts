@@ -4,7 +4,7 @@
  * What Inlet does about a fault.
  * - `retry`: it may pass by itself; try again soon, with back-off.
  * - `wait`: something outside has to change first (a person, a lock, a limit); trying again soon does harm or nothing.
- * - `quarantine`: what arrived cannot be vouched for; keep it apart and report it.
+ * - `quarantine`: Inlet cannot vouch for the content; keep it apart and report it.
  * - `fatal`: trying again cannot help; the request or the configuration has to change.
  */
 export type Verdict = "retry" | "wait" | "quarantine" | "fatal";
@@ -17,7 +17,7 @@ interface FaultMeaning {
   readonly advice: string;
 }
 
-/** Failures between us and the service, whichever transfer is asked for. */
+/** Failures between us and the service that concern no single transfer. */
 export const SERVICE_FAULTS = {
   SERVICE_UNREACHABLE: {
     verdict: "retry",

@@ -39,7 +39,7 @@ export class Fault extends Error {
   }
 }
 
-/** Any error as a fault; `UNEXPECTED` for one that is none. */
+/** Returns a fault as it is, and any other error as `UNEXPECTED`. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

@@ -21,11 +21,11 @@ const TAKE = {
   shared: "BEGIN; SELECT count(*) FROM sqlite_schema",
 } as const;
 
-/** `undefined` where another process holds the lock. Creates the file where it is missing. */
+/** `undefined` if another process holds the lock. Creates the file if it is missing. */
 export async function tryLock(path: string, kind: keyof typeof TAKE): Promise<KernelLock | undefined> {
   let database: DatabaseSync | undefined;
   try {
-    // SQLite does not say why it cannot create a file.
+    // SQLite would not say why it cannot create the file.
     await (await open(path, "a", 0o600)).close();
     database = new DatabaseSync(path, { timeout: 0 });
     database.exec(TAKE[kind]);

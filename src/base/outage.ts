@@ -2,20 +2,20 @@
 import type { Clock } from "./clock.ts";
 import type { Fault } from "./faults.ts";
 
-export interface OutageWatch {
+export interface OutageEvents {
   began(fault: Fault): void;
   ended(lastedMs: number): void;
 }
 
 export class Outage {
   readonly #clock: Clock;
-  readonly #watch: OutageWatch;
+  readonly #events: OutageEvents;
   readonly #affected = new Set<string>();
   #sinceMs = 0;
 
-  constructor(clock: Clock, watch: OutageWatch) {
+  constructor(clock: Clock, events: OutageEvents) {
     this.#clock = clock;
-    this.#watch = watch;
+    this.#events = events;
   }
 
   add(key: string, fault: Fault): void {
@@ -23,7 +23,7 @@ export class Outage {
     this.#affected.add(key);
     if (!isFirst) return;
     this.#sinceMs = this.#clock.now();
-    this.#watch.began(fault);
+    this.#events.began(fault);
   }
 
   /** The keys that are affected now. */
@@ -34,6 +34,6 @@ export class Outage {
   /** The key has recovered. May be called for any key. */
   clear(key: string): void {
     if (!this.#affected.delete(key) || this.#affected.size > 0) return;
-    this.#watch.ended(this.#clock.now() - this.#sinceMs);
+    this.#events.ended(this.#clock.now() - this.#sinceMs);
   }
 }

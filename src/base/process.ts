@@ -1,7 +1,7 @@
 /** Process groups of child programs, and the user that root works as. */
 import { stat } from "node:fs/promises";
 
-/** The process may have ended already. */
+/** Does nothing if the group has ended already. */
 export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
@@ -16,8 +16,8 @@ export function describeStartFailure(error: NodeJS.ErrnoException): string {
 }
 
 /**
- * Root does the work as the owner of the folder, so that the daemon can read the files made there, and a link that the
- * owner has put there cannot lead root elsewhere. Any other user just does it.
+ * Runs `work`; for root, as the owner of the folder, so that the daemon can read the files made there, and no link that the
+ * owner has put there can lead root elsewhere.
  */
 export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value>): Promise<Value> {
   const owner = await stat(folder).catch(() => undefined);

@@ -8,7 +8,7 @@ export class Scope implements AsyncDisposable {
     return thing;
   }
 
-  /** Closes everything, also where a closer fails; the first failure is thrown at the end. */
+  /** Closes everything, even after a failure; the first failure is thrown at the end. */
   async [Symbol.asyncDispose](): Promise<void> {
     const failures: unknown[] = [];
     for (const close of this.#closers.splice(0).reverse()) {

@@ -29,8 +29,8 @@ export class Secret {
 }
 
 /**
- * Replaces every secret in a text of foreign origin. Where a secret shows only in another spelling (partly encoded, or
- * in another case), the whole text is replaced.
+ * Replaces every secret in a text from outside. If a secret appears in another spelling (partly encoded, or in another
+ * case), the whole text is replaced.
  */
 export function scrub(text: string, secrets: readonly Secret[]): string {
   const values = secrets.map((secret) => secret.reveal()).filter((value) => value.trim() !== "");
@@ -53,7 +53,7 @@ function bareText(text: string): string {
     .toLowerCase();
 }
 
-/** Where a secret comes from. It is read when it is needed, so that a changed secret counts at once. */
+/** The source of a secret. It is read each time, so that a changed secret is used at once. */
 export interface SecretSource {
   /** For messages: `file /run/secrets/supplier`. Never the secret itself. */
   readonly described: string;

@@ -1,6 +1,7 @@
 /**
- * Weekly times in the local time of a time zone. A time that is skipped when clocks go forward does not occur; a time
- * that is repeated when they go back occurs twice. Local times are counted in milliseconds as if they were UTC.
+ * Weekly times in the local time of a time zone. When clocks change, spans omit skipped times and include repeated ones
+ * twice; a `WeeklyTime` occurs once: at the end of the gap, or at the first of two. Local times are counted in milliseconds
+ * as if they were UTC.
  */
 
 export const DAY_MS = 86_400_000;
@@ -8,7 +9,7 @@ export const WEEK_MS = 7 * DAY_MS;
 
 /** The epoch began on a Thursday; weeks begin on Monday. */
 const MONDAY_MS = 3 * DAY_MS;
-/** A change that one week skips comes in the next. */
+/** A change at a local time that one week skips happens in the next. */
 const FURTHEST_CHANGE_MS = 3 * WEEK_MS;
 
 /** A part of the week, in milliseconds since its start; the end is exclusive. */
@@ -53,7 +54,7 @@ export function isWithin({ zone, spans }: Timetable, ms: number): boolean {
   return spans.some(({ fromMs, untilMs }) => fromMs <= at && at < untilMs);
 }
 
-/** The first instant after `ms` at which `isWithin` changes; `undefined` where it never changes. */
+/** The first instant after `ms` at which `isWithin` changes; `undefined` for none. */
 export function nextChange(timetable: Timetable, ms: number): number | undefined {
   if (timetable.spans.length === 0 || coversWeek(timetable)) return undefined;
   const isNow = isWithin(timetable, ms);
@@ -108,7 +109,7 @@ export function localTimeAt(zone: string, ms: number): number {
   return ms + offsetAt(zone, ms);
 }
 
-/** The first instant with this local time, or the end of the gap where the time is skipped. */
+/** The first instant with this local time; for a skipped time the end of the gap. */
 export function firstInstantOf(zone: string, localMs: number): number {
   // No zone is further from UTC than a day: these are the offsets before and after a change around that time.
   const before = localMs - offsetAt(zone, localMs - DAY_MS);

@@ -1,4 +1,4 @@
-/** Watches the entries of a folder, and polls it where the system has no watches left. */
+/** Watches the entries of a folder, and polls it if the system cannot watch it. */
 import type { FSWatcher } from "chokidar";
 import { Fault, systemCode } from "./faults.ts";
 
@@ -6,7 +6,7 @@ import { Fault, systemCode } from "./faults.ts";
 const CHECK_EVERY_MS = 5_000;
 
 export interface FolderEvents {
-  /** May be called more often than something has changed. */
+  /** May also be called without a change. */
   changed(path: string, event: "add" | "change" | "other"): void;
   /** The system cannot watch the folder: it is polled every few seconds from now on. Called once. */
   unwatchable(fault: Fault): void;

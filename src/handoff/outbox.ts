@@ -7,7 +7,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KeyedMutex } from "../base/concurrency.ts";
-import { type Disk, FolderSyncs, hasNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
+import { type Disk, FolderSyncs, meansNoLinks, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 import { parseKey } from "./delivery.ts";
@@ -179,7 +179,7 @@ export class Outbox {
         await this.#disk.unlink(temporary);
       } catch (error) {
         if (systemCode(error) === "EEXIST") await this.#disk.unlink(temporary);
-        else if (hasNoLinks(error)) await this.#disk.rename(temporary, path);
+        else if (meansNoLinks(error)) await this.#disk.rename(temporary, path);
         else throw error;
       }
     });

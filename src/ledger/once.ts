@@ -1,6 +1,6 @@
 /** Creates files that must not exist yet. The safety of the ledger rests on this alone. */
 import { dirname, join } from "node:path";
-import { type Disk, type DiskFile, type FolderSyncs, hasNoLinks, tryUnlink } from "../base/disk.ts";
+import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "../base/disk.ts";
 import { temporaryName } from "../base/durable.ts";
 import { systemCode } from "../base/faults.ts";
 
@@ -30,7 +30,7 @@ export class OnceFiles {
       }
       await this.#disk.link(temporary, target);
     } catch (error) {
-      if (hasNoLinks(error)) isNew = await this.writeInPlace(target, text);
+      if (meansNoLinks(error)) isNew = await this.writeInPlace(target, text);
       else if (systemCode(error) === "EEXIST") isNew = false;
       else throw error;
     } finally {

@@ -2,7 +2,7 @@
 import { mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { type Disk, hasNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
+import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
 import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
@@ -78,7 +78,7 @@ async function hasHardLinks({ temporary, work }: LedgerPaths): Promise<boolean> 
     await systemDisk.link(from, to);
     return true;
   } catch (error) {
-    if (hasNoLinks(error)) return false;
+    if (meansNoLinks(error)) return false;
     throw faultOfDisk(error, work);
   } finally {
     for (const name of names) await tryUnlink(systemDisk, name);

@@ -15,7 +15,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
-import { type Disk, type DiskFile, FolderSyncs, hasNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
+import { type Disk, type DiskFile, FolderSyncs, meansNoLinks, tryRead, tryUnlink } from "../base/disk.ts";
 import { systemCode } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, parseRecord } from "./format.ts";
@@ -229,7 +229,7 @@ export class Rounds {
     } catch (error) {
       await own.ticket?.close();
       own.ticket = undefined;
-      if (hasNoLinks(error)) return this.#once.writeInPlace(target, text);
+      if (meansNoLinks(error)) return this.#once.writeInPlace(target, text);
       const code = systemCode(error);
       const isRevoked = code === "ENOENT" && (await this.#disk.kindOf(this.#paths.ticket(own))) === undefined;
       if (code !== "EEXIST" && !isRevoked) throw error;
