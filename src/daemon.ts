@@ -92,7 +92,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
     ended: (lastedMs) => events.emit({ type: "disk-has-room", pausedForMs: lastedMs }),
   });
   await using scope = new Scope();
-  scope.use(options.host?.attend(monitor.vitals, stop), (it) => it?.close());
+  scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
   for (;;) {
     try {
       return await live(settings, { ...options, clock, patience, events, monitor, diskFull });

@@ -19,8 +19,8 @@ export interface Vitals {
 }
 
 export interface Host {
-  /** Reports the status to systemd until it is closed; from `stop` on, that the daemon stops. */
-  attend(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
+  /** Reports the status to systemd until it is closed, and `STOPPING` when `stop` aborts. */
+  startReporting(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
   /** Notifies systemd before and after a reload, once the daemon was ready. */
   reloading(work: () => Promise<void>): Promise<void>;
 }
@@ -34,8 +34,8 @@ export interface HostEnvironment {
 }
 
 const STATUS_EVERY_MS = 5_000;
-const UNTIL_READY_MS = 100;
-/** During the start, which may wait for a queue or a disk as long as it takes. */
+const READY_CHECK_MS = 100;
+/** How often to ask systemd for more time to start: the start may have to wait for a queue or a disk. */
 const EXTEND_EVERY_MS = 20_000;
 const EXTEND_BY_US = 60_000_000;
 /** Notifications per watchdog interval. */
@@ -51,7 +51,8 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
     isReady = true;
   };
   return {
-    attend: (vitals, stop) => attend(notifier, vitals, watchdogMs(env), emit, stop, becameReady),
+    startReporting: (vitals, stop) =>
+      startReporting(notifier, vitals, watchdogMs(env), emit, stop, becameReady),
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
@@ -65,7 +66,7 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
   };
 }
 
-function attend(
+function startReporting(
   notifier: Notifier,
   vitals: Vitals,
   watchdog: number | undefined,
@@ -89,7 +90,7 @@ function attend(
   };
   const showSoon = () => {
     if (stop.aborted) return;
-    timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : UNTIL_READY_MS);
+    timer ??= setTimeout(show, isReady ? STATUS_EVERY_MS : READY_CHECK_MS);
   };
   const unsubscribe = vitals.onChange(showSoon);
   const extending = setInterval(() => {
@@ -97,9 +98,9 @@ function attend(
     else void notifier.send(`EXTEND_TIMEOUT_USEC=${EXTEND_BY_US}`);
   }, EXTEND_EVERY_MS);
   const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
-  // Asking for more time now would delay the stop.
   const onStop = () => {
     clearTimeout(timer);
+    // More time would now delay the stop.
     clearInterval(extending);
     void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
   };
@@ -121,7 +122,7 @@ function attend(
 /** The timer proves that the event loop runs, and `stat` that the thread pool does; the work reports its own progress. */
 function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): NodeJS.Timeout {
   let isReported = false;
-  const once = async () => {
+  const feedOnce = async () => {
     const stuck = vitals.stuck();
     if (stuck === undefined) {
       await stat("/");
@@ -130,7 +131,7 @@ function feed(notifier: Notifier, vitals: Vitals, everyMs: number, emit: Emit): 
     if (!isReported) emit({ type: "work-stuck", work: stuck });
     isReported = true;
   };
-  return setInterval(() => void once().catch(() => {}), everyMs);
+  return setInterval(() => void feedOnce().catch(() => {}), everyMs);
 }
 
 /** `undefined` if systemd watches another process, or none. */

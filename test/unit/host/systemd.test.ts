@@ -12,7 +12,7 @@ test("is ready after the first poll, not before, and reports its stop", async ()
   const { host, sent } = await setUp();
   const vitals = new TestVitals();
   const stop = new AbortController();
-  const attended = host?.attend(vitals, stop.signal);
+  const reporting = host?.startReporting(vitals, stop.signal);
   await host?.reloading(async () => {});
   await expect.poll(sent).toEqual(["STATUS=0 mailboxes are polled"]);
   vitals.ready = true;
@@ -22,7 +22,7 @@ test("is ready after the first poll, not before, and reports its stop", async ()
   stop.abort();
   await expect.poll(async () => (await sent()).at(-1)).toMatch(/^STOPPING=1 STATUS=Stopping/);
   vitals.change();
-  await attended?.close();
+  await reporting?.close();
   expect(await sent()).toHaveLength(3);
 });
 
@@ -30,8 +30,8 @@ test("reports the start and end of a reload, even of refused settings", async ()
   const { host, sent } = await setUp();
   const vitals = new TestVitals();
   vitals.ready = true;
-  const attended = host?.attend(vitals, SIGNAL);
-  onTestFinished(() => attended?.close());
+  const reporting = host?.startReporting(vitals, SIGNAL);
+  onTestFinished(() => reporting?.close());
   await expect.poll(sent).toEqual([expect.stringContaining("READY=1 ")]);
   const order: string[] = [];
   await host?.reloading(async () => {
@@ -46,8 +46,8 @@ test("reports the start and end of a reload, even of refused settings", async ()
 test("feeds the watchdog while work makes progress, and reports stuck work once", async () => {
   const { host, sent, events } = await setUp({ WATCHDOG_USEC: "90000", WATCHDOG_PID: String(process.pid) });
   const vitals = new TestVitals();
-  const attended = host?.attend(vitals, SIGNAL);
-  onTestFinished(() => attended?.close());
+  const reporting = host?.startReporting(vitals, SIGNAL);
+  onTestFinished(() => reporting?.close());
   const fed = async () => (await sent()).filter((line) => line === "WATCHDOG=1").length;
   await expect.poll(fed).toBeGreaterThan(2);
   vitals.silent = "the download of t1";
@@ -62,10 +62,10 @@ test("feeds the watchdog while work makes progress, and reports stuck work once"
 
 test("feeds no watchdog of another process", async () => {
   const { host, sent } = await setUp({ WATCHDOG_USEC: "30000", WATCHDOG_PID: "1" });
-  const attended = host?.attend(new TestVitals(), SIGNAL);
+  const reporting = host?.startReporting(new TestVitals(), SIGNAL);
   await expect.poll(sent).not.toEqual([]);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  await attended?.close();
+  await reporting?.close();
   expect(await sent()).not.toContain("WATCHDOG=1");
 });
 
@@ -73,8 +73,8 @@ test("reports once that systemd cannot be notified", async () => {
   const events: string[] = [];
   const env = { NOTIFY_SOCKET: "/nowhere", PATH: await makeFolder() };
   const host = openHost(env, listenTo({ "supervisor-unreachable": ({ reason }) => events.push(reason) }));
-  const attended = host?.attend(new TestVitals(), SIGNAL);
-  onTestFinished(() => attended?.close());
+  const reporting = host?.startReporting(new TestVitals(), SIGNAL);
+  onTestFinished(() => reporting?.close());
   await expect.poll(() => events).toEqual(["systemd-notify was not found"]);
 });
 
