@@ -8,7 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Passed to the reader of each group. */
 export interface Draft {
   readonly env: Environment;
-  /** `undefined` where the environment sets everything. */
+  /** `undefined` if the environment sets everything. */
   readonly file: string | undefined;
   readonly problems: Problems;
   /** Valid settings that should be changed; one sentence each. */

@@ -68,7 +68,7 @@ function explain(error: ErrorObject): Refusal {
     case "additionalProperties": {
       const key = String(error.params["additionalProperty"]);
       const known = Object.keys(node.properties ?? {});
-      // Where a secret belongs, an unknown key may be the secret itself.
+      // In place of a secret, an unknown key may be the secret itself.
       if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
       return { path: [...path, key], message: describeUnknownKey(key, known) };
     }

@@ -109,8 +109,8 @@ export function readLimits(raw: Written<typeof LIMITS> = {}, zone: string, draft
 function readBytes(given: string | number, least: number, path: KeyPath, { problems }: Draft): number {
   const bytes = parseSize(String(given));
   if (bytes !== undefined && bytes >= least) return bytes;
-  const fault = bytes === undefined ? "too large" : "too small for any transfer";
-  problems.add(path, `${showValue(given)} is ${fault}`);
+  const wrong = bytes === undefined ? "too large" : "too small for any transfer";
+  problems.add(path, `${showValue(given)} is ${wrong}`);
   return 0;
 }
 
@@ -136,8 +136,8 @@ function readRate(text: string, path: KeyPath, { problems }: Draft): number | un
   if (text === "none") return undefined;
   const bytesPerSecond = parseRate(text);
   if (bytesPerSecond !== undefined && bytesPerSecond >= MIN_BYTES_PER_SECOND) return bytesPerSecond;
-  const fault = bytesPerSecond === undefined ? "too large" : "less than 1KiB/s";
-  problems.add(path, `${showValue(text)} is ${fault}`);
+  const wrong = bytesPerSecond === undefined ? "too large" : "less than 1KiB/s";
+  problems.add(path, `${showValue(text)} is ${wrong}`);
   return undefined;
 }
 

@@ -65,7 +65,7 @@ export async function loadHttp(options: SourceOptions): Promise<HttpSettings | u
   return http;
 }
 
-/** The handoff only, for commands that check delivered folders. Throws `CONFIG_INVALID`. */
+/** The hand-off only, for commands that check delivered folders. Throws `CONFIG_INVALID`. */
 export async function loadHandoff(options: SourceOptions): Promise<Handoff> {
   const { raw, draft } = await readSource(options, []);
   const handoff = readHandoff(raw.handoff, draft);

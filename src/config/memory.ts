@@ -1,6 +1,6 @@
 /**
- * What the daemon remembers in the state folder: its client id, and a verification token for each mailbox. Several
- * processes share the folder, so each fact has its own file (docs/decisions/016-one-file-per-fact.md).
+ * The daemon's memory in the state folder: its client id, and a verification token for each mailbox. Several processes share
+ * the folder, so each fact has its own file (docs/decisions/016-one-file-per-fact.md).
  */
 import { randomBytes } from "node:crypto";
 import { lstat, readFile, unlink } from "node:fs/promises";
@@ -16,8 +16,8 @@ import { CLIENT_ID_PATTERN } from "./service.ts";
 export interface OwnClientId {
   readonly clientId: Secret;
   readonly path: string;
-  /** New: the service's administrator has to register it. */
-  readonly made: boolean;
+  /** The service's administrator has to register it. */
+  readonly isNew: boolean;
 }
 
 const CLIENT_ID_FILE = "client-id";
@@ -27,7 +27,7 @@ const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 export async function keepClientId(state: string): Promise<OwnClientId> {
   const path = join(state, CLIENT_ID_FILE);
   const kept = await findClientId(state);
-  if (kept !== undefined) return { clientId: kept, path, made: false };
+  if (kept !== undefined) return { clientId: kept, path, isNew: false };
   const clientId = makeClientId();
   const text = `${clientId.reveal()}\n`;
   try {
@@ -35,11 +35,11 @@ export async function keepClientId(state: string): Promise<OwnClientId> {
   } catch (error) {
     if (!(error instanceof Fault && error.code === "TARGET_EXISTS")) throw error;
     const other = await findClientId(state);
-    if (other !== undefined) return { clientId: other, path, made: false };
-    // The file holds no client id.
+    if (other !== undefined) return { clientId: other, path, isNew: false };
+    // The file exists, but holds no client id.
     await replaceDurably(path, text, 0o600);
   }
-  return { clientId, path, made: true };
+  return { clientId, path, isNew: true };
 }
 
 /** The client id in the state folder; `undefined` before the first start. */
@@ -54,8 +54,9 @@ export function makeClientId(): Secret {
 
 const KeptToken = v.object({
   token: v.string(),
-  /** In milliseconds, as `validUntil`, which is missing where the service did not give it. */
+  /** In milliseconds since the epoch. */
   obtained: v.number(),
+  /** The same; missing if the service did not send it. */
   validUntil: v.exactOptional(v.number()),
 });
 

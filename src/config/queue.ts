@@ -34,7 +34,7 @@ export const REDIS = group(
     username: { ...TEXT, description: "The user to log in as, instead of the one in `queue`." },
     password: {
       ...SECRET,
-      description: "The password to log in with, instead of the one in `queue`. It is not escaped.",
+      description: "The password to log in with, instead of the one in `queue`. Write it without escapes.",
     },
     ca: {
       ...PATH,
@@ -113,7 +113,7 @@ export async function readQueue(raw: RawQueue, draft: Draft): Promise<Settings["
     lockMs: readLock(redis.lock ?? KEYS.lock.default, draft),
     role,
   };
-  checkOneWay(redis, draft);
+  checkExclusive(redis, draft);
   if (address === undefined) return "embedded";
   checkAddress(address, redis, draft);
   return { url: address.url, ...settings };
@@ -132,7 +132,7 @@ function checkEmbedded(redis: RawRedis, role: Written<typeof ROLE>, draft: Draft
 }
 
 /** Sentinels and a cluster exclude each other. */
-function checkOneWay(redis: RawRedis, draft: Draft): void {
+function checkExclusive(redis: RawRedis, draft: Draft): void {
   if (redis.sentinels !== undefined && redis.cluster !== undefined) {
     draft.problems.add(["redis", "cluster"], "cannot be used with redis.sentinels: set only one of the two");
   }

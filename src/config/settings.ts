@@ -3,7 +3,7 @@ import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 
-/** Where the configuration is if none is named, unless the user has one. */
+/** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
 
 /** The file in the user's own configuration folder; `undefined` for a user without a home. */

@@ -77,7 +77,7 @@ export function digestOf(text: string): string {
     .digest("hex");
 }
 
-/** A named file must exist; those that are looked for may be missing. */
+/** A named file must exist; default files may be missing. */
 async function findFile(
   { path, env, defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() }: SourceOptions,
   cwd: string,
@@ -149,6 +149,6 @@ function unreadable(file: string, why: string): Fault {
 }
 
 function nothingFound(wanted: string): Fault {
-  const detail = `${wanted} does not exist, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Create one with inlet init, start with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
+  const detail = `${wanted} does not exist, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Create a file with inlet init, start with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
   return new Fault("CONFIG_INVALID", { detail });
 }

@@ -12,7 +12,7 @@ import { digestOf } from "./source.ts";
 const SETTLE_MS = 300;
 const OPTIONS = { ignoreInitial: true, followSymlinks: false };
 
-export interface SettingsWatch {
+export interface SettingsEvents {
   changed(settings: Settings): Promise<void>;
   /** The changed file is invalid; the old settings stay in force. */
   refused(fault: Fault): void;
@@ -34,15 +34,15 @@ export async function followSettings(
   file: string | undefined,
   digest: string | undefined,
   options: LoadOptions,
-  watch: SettingsWatch,
+  events: SettingsEvents,
 ): Promise<FollowedSettings> {
   let known = digest;
   const reload = new Coalesced(async () => {
     known = await readDigest(file);
     try {
-      await watch.changed(await loadSettings(options));
+      await events.changed(await loadSettings(options));
     } catch (error) {
-      watch.refused(asFault(error));
+      events.refused(asFault(error));
     }
   });
   const look = async () => {
@@ -55,7 +55,7 @@ export async function followSettings(
     clearTimeout(timer);
     timer = setTimeout(() => void look(), SETTLE_MS);
   };
-  const { unwatchable } = watch;
+  const { unwatchable } = events;
   const watcher =
     file === undefined ? undefined : await watchFolder(dirname(file), OPTIONS, { changed, unwatchable });
   await watcher?.ready;

@@ -49,7 +49,7 @@ export async function openMailboxes(
   /** Services that no mailbox uses stay open until the end: a download may still run. */
   const serviceFor = async (described: MailboxSettings["service"]): Promise<ServicePort> => {
     const own = described.clientId === undefined ? await keepClientId(settings.state) : undefined;
-    if (own?.made === true) {
+    if (own?.isNew === true) {
       emit({ type: "client-id-created", origin: described.baseUrl.origin, path: own.path });
     }
     const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");

@@ -19,7 +19,7 @@ test("processes that start at the same time agree on one client id", async () =>
   const kept = await Promise.all(Array.from({ length: 8 }, () => keepClientId(state)));
   const ids = new Set(kept.map(({ clientId }) => clientId.reveal()));
   expect([...ids]).toEqual([(await findClientId(state))?.reveal()]);
-  expect(kept.filter(({ made }) => made)).toHaveLength(1);
+  expect(kept.filter(({ isNew }) => isNew)).toHaveLength(1);
   expect(await readdir(state)).toEqual(["client-id"]);
   expect((await stat(join(state, "client-id"))).mode & 0o777).toBe(0o600);
 });
@@ -27,8 +27,8 @@ test("processes that start at the same time agree on one client id", async () =>
 test("a file that holds no client id is replaced", async () => {
   const state = await makeFolder();
   await writeFile(join(state, "client-id"), "none\n");
-  const { clientId, made } = await keepClientId(state);
-  expect(made).toBe(true);
+  const { clientId, isNew } = await keepClientId(state);
+  expect(isNew).toBe(true);
   expect((await keepClientId(state)).clientId.reveal()).toBe(clientId.reveal());
 });
 
