@@ -2,18 +2,18 @@
 import { FAULT_CODES, type FaultCode, type Verdict } from "./fault-codes.ts";
 
 /**
- * Where the answer to a request came from. `service`: it has the service's own format. `intermediary`: it has not, so a
- * proxy may have written it. `silence`: there was none, or it was cut short. `unsent`: the request never left.
+ * Who answered a request. `service`: the answer has the service's own format. `intermediary`: it has not, so a
+ * proxy may have written it. `none`: no answer came, or it was cut short. `unsent`: the request was never sent.
  */
-export type Word = "service" | "intermediary" | "silence" | "unsent";
+export type AnsweredBy = "service" | "intermediary" | "none" | "unsent";
 
 export interface FaultDetails {
   /** What exactly happened, for the operator: never a secret, never an href. */
   readonly detail?: string;
   /** How long the service asked us to wait. */
   readonly retryAfterMs?: number;
-  /** Missing where no request was made. */
-  readonly word?: Word;
+  /** Missing without a request. */
+  readonly answeredBy?: AnsweredBy;
   readonly cause?: unknown;
 }
 
@@ -23,7 +23,7 @@ export class Fault extends Error {
   readonly verdict: Verdict;
   readonly advice: string;
   readonly retryAfterMs: number | undefined;
-  readonly word: Word | undefined;
+  readonly answeredBy: AnsweredBy | undefined;
 
   constructor(code: FaultCode, details: FaultDetails = {}) {
     const meaning = FAULT_CODES[code];
@@ -35,7 +35,7 @@ export class Fault extends Error {
     this.verdict = meaning.verdict;
     this.advice = meaning.advice;
     this.retryAfterMs = details.retryAfterMs;
-    this.word = details.word;
+    this.answeredBy = details.answeredBy;
   }
 }
 
@@ -57,8 +57,8 @@ export function systemCode(error: unknown): string {
 
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
-  const { retryAfterMs, word } = fault;
-  const isAsked = retryAfterMs !== undefined && word !== undefined;
+  const { retryAfterMs, answeredBy } = fault;
+  const isAsked = retryAfterMs !== undefined && answeredBy !== undefined;
   const waits = isAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
   return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }

@@ -61,7 +61,7 @@ export class ListFields {
     try {
       return await readWanted().catch((error: unknown) => {
         const fault = asFault(error);
-        if (fault.word === "service" || !this.#mayBeRefusal(fault)) throw error;
+        if (fault.answeredBy === "service" || !this.#mayBeRefusal(fault)) throw error;
         return readWanted();
       });
     } catch (error) {
@@ -70,15 +70,15 @@ export class ListFields {
       const result = await read(NEEDED_FIELDS).catch(() => {
         throw error;
       });
-      if (fault.word === "service") this.#refusedMs = performance.now();
+      if (fault.answeredBy === "service") this.#refusedMs = performance.now();
       return result;
     }
   }
 
   /** A service that never gave the wanted fields may fail with them in any way. */
-  #mayBeRefusal({ code, word }: Fault): boolean {
+  #mayBeRefusal({ code, answeredBy }: Fault): boolean {
     if (OTHER_REFUSALS.has(code)) return false;
     if (FIELD_REFUSALS.has(code)) return true;
-    return !this.#hasGivenWanted && word !== undefined && word !== "unsent";
+    return !this.#hasGivenWanted && answeredBy !== undefined && answeredBy !== "unsent";
   }
 }

@@ -11,7 +11,7 @@ import type { Tokens } from "./tokens.ts";
 /** How long one reading of the whole list answers for transfers that vanished. */
 const KEPT_MS = 60_000;
 
-/** The service's word on a transfer; `undefined` where it does not list it. */
+/** The service's state of a transfer; `undefined` if it does not list it. */
 type StateOf = (trackingId: string) => TransferState | undefined;
 
 export class Lookup {
@@ -50,7 +50,7 @@ export class Lookup {
   }
 
   /**
-   * The service's word on one transfer; `undefined` where it lists it nowhere. One reading of the list answers for all
+   * The service's state of one transfer; `undefined` if it lists it nowhere. One reading of the list answers for all
    * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
    */
   async stateOf(

@@ -85,7 +85,7 @@ export async function pollMailbox(
  * failure on our side, such as a full disk, is checked at every interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
-  const isOfService = fault.word !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);
+  const isOfService = fault.answeredBy !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);
   if (!isOfService || fault.code === "TOO_MANY_TRANSFERS") return 0;
   const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
   const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);

@@ -59,7 +59,7 @@ export class Breaker {
     this.#open = new Map(Object.entries(memory).map(([origin, known]) => [origin, { ...known, ...before }]));
   }
 
-  /** A request has failed without the service's own word. */
+  /** A request has failed without an answer of the service itself. */
   doubt(target: Pick<PasswordTarget, "origin" | "client" | "ownAnswers">): void {
     this.#doubted.set(target.origin, markOf(target));
   }
@@ -75,9 +75,9 @@ export class Breaker {
       await this.#close(target);
       return value;
     } catch (error) {
-      const word = error instanceof Fault ? error.word : undefined;
-      if (word === "service") await this.#close(target);
-      else if (word !== "unsent") await this.#reopen(target, trial);
+      const answeredBy = error instanceof Fault ? error.answeredBy : undefined;
+      if (answeredBy === "service") await this.#close(target);
+      else if (answeredBy !== "unsent") await this.#reopen(target, trial);
       throw error;
     } finally {
       if (trial !== undefined) trial.isTrying = false;

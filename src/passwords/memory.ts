@@ -89,7 +89,7 @@ export class LockedTransfers {
     if (lock === undefined || lock.mailbox === request.mailbox.name) return;
     const leftMs = lock.untilMs - nowMs;
     if (leftMs > 0 && leftMs <= LONGEST_LOCK_MS)
-      throw new Fault("TRANSFER_LOCKED", { word: "unsent", retryAfterMs: leftMs });
+      throw new Fault("TRANSFER_LOCKED", { answeredBy: "unsent", retryAfterMs: leftMs });
     this.#locks.delete(keyOf(request));
   }
 }

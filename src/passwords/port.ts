@@ -59,7 +59,7 @@ export interface Passwords {
    * Throws `PASSWORDS_HELD` while answers to attempts are being lost.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
-  /** A request failed without the service's own word: the service must answer one before another password is sent. */
+  /** A request failed without an answer of the service itself: it must answer one before another password is sent. */
   doubt(target: Pick<PasswordTarget, "origin" | "client" | "ownAnswers">): void;
   /** The service refuses a password in a later request that it had accepted: this counts as one more attempt. */
   refusedLater(request: WaitingRequest): Promise<void>;

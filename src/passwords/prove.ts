@@ -76,7 +76,7 @@ async function attempt<Value>(
   const { mailbox, query, send, onRefused } = request;
   const { trackingId } = query;
   try {
-    if (signal.aborted) throw new Fault("STOPPED", { word: "unsent" });
+    if (signal.aborted) throw new Fault("STOPPED", { answeredBy: "unsent" });
     locks.check(request, clock.now());
     const value = await breaker.pass(request, () => send(password));
     proven.add(mailbox.name, trackingId, password);
@@ -86,7 +86,7 @@ async function attempt<Value>(
     if (!(error instanceof Fault)) throw error;
     const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isBadRequest(error));
     if (!isRefused) {
-      if (error.code === "TRANSFER_LOCKED" && error.word === "service")
+      if (error.code === "TRANSFER_LOCKED" && error.answeredBy === "service")
         locks.add(request, clock.now(), error.retryAfterMs);
       if (await costsNothing(error, slot)) await slot?.giveBack();
       throw error;
@@ -112,17 +112,17 @@ export async function refuseLater(tools: ProofTools, request: WaitingRequest): P
 }
 
 /** How a service may refuse a request without a password, though the list says that the sender chose none. */
-function isBadRequest({ code, word }: Fault): boolean {
-  return word === "service" && code === "BAD_REQUEST";
+function isBadRequest({ code, answeredBy }: Fault): boolean {
+  return answeredBy === "service" && code === "BAD_REQUEST";
 }
 
 /**
- * Only the service's own word says so. A lock may be its verdict on an earlier attempt, and a deleted transfer its
+ * Only an answer of the service itself says so. A lock may be its verdict on an earlier attempt, and a deleted transfer its
  * verdict on this one.
  */
-async function costsNothing({ code, word }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
-  if (word === "unsent" || code === "PASSWORDS_HELD") return true;
-  if (word !== "service" || code === "TRANSFER_DELETED") return false;
+async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
+  if (answeredBy === "unsent" || code === "PASSWORDS_HELD") return true;
+  if (answeredBy !== "service" || code === "TRANSFER_DELETED") return false;
   return code !== "TRANSFER_LOCKED" || slot === undefined || (await slot.others()).spent === 0;
 }
 

@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import { parseRetryAfter } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { Fault, type Word } from "../base/faults.ts";
+import { type AnsweredBy, Fault } from "../base/faults.ts";
 
 /** Checked before the HTTP status, because the service's numbers are more precise. */
 const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
@@ -109,18 +109,18 @@ export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: st
   const facts = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
   return new Fault(codeOfRefusal(status, errorCode), {
     detail: `${refusal.what}: ${facts.join(", ")}`,
-    word: parsed.success ? "service" : "intermediary",
+    answeredBy: parsed.success ? "service" : "intermediary",
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
 
 /** Turns an error of undici or Node into a fault, and returns a fault as it is. */
-export function faultOfTransport(error: unknown, what: string, word: Word): Fault {
+export function faultOfTransport(error: unknown, what: string, answeredBy: AnsweredBy): Fault {
   if (error instanceof Fault) return error;
   const root = rootError(error);
   // The parser's error holds received bytes, which may be secret.
   const cause = root.name === "HTTPParserError" ? undefined : error;
-  return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, word, cause });
+  return new Fault(codeOfTransport(root), { detail: `${what}: ${explain(root)}`, answeredBy, cause });
 }
 
 function codeOfRefusal(status: number, errorCode: number | undefined): FaultCode {

@@ -32,7 +32,7 @@ export async function readJson(answer: Answer, what: string, size: AnswerSize = 
   if (hasMoreValues(raw, values))
     throw new Fault("ANSWER_TOO_LARGE", {
       detail: `${what}: too many values`,
-      word: "intermediary",
+      answeredBy: "intermediary",
     });
   const text = raw.toString();
   return { text, kind: kindOfAnswer(answer.statusCode), parse: () => parseJson(text, what) };
@@ -59,7 +59,10 @@ function parseJson(text: string, what: string): unknown {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     const instead = text.trimStart().startsWith("<") ? "an HTML page" : "incomplete or foreign text";
-    throw new Fault("BAD_ANSWER", { detail: `${what}: ${instead} instead of JSON`, word: "intermediary" });
+    throw new Fault("BAD_ANSWER", {
+      detail: `${what}: ${instead} instead of JSON`,
+      answeredBy: "intermediary",
+    });
   }
 }
 
@@ -70,7 +73,7 @@ export async function readText(answer: Answer, mostBytes: number, what: string):
 
 async function readUnzipped(answer: Answer, mostBytes: number, what: string): Promise<Buffer> {
   const raw = await readAtMost(answer.body, mostBytes);
-  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what, word: "intermediary" });
+  if (raw === undefined) throw new Fault("ANSWER_TOO_LARGE", { detail: what, answeredBy: "intermediary" });
   return unzip(raw, encodingOf(answer), mostBytes, what);
 }
 
@@ -105,13 +108,13 @@ async function unzip(raw: Buffer, encoding: string, mostBytes: number, what: str
   try {
     return await promisify(gunzip)(raw, { maxOutputLength: mostBytes });
   } catch (cause) {
-    const word = "intermediary";
-    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, word, cause });
-    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, word, cause });
+    const answeredBy = "intermediary";
+    if (cause instanceof RangeError) throw new Fault("ANSWER_TOO_LARGE", { detail: what, answeredBy, cause });
+    throw new Fault("BAD_ANSWER", { detail: `${what}: the gzip is broken`, answeredBy, cause });
   }
 }
 
 export function unknownEncoding(encoding: string, what: string): Fault {
   const detail = `${what}: encoded as ${JSON.stringify(encoding.slice(0, 40))}`;
-  return new Fault("BAD_ANSWER", { detail, word: "intermediary" });
+  return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }

@@ -1,6 +1,6 @@
 /** Decodes the service's answers by schemas. An answer that does not fit becomes a fault that names the field. */
 import * as v from "valibot";
-import { Fault, type Word } from "../base/faults.ts";
+import { type AnsweredBy, Fault } from "../base/faults.ts";
 import type { Page, Rejected } from "./port.ts";
 
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
@@ -30,7 +30,7 @@ export function decodePage<Entry>(
     const list = decodeList(answer, what);
     if (list.length > MOST_ENTRIES_PER_PAGE) {
       const detail = `${what}: ${list.length} entries on one page`;
-      throw new Fault("ANSWER_TOO_LARGE", { detail, word: "service" });
+      throw new Fault("ANSWER_TOO_LARGE", { detail, answeredBy: "service" });
     }
     const entries: Entry[] = [];
     const known: string[] = [];
@@ -68,12 +68,12 @@ function isEnvelope(value: unknown): boolean {
 }
 
 /** Names the field and the expected type, but never the received value, which may be a secret. */
-function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string, word: Word): Fault {
+function mismatch(issues: readonly v.BaseIssue<unknown>[], what: string, answeredBy: AnsweredBy): Fault {
   const [first] = issues;
   const path = first?.path?.map((step) => String(step.key)).join(".") || "the answer";
   const expected =
     first?.type === "max_length"
       ? `at most ${first.expected?.replace("<=", "")} ${typeof first.input === "string" ? "characters long" : "entries"}`
       : (first?.expected ?? first?.type ?? "something else");
-  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}`, word });
+  return new Fault("BAD_ANSWER", { detail: `${what}: ${path} should be ${expected}`, answeredBy });
 }

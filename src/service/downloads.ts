@@ -61,7 +61,7 @@ export function createDownloads(
       if (!(error instanceof Fault && missing.includes(error.code))) throw error;
       const download = await openAt(isBelow ? [] : ["files"]).catch((second: unknown) => {
         // At the second path the service may refuse the name as a wrong file-id, so a proxy's answer at the first counts.
-        throw second instanceof Fault && error.word === "intermediary" ? error : second;
+        throw second instanceof Fault && error.answeredBy === "intermediary" ? error : second;
       });
       if (isBelow) belowFiles.delete(name);
       else belowFiles.add(name);
@@ -103,7 +103,7 @@ export function createDownloads(
 function refuseHtml(download: Download, what: string): Download {
   if (!/^text\/html\b/i.test(download.contentType ?? "")) return download;
   download.cancel();
-  throw new Fault("BAD_ANSWER", { detail: `${what}: an HTML page came instead`, word: "intermediary" });
+  throw new Fault("BAD_ANSWER", { detail: `${what}: an HTML page came instead`, answeredBy: "intermediary" });
 }
 
 function zipQuery(options: ZipOptions, form: IdListForm): (readonly [string, string])[] {
@@ -171,7 +171,7 @@ function offsetOf(answer: Answer, requested: number, what: string): number {
   if (requested > 0 && Number(start) === requested) return requested;
   answer.body.cancel();
   const detail = `${what}: the part does not begin at byte ${requested}`;
-  throw new Fault("RANGE_REFUSED", { detail, word: "intermediary" });
+  throw new Fault("RANGE_REFUSED", { detail, answeredBy: "intermediary" });
 }
 
 interface BodyGuards {
@@ -206,7 +206,7 @@ async function* guardBody(
       }
     }
   } catch (error) {
-    throw faultOf(error, what, signal, "silence");
+    throw faultOf(error, what, signal, "none");
   } finally {
     received.cancel();
   }

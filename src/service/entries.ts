@@ -141,5 +141,5 @@ class EntryCutter {
 }
 
 function badList(code: "ANSWER_TOO_LARGE" | "BAD_ANSWER", detail: string): Fault {
-  return new Fault(code, { detail, word: "intermediary" });
+  return new Fault(code, { detail, answeredBy: "intermediary" });
 }

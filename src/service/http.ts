@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
-import { Fault, type Word } from "../base/faults.ts";
+import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { faultOfRefusal, faultOfTransport, kindOfAnswer } from "./answers.ts";
@@ -101,9 +101,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
     // `AbortSignal.any` would do the same, but costs as much as a small request.
     let abort: Abort | undefined;
     let isTooLate = false;
-    let word: Word = "unsent";
+    let answeredBy: AnsweredBy = "unsent";
     const onSending = () => {
-      word = "silence";
+      answeredBy = "none";
     };
     const giveUp = () => {
       isTooLate = true;
@@ -119,9 +119,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
         measureClock(await send(connections, options, call, { signal, clock, onStart, onSending })),
       );
     } catch (error) {
-      if (error instanceof Fault) countOwn(call, error.word === "service");
-      else if (isTooLate) throw tooSlow(call.what, word);
-      throw faultOf(error, call.what, signal, word);
+      if (error instanceof Fault) countOwn(call, error.answeredBy === "service");
+      else if (isTooLate) throw tooSlow(call.what, answeredBy);
+      throw faultOf(error, call.what, signal, answeredBy);
     } finally {
       clearTimeout(timer);
     }
@@ -160,9 +160,9 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
 }
 
 /** The fault of a failed request or body: `STOPPED` after an abort, unless the error is a fault already. */
-export function faultOf(error: unknown, what: string, signal: AbortSignal, word: Word): Fault {
-  if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what, word);
-  return new Fault("STOPPED", { detail: what, word, cause: signal.reason });
+export function faultOf(error: unknown, what: string, signal: AbortSignal, answeredBy: AnsweredBy): Fault {
+  if (error instanceof Fault || !signal.aborted) return faultOfTransport(error, what, answeredBy);
+  return new Fault("STOPPED", { detail: what, answeredBy, cause: signal.reason });
 }
 
 /** Returns a success, and follows redirects within the origin. Throws a fault for any other answer. */
@@ -203,12 +203,12 @@ function redirectTarget(
   const to = URL.parse(location, from.href);
   if (to === null || to.origin !== baseUrl.origin) {
     const where = to === null ? "an invalid address" : to.origin;
-    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, word: "intermediary" });
+    throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, answeredBy: "intermediary" });
   }
   if (redirects >= MOST_REDIRECTS || call.method === "POST" || call.isAttempt) {
     const problem =
       redirects >= MOST_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
-    throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, word: "intermediary" });
+    throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, answeredBy: "intermediary" });
   }
   return to;
 }
@@ -225,7 +225,7 @@ function encodeSegment(segment: string, what: string): string {
   if (!segment.isWellFormed() || ["", ".", ".."].includes(segment)) {
     throw new Fault("BAD_REQUEST", {
       detail: `${what}: ${JSON.stringify(segment)} cannot be part of an address`,
-      word: "unsent",
+      answeredBy: "unsent",
     });
   }
   return encodeURIComponent(segment);
@@ -247,7 +247,7 @@ function headersOf(options: HttpOptions, call: Call): Record<string, string> {
 
 function encodePassword(password: Secret): string {
   const text = password.reveal();
-  if (text === "" || !text.isWellFormed()) throw new Fault("PASSWORD_UNUSABLE", { word: "unsent" });
+  if (text === "" || !text.isWellFormed()) throw new Fault("PASSWORD_UNUSABLE", { answeredBy: "unsent" });
   return encodeURIComponent(text);
 }
 
@@ -274,7 +274,7 @@ async function readRefusal(answer: Answer, options: HttpOptions, call: Call, clo
   );
 }
 
-function tooSlow(what: string, word: Word): Fault {
-  const problem = word === "unsent" ? "no connection became free" : "the answer arrives too slowly";
-  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: ${problem}`, word });
+function tooSlow(what: string, answeredBy: AnsweredBy): Fault {
+  const problem = answeredBy === "unsent" ? "no connection became free" : "the answer arrives too slowly";
+  return new Fault("SERVICE_TIMEOUT", { detail: `${what}: ${problem}`, answeredBy });
 }

@@ -21,7 +21,7 @@ export async function* guardPace(
     if (waitedMs >= WINDOW_MS) {
       if (bytes < (waitedMs / 1000) * LEAST_BYTES_PER_SECOND) {
         const detail = `less than ${LEAST_BYTES_PER_SECOND} bytes a second`;
-        throw new Fault("SERVICE_TIMEOUT", { detail, word: "silence" });
+        throw new Fault("SERVICE_TIMEOUT", { detail, answeredBy: "none" });
       }
       waitedMs = 0;
       bytes = 0;

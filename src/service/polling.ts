@@ -45,7 +45,7 @@ class EmptyAnswer extends Fault {
   constructor(what: string, kind: AnswerKind) {
     super("BAD_ANSWER", {
       detail: `${what}: an empty answer`,
-      word: kind === "nothing" ? "service" : "intermediary",
+      answeredBy: kind === "nothing" ? "service" : "intermediary",
     });
   }
 }
@@ -224,9 +224,9 @@ export class KnownPages {
  * in the middle of a list would make transfers seem to vanish.
  */
 function isAfterLastPage(fault: Fault, isAfterShort: boolean): boolean {
-  if (isAfterShort && fault.word === "service" && !ABOUT_CLIENT.has(fault.code)) return true;
+  if (isAfterShort && fault.answeredBy === "service" && !ABOUT_CLIENT.has(fault.code)) return true;
   if (!NO_SUCH_PAGE.has(fault.code) && !(fault instanceof EmptyAnswer)) return false;
-  return fault.word === "service" || isAfterShort;
+  return fault.answeredBy === "service" || isAfterShort;
 }
 
 function pageParameters(query: PageQuery): (readonly [string, string])[] {

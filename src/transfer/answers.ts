@@ -1,6 +1,6 @@
 /**
- * What a refused request means for a transfer: one table for all operations. `service/answers.ts` says whose word a fault
- * is; nothing else decides by that.
+ * What a refused request means for a transfer: one table for all operations. `service/answers.ts` says who answered; no
+ * other code decides by that.
  */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
@@ -12,7 +12,7 @@ const PERSISTENT_FROM = 5;
 /** Operations that a delivery can do without. */
 export type Optional = "zip" | "checksums" | "message";
 
-/** The service's word on the transfer as a whole; where another request was just answered, it is about the operation. */
+/** Refusals of the whole transfer. If another request was just answered, they concern the operation. */
 const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
   "PASSWORD_REFUSED",
   "TRANSFER_LOCKED",
@@ -59,8 +59,8 @@ export function canDoWithout(run: Run, operation: Optional, fault: Fault): boole
 
 /** An optional operation that says something about the whole transfer says nothing of the kind: it has just been opened. */
 export function ofOperation(fault: Fault): Fault {
-  if (!ABOUT_TRANSFER.has(fault.code) || fault.word !== "service") return fault;
-  return new Fault("BAD_ANSWER", { detail: fault.message, word: "service", cause: fault });
+  if (!ABOUT_TRANSFER.has(fault.code) || fault.answeredBy !== "service") return fault;
+  return new Fault("BAD_ANSWER", { detail: fault.message, answeredBy: "service", cause: fault });
 }
 
 /** Whether the service itself refused, so that asking again is of no use. */
@@ -70,16 +70,17 @@ export function isRefusedForGood(fault: Fault): boolean {
 
 /** Whether a transfer that waits because of a fault needs a person. */
 export function needsPerson(run: Run, fault: Fault): boolean {
-  const isTransient = fault.word === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
+  const isTransient =
+    fault.answeredBy === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
   return run.countFailure("rest") >= PERSISTENT_FROM || !isTransient;
 }
 
 function kindOf(fault: Fault): Kind {
-  const { word, code } = fault;
-  if (word === undefined || code === "STOPPED") return "other";
-  if (word === "silence" || word === "unsent") return "transient";
+  const { answeredBy, code } = fault;
+  if (answeredBy === undefined || code === "STOPPED") return "other";
+  if (answeredBy === "none" || answeredBy === "unsent") return "transient";
   if (TRANSIENT.has(code)) return "transient";
   if (code === "SERVER_FAULT") return "failed";
-  if (word === "intermediary") return "foreign";
+  if (answeredBy === "intermediary") return "foreign";
   return ABOUT_TRANSFER.has(code) ? "foreign" : "refused";
 }

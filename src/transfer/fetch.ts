@@ -225,7 +225,7 @@ function isPage({ contentType }: Download): boolean {
 
 function insteadOf({ originalName }: PlannedFile, instead: string): Fault {
   const detail = `the file ${JSON.stringify(originalName)}: ${instead} came instead`;
-  return new Fault("BAD_ANSWER", { detail, word: "intermediary" });
+  return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
 function isWorthAnotherTry(error: unknown): error is Fault {

@@ -92,7 +92,7 @@ function demandMessage(beginning: Uint8Array): void {
   const text = Buffer.from(beginning.subarray(0, 64)).toString("latin1").trimStart();
   if (!/^[<{[]/.test(text)) return;
   const detail = "the EML: another document came instead";
-  throw new Fault("BAD_ANSWER", { detail, word: "intermediary" });
+  throw new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
 /** A service that does not know the threshold is asked without it. */

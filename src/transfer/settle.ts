@@ -92,7 +92,7 @@ async function settle(
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
     const isGone = await endIfGone(tools, source, run, signal).catch((error: unknown) => {
       // The service does not tell: it is asked once more before another password is sent.
-      isUnconfirmed = error instanceof Fault && error.word !== undefined;
+      isUnconfirmed = error instanceof Fault && error.answeredBy !== undefined;
       if (!isUnconfirmed) throw error;
       return false;
     });

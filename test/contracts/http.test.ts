@@ -125,7 +125,7 @@ describe("a refusal stays a refusal, however slowly its body arrives", () => {
       }),
     );
     const { service, access } = await openPair({}, { baseUrl: new URL(url), timeoutMs: 200 });
-    const refused = { code: "ACCESS_REFUSED", word: "intermediary" };
+    const refused = { code: "ACCESS_REFUSED", answeredBy: "intermediary" };
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject(refused);
     await expect(service.openZip(access, {}, SIGNAL)).rejects.toMatchObject(refused);
   });

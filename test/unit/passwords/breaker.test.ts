@@ -1,6 +1,6 @@
 /** I3 no burnt transfers: an outage costs a few attempts, not one for every transfer. */
 import { describe, expect, test } from "vitest";
-import { Fault, type Word } from "../../../src/base/faults.ts";
+import { type AnsweredBy, Fault } from "../../../src/base/faults.ts";
 import { Breaker } from "../../../src/passwords/breaker.ts";
 
 const MINUTE_MS = 60_000;
@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000;
 describe("after a password whose verdict is open", () => {
   test("none is sent until the service has answered a request without one", async () => {
     const { send, service } = open();
-    await send("silence");
+    await send("none");
     service.isUp = false;
     expect(await send()).toBe("PASSWORDS_HELD");
     expect(service.sent).toBe(1);
@@ -29,7 +29,7 @@ describe("after a password whose verdict is open", () => {
   test("further ones are tried less and less often", async () => {
     const { send, service } = open();
     for (let minute = 0; minute < 24 * 60; minute++) {
-      await send("silence");
+      await send("none");
       service.nowMs += MINUTE_MS;
     }
     expect(service.sent).toBeLessThan(32);
@@ -39,20 +39,20 @@ describe("after a password whose verdict is open", () => {
 
   test("those that were under way at the same time count as one failure", async () => {
     const { send } = open();
-    await Promise.all([send("silence"), send("silence"), send("silence")]);
+    await Promise.all([send("none"), send("none"), send("none")]);
     expect(await send()).toBe("accepted");
   });
 
   test("one that never left says nothing", async () => {
     const { send } = open();
-    await send("silence");
+    await send("none");
     expect(await send("unsent")).toBe("SERVICE_UNREACHABLE");
     expect(await send()).toBe("accepted");
   });
 
   test("answers to another client of the same service do not count", async () => {
     const { send, service } = open();
-    await send("silence");
+    await send("none");
     service.answers++;
     service.isUp = false;
     expect(await send(undefined, "a", {})).toBe("PASSWORDS_HELD");
@@ -61,7 +61,7 @@ describe("after a password whose verdict is open", () => {
 
   test("other services are not held back", async () => {
     const { send } = open();
-    await send("silence");
+    await send("none");
     expect(await Promise.all([send(undefined, "b"), send(undefined, "b")])).toEqual(["accepted", "accepted"]);
   });
 });
@@ -98,21 +98,21 @@ function open() {
       if (service.isUp) service.answers++;
     },
   });
-  /** `word`: of the answer; missing where the password is accepted. Returns what the caller gets. */
-  const send = async (word?: Word, origin = "a", client?: object): Promise<string> => {
+  /** `answeredBy`: missing if the password is accepted. Returns what the caller gets. */
+  const send = async (answeredBy?: AnsweredBy, origin = "a", client?: object): Promise<string> => {
     const target = targetOf(origin, client);
     try {
       return await breaker.pass(target, async () => {
         service.sent++;
         await Promise.resolve();
-        if (word === undefined) return "accepted";
+        if (answeredBy === undefined) return "accepted";
         const code =
-          word === "unsent"
+          answeredBy === "unsent"
             ? "SERVICE_UNREACHABLE"
-            : word === "service"
+            : answeredBy === "service"
               ? "PASSWORD_REFUSED"
               : "CONNECTION_LOST";
-        throw new Fault(code, { word });
+        throw new Fault(code, { answeredBy });
       });
     } catch (error) {
       return (error as Fault).code;

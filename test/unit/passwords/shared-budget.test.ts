@@ -53,7 +53,7 @@ async function open(passwordOf: (mailbox: string) => string) {
     const attempts = workers.map(({ mailbox, passwords }) => {
       const send = async (password: Secret): Promise<never> => {
         sent.push(password.reveal());
-        throw new Fault("PASSWORD_REFUSED", { word: "service" });
+        throw new Fault("PASSWORD_REFUSED", { answeredBy: "service" });
       };
       const request = {
         mailbox,

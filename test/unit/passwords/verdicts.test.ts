@@ -31,12 +31,12 @@ type Fate = (typeof FATES)[number];
 /** The service has seen the password, and counts it if it is wrong. */
 const COUNTED: readonly Fate[] = ["honest", "lost", "garbled"];
 const FAULTS: Partial<Record<Fate, ConstructorParameters<typeof Fault>>> = {
-  lost: ["CONNECTION_LOST", { word: "silence" }],
-  garbled: ["SERVER_FAULT", { word: "intermediary" }],
-  unsent: ["SERVICE_UNREACHABLE", { word: "unsent" }],
-  proxy: ["ACCESS_REFUSED", { word: "intermediary" }],
-  failed: ["SERVER_FAULT", { word: "service" }],
-  locked: ["TRANSFER_LOCKED", { word: "service" }],
+  lost: ["CONNECTION_LOST", { answeredBy: "none" }],
+  garbled: ["SERVER_FAULT", { answeredBy: "intermediary" }],
+  unsent: ["SERVICE_UNREACHABLE", { answeredBy: "unsent" }],
+  proxy: ["ACCESS_REFUSED", { answeredBy: "intermediary" }],
+  failed: ["SERVER_FAULT", { answeredBy: "service" }],
+  locked: ["TRANSFER_LOCKED", { answeredBy: "service" }],
 };
 
 const step = fc.oneof(
@@ -194,7 +194,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     if (!isRight && COUNTED.includes(fate)) world.wrong++;
     const fault = FAULTS[fate];
     if (fault !== undefined) throw new Fault(...fault);
-    if (!isRight) throw new Fault("PASSWORD_REFUSED", { word: "service" });
+    if (!isRight) throw new Fault("PASSWORD_REFUSED", { answeredBy: "service" });
     world.isOpen = true;
     return "information";
   };
@@ -206,7 +206,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
       record,
       send,
       probe: async () => {
-        if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { word: "silence" });
+        if (world.isDown) throw new Fault("SERVICE_TIMEOUT", { answeredBy: "none" });
         answers.set(own, (answers.get(own) ?? 0) + 1);
       },
       client: own,

@@ -28,7 +28,7 @@ describe("a refusal becomes a fault", () => {
   ])("%i with error %i: %s, %s", (status, errorCode, code, verdict) => {
     const body = JSON.stringify({ errorCode, errorMessage: "why" });
     const fault = refuse(status, body);
-    expect(fault).toMatchObject({ code, verdict, word: "service" });
+    expect(fault).toMatchObject({ code, verdict, answeredBy: "service" });
     expect(fault.message).toContain(`it: HTTP ${status}, error ${errorCode}, "why"`);
   });
 
@@ -45,13 +45,13 @@ describe("a refusal becomes a fault", () => {
     [304, "", "BAD_ANSWER"],
     [400, '{"errorCode":"x"}', "BAD_REQUEST"],
   ])("%i with %j, as a proxy may answer: %s", (status, body, code) => {
-    expect(refuse(status, body)).toMatchObject({ code, word: "intermediary" });
+    expect(refuse(status, body)).toMatchObject({ code, answeredBy: "intermediary" });
   });
 
   test.each(['{"errorCode":3003,"errorMessage":null}', '{"errorCode":"3003"}', '\ufeff{"errorCode":3003}'])(
     "of the password, in any spelling of the error: %j",
     (body) => {
-      expect(refuse(401, body)).toMatchObject({ code: "PASSWORD_REFUSED", word: "service" });
+      expect(refuse(401, body)).toMatchObject({ code: "PASSWORD_REFUSED", answeredBy: "service" });
     },
   );
 
@@ -98,15 +98,15 @@ describe("a broken connection becomes a fault", () => {
     ["CERT_HAS_EXPIRED", "TLS_REFUSED"],
   ])("%s: %s", (code, expected) => {
     const error = Object.assign(new Error("why"), { code });
-    expect(faultOfTransport(error, "it", "silence").code).toBe(expected);
-    expect(faultOfTransport(new AggregateError([error]), "it", "silence").code).toBe(expected);
-    expect(
-      faultOfTransport(new TypeError("fetch failed", { cause: error }), "it", "silence").message,
-    ).toContain(`it: why (${code})`);
+    expect(faultOfTransport(error, "it", "none").code).toBe(expected);
+    expect(faultOfTransport(new AggregateError([error]), "it", "none").code).toBe(expected);
+    expect(faultOfTransport(new TypeError("fetch failed", { cause: error }), "it", "none").message).toContain(
+      `it: why (${code})`,
+    );
   });
 
   test("also for a thrown value that is no error", () => {
-    expect(faultOfTransport("odd", "it", "silence")).toMatchObject({ code: "CONNECTION_LOST" });
+    expect(faultOfTransport("odd", "it", "none")).toMatchObject({ code: "CONNECTION_LOST" });
   });
 });
 

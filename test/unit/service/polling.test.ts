@@ -9,24 +9,24 @@ interface Entry {
 }
 
 const BY_SERVICE = [
-  ["404, error 2003", new Fault("NOT_FOUND", { word: "service" })],
-  ["400, error 1004", new Fault("BAD_REQUEST", { word: "service" })],
+  ["404, error 2003", new Fault("NOT_FOUND", { answeredBy: "service" })],
+  ["400, error 1004", new Fault("BAD_REQUEST", { answeredBy: "service" })],
 ] as const;
 
 const BY_INTERMEDIARY = [
-  ["404 of a proxy", new Fault("NO_SUCH_ENDPOINT", { word: "intermediary" })],
-  ["400 of a proxy", new Fault("BAD_REQUEST", { word: "intermediary" })],
+  ["404 of a proxy", new Fault("NO_SUCH_ENDPOINT", { answeredBy: "intermediary" })],
+  ["400 of a proxy", new Fault("BAD_REQUEST", { answeredBy: "intermediary" })],
 ] as const;
 
 const REFUSALS = [...BY_SERVICE, ...BY_INTERMEDIARY];
 
 const NO_ENDS = [
-  ["401", new Fault("TOKEN_REFUSED", { word: "service" })],
-  ["403", new Fault("ACCESS_REFUSED", { word: "intermediary" })],
-  ["429", new Fault("RATE_LIMITED", { word: "intermediary" })],
-  ["503", new Fault("SERVER_FAULT", { word: "intermediary" })],
+  ["401", new Fault("TOKEN_REFUSED", { answeredBy: "service" })],
+  ["403", new Fault("ACCESS_REFUSED", { answeredBy: "intermediary" })],
+  ["429", new Fault("RATE_LIMITED", { answeredBy: "intermediary" })],
+  ["503", new Fault("SERVER_FAULT", { answeredBy: "intermediary" })],
   ["silence", new Fault("SERVICE_TIMEOUT")],
-  ["an HTML page", new Fault("BAD_ANSWER", { word: "intermediary" })],
+  ["an HTML page", new Fault("BAD_ANSWER", { answeredBy: "intermediary" })],
 ] as const;
 
 describe("all pages of a list", () => {
