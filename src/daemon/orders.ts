@@ -40,8 +40,8 @@ export async function startOrderRunner(
 }
 
 /**
- * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone. `failing`:
- * the ids of orders whose failure was reported.
+ * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone.
+ * `failing`: the ids of orders whose failure was reported.
  */
 export async function runOrders(
   tools: OrderRunnerTools,
