@@ -34,7 +34,7 @@ export async function deliver(
       const { acknowledgement } = handoff;
       run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
       const record = run.endRecord("delivered");
-      await handoffs.note(record);
+      await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
       await afterPlacing(tools, source, run, placed, { folder });
     } finally {

@@ -19,7 +19,7 @@ export interface TransferTools {
   readonly passwords: Passwords;
   readonly limits: Limits;
   readonly handoff: Handoff;
-  readonly handoffs: Pick<Handoffs, "note" | "placed">;
+  readonly handoffs: Pick<Handoffs, "prepare" | "placed">;
   readonly clock: Clock;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
