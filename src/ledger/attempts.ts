@@ -27,6 +27,7 @@ const Shape = v.object({
 /** A slot without its text, after a power cut, counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
 
+/** Stands for our own slot, which is not counted. */
 const OWN: Slot = {};
 
 interface TakenNumber {
@@ -57,12 +58,12 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #take(of: AttemptsOf, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    let [limit, granted] = [budget, false];
+    let [limit, isGranted] = [budget, false];
     for (let number = 1; ; number++) {
       // Grants matter only once the budget is spent.
-      if (number > limit && !granted) {
+      if (number > limit && !isGranted) {
         limit += await this.#countGrants(of);
-        granted = true;
+        isGranted = true;
       }
       if (number > limit) return undefined;
       const path = this.#pathOf(of, number);

@@ -222,10 +222,10 @@ export class LedgerPeek {
     return count;
   }
 
-  /** `isOpen`: only a transfer whose last round is open. */
-  async #find(name: string, onDamaged?: OnDamaged, isOpen = false): Promise<TransferRecord | undefined> {
+  /** `onlyOpen`: only a transfer whose last round is open. */
+  async #find(name: string, onDamaged?: OnDamaged, onlyOpen = false): Promise<TransferRecord | undefined> {
     const { round, begin, end } = await this.#rounds.current(name);
-    if (end !== undefined) return isOpen ? undefined : this.#asSeen(name, end);
+    if (end !== undefined) return onlyOpen ? undefined : this.#asSeen(name, end);
     const note = await this.#readNote(name, onDamaged);
     return note?.round === round && !hasEnded(note) ? note : begin;
   }

@@ -73,7 +73,7 @@ export class Retention {
     const end = files.find((file) => file.endsWith(`.end-${last}.json`));
     // Records of an open round, and damaged ones, stay.
     const text = end && (await tryRead(this.#tools.disk, join(folder, end)));
-    const record = text === undefined ? undefined : readable(text);
+    const record = text === undefined ? undefined : tryParse(text);
     if (record === undefined || record.state === "quarantined" || rules.isListed(record)) return false;
     const since = record.expires ?? record.at[record.state] ?? "";
     if (!(nowMs - Date.parse(since) > keptMs)) return false;
@@ -123,7 +123,7 @@ function roundOf(file: string): number {
   return parseRecordFile(file)?.round ?? 0;
 }
 
-function readable(text: string): TransferRecord | undefined {
+function tryParse(text: string): TransferRecord | undefined {
   try {
     return parseRecord(text, "");
   } catch {
