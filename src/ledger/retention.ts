@@ -102,8 +102,9 @@ export class Retention {
       const { name, at } = slot ?? {};
       if (typeof name !== "string" || typeof at !== "string") continue;
       if (!(nowMs - Date.parse(at) > keptMs)) continue;
-      const { end } = await rounds.current(name);
-      const isKnown = end !== undefined || (await disk.kindOf(paths.note(name))) !== undefined;
+      const { begin, end } = await rounds.current(name);
+      const hasRecord = begin !== undefined || end !== undefined;
+      const isKnown = hasRecord || (await disk.kindOf(paths.note(name))) !== undefined;
       if (!isKnown) await tryUnlink(disk, path);
     }
   }
