@@ -23,7 +23,7 @@ import type { JobQueue } from "../queue/port.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf, jobOf } from "./tools.ts";
 
-const LONGEST_ASK_MS = 60_000;
+const LOOKUP_TIMEOUT_MS = 60_000;
 
 export interface OrderTools {
   readonly ledger: Ledger;
@@ -32,7 +32,7 @@ export interface OrderTools {
   readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
-  /** The disk is full; a discarded transfer needs no room. */
+  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
   readonly diskFull: Outage;
   readonly emit: Emit;
 }
@@ -53,10 +53,10 @@ export function objectionTo(
       ? undefined
       : `it is ${state}, and only a transfer in quarantine can be released`;
   }
-  const isThere = isDelivered(record);
-  if (action === "retry" && isThere && !isHandedOver) return undefined;
+  const wasDelivered = isDelivered(record);
+  if (action === "retry" && wasDelivered && !isHandedOver) return undefined;
   if (action === "redeliver") {
-    return isThere ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
+    return wasDelivered ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
   }
   if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
   const isOver = hasEnded(record) && state !== "quarantined";
@@ -80,7 +80,7 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
 }
 
 async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
-  const signal = AbortSignal.timeout(LONGEST_ASK_MS);
+  const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS);
   const found = await state.lookup.stateOf({ trackingId, vanished: false }, signal);
   return found === "active" || found === "processing" || found === "unknown";
 }
