@@ -3,6 +3,7 @@
  * twice: each round begins and ends once.
  */
 import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
@@ -81,7 +82,11 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
 
 async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
   const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS);
-  const found = await state.lookup.stateOf({ trackingId, vanished: false }, signal);
+  const found = await state.lookup
+    .stateOf({ trackingId, vanished: false }, signal)
+    .catch((error: unknown) => {
+      throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;
+    });
   return found === "active" || found === "processing" || found === "unknown";
 }
 
