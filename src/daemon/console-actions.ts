@@ -9,6 +9,7 @@ import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { TransferKey } from "../ledger/port.ts";
 import { objectionTo } from "../mailbox/orders.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { isDelivered } from "../model/record.ts";
 import type { Actions } from "../observe/actions.ts";
 import { Sessions } from "../observe/sessions.ts";
@@ -70,8 +71,12 @@ export async function openActions(
       if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
       }
-      const { origin } = own.service.baseUrl;
-      const spent = await ledger.attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
+      const serviceId = serviceIdOf(own.service.baseUrl);
+      const spent = await ledger.attempts.spent(
+        { serviceId, trackingId },
+        nameOf(record),
+        own.passwordAttempts,
+      );
       const given = new Secret(password);
       const objection = await objectionToSupply(record, spent, own.passwordAttempts, given);
       if (objection !== undefined) {

@@ -200,11 +200,11 @@ export class FileAttempts implements AttemptSlots {
     return result.success ? result.output : {};
   }
 
-  #pathOf({ origin, trackingId }: AttemptsOf, number: number): string {
-    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.${number}.json`);
+  #pathOf({ serviceId, trackingId }: AttemptsOf, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(serviceId, trackingId)}.${number}.json`);
   }
 
-  #grantOf({ origin, trackingId }: AttemptsOf, number: number): string {
-    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.grant-${number}.json`);
+  #grantOf({ serviceId, trackingId }: AttemptsOf, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(serviceId, trackingId)}.grant-${number}.json`);
   }
 }

@@ -31,8 +31,7 @@ export function peekLedger(work: string): LedgerPeek {
 }
 
 interface AttemptBudget {
-  /** Of the service. */
-  readonly origin: string;
+  readonly serviceId: string;
   readonly passwordAttempts: number;
 }
 
@@ -208,12 +207,15 @@ export class LedgerPeek {
         if (systemCode(error) !== "ENOENT") throw error;
       }
     });
-    return ({ origin, trackingId }) => counts.get(attemptsKey(origin, trackingId)) ?? 0;
+    return ({ serviceId, trackingId }) => counts.get(attemptsKey(serviceId, trackingId)) ?? 0;
   }
 
   /** Looks for each slot: returned slots leave gaps, and listing the folder may be slow. */
-  async #countAttemptsAt(trackingId: string, { origin, passwordAttempts }: AttemptBudget): Promise<number> {
-    const key = attemptsKey(origin, trackingId);
+  async #countAttemptsAt(
+    trackingId: string,
+    { serviceId, passwordAttempts }: AttemptBudget,
+  ): Promise<number> {
+    const key = attemptsKey(serviceId, trackingId);
     let count = 0;
     for (let number = 1; number <= passwordAttempts + MOST_GRANTED; number++) {
       const path = join(this.#paths.attempts, `${key}.${number}.json`);

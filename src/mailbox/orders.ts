@@ -99,7 +99,7 @@ async function beginAgain(
   const { mailbox, trackingId, round } = record;
   if (grants !== undefined) {
     const owner = { name: ledger.nameOf(record), round, at: new Date(clock.now()).toISOString() };
-    await ledger.attempts.grant({ origin: state.service.origin, trackingId }, owner, grants);
+    await ledger.attempts.grant({ serviceId: state.service.id, trackingId }, owner, grants);
   }
   const expiresMs = expiryOf(record);
   state.transfers.noteOpen(trackingId, expiresMs);

@@ -7,8 +7,8 @@ export const NO_PASSWORD = new Secret("");
 
 /** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
 export interface AttemptsOf {
-  /** The origin of the service's URL. */
-  readonly origin: string;
+  /** As in `ServicePort`. */
+  readonly serviceId: string;
   readonly trackingId: string;
 }
 

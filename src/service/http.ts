@@ -60,7 +60,7 @@ export interface Call {
 
 export interface Http {
   /** Names the service. */
-  readonly origin: string;
+  readonly serviceId: string;
   /** The parsed body of a successful answer, `undefined` where it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** The same before it is parsed. */
@@ -137,7 +137,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       return json;
     });
   return {
-    origin: serviceIdOf(options.baseUrl),
+    serviceId: serviceIdOf(options.baseUrl),
     json: async (call, signal) => (await jsonText(call, signal)).parse(),
     jsonText,
     entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),

@@ -104,7 +104,7 @@ async function attempt(tools: TransferTools, source: Source, run: Run, signal: A
     return await settleFault(tools, source, run, fault, signal);
   } finally {
     watch.close();
-    tools.large.giveBack(source.service.origin, run.key);
+    tools.large.giveBack(source.service.id, run.key);
     if (run.stage !== undefined) await ledger.stages.closeStage(run.stage).catch(() => {});
   }
 }

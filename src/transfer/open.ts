@@ -55,7 +55,7 @@ export async function openTransfer(
   const access = accessWith(proof.password);
   run.password = proof.password;
   const files = await service.files(access, signal, (count) => {
-    if (count > MANY_FILES) tools.large.take(service.origin, run.key);
+    if (count > MANY_FILES) tools.large.take(service.id, run.key);
   });
   const { totalBytes, algorithm } = proof.value;
   // An operator vouches for a released transfer, whatever its size.
@@ -83,7 +83,7 @@ export async function openTransfer(
 
 /** The service as the breaker of the passwords sees it. */
 export function clientOf({ service }: Pick<Source, "service">) {
-  return { origin: service.origin, client: service, ownAnswers: () => service.ownAnswers() };
+  return { serviceId: service.id, client: service, ownAnswers: () => service.ownAnswers() };
 }
 
 function checkLimits(
@@ -131,7 +131,7 @@ export async function waitsIdly(
 function requestOf({ mailbox, service, linkOf }: Source, record: TransferRecord, signal: AbortSignal) {
   const { trackingId, sender, passwordInLink, hasNoPassword: hasNone = false } = record;
   const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
-  return { mailbox, origin: service.origin, query: { trackingId, sender, link, hasNone }, record };
+  return { mailbox, serviceId: service.id, query: { trackingId, sender, link, hasNone }, record };
 }
 
 interface ReadChecksums {

@@ -89,8 +89,8 @@ describe("after another request that failed", () => {
 function open() {
   const service = { isUp: true, nowMs: 0, sent: 0, asked: 0, answers: 0 };
   const breaker = new Breaker({ now: () => service.nowMs });
-  const targetOf = (origin: string, client: object = service) => ({
-    origin,
+  const targetOf = (serviceId: string, client: object = service) => ({
+    serviceId,
     client,
     ownAnswers: () => service.answers,
     probe: async () => {
@@ -99,8 +99,8 @@ function open() {
     },
   });
   /** `word`: of the answer; missing where the password is accepted. Returns what the caller gets. */
-  const send = async (word?: Word, origin = "a", client?: object): Promise<string> => {
-    const target = targetOf(origin, client);
+  const send = async (word?: Word, serviceId = "a", client?: object): Promise<string> => {
+    const target = targetOf(serviceId, client);
     try {
       return await breaker.pass(target, async () => {
         service.sent++;
