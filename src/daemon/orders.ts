@@ -1,4 +1,4 @@
-/** Carries out operators' orders as they arrive, one after the other, and retries those that failed. */
+/** Carries out operators' orders as they arrive, one after the other, and retries failed ones. */
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { listOrders, watchOrders } from "../ledger/orders.ts";

@@ -32,7 +32,7 @@ export interface Expected {
   check(mailbox: string, polledMs: number): Promise<void>;
   /** The expected transfers that have not arrived in time, also before a restart. */
   overdue(): Overdue[];
-  /** Reads what other processes have noted since. */
+  /** Reads the facts that other processes have noted since. */
   learn(): Promise<void>;
   /**
    * Opens the files of new settings. The returned function puts them in force; it never throws, and resolves when the

@@ -21,8 +21,8 @@ const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIME
 
 /**
  * `refused`: the service refuses the operation. `foreign`: the answer is a proxy's, or is about the whole transfer.
- * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no request failed, but
- * the disk for example.
+ * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no answer at all, such
+ * as a full disk.
  */
 type Kind = "refused" | "foreign" | "failed" | "transient" | "other";
 
@@ -47,9 +47,8 @@ const GOES_ON: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persiste
 };
 
 /**
- * Counts a failure of an optional operation. Returns whether the delivery goes on without it; otherwise the transfer
- * has failed. Only failures of the same operation count: a transfer may have waited for the disk or for a lock many
- * times.
+ * Counts a failure of an optional operation. Returns whether the delivery goes on without it; otherwise the attempt has
+ * failed. Only failures of the same operation count: a transfer may have waited for the disk or for a lock many times.
  */
 export function failOptional(run: Run, operation: Optional, fault: Fault): boolean {
   const when = GOES_ON[operation][kindOf(fault)];

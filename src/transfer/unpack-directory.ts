@@ -107,7 +107,7 @@ class Unmatched {
     return first;
   }
 
-  /** Files of the same name are told apart by size. Files with the same checksums need not be. */
+  /** Size distinguishes files of the same name. Files with the same checksums are interchangeable. */
   #takeOne(namesakes: readonly WantedEntry[], name: string, bytes: number): WantedEntry {
     const free = namesakes.filter((file) => this.#left.has(file));
     const [first] = free;
@@ -115,7 +115,7 @@ class Unmatched {
     const [fitting, ...others] = free.filter((file) => file.bytes === bytes);
     if (fitting === undefined) throw wrongSize(name, bytes, first.bytes);
     if (others.some((other) => !haveSameContent(fitting, other))) {
-      throw wrong(`${quoted(name)} stands for two files that cannot be told apart`);
+      throw wrong(`${quoted(name)} stands for two files that cannot be distinguished`);
     }
     this.#left.delete(fitting);
     return fitting;
