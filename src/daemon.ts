@@ -62,12 +62,12 @@ export interface DaemonOutcome {
 }
 
 /** Another process may discover a transfer and die before its job is queued. */
-const LEARN_EVERY_MS = 10 * 60_000;
+const REFRESH_EVERY_MS = 10 * 60_000;
 
-/** The start itself, among the names of those that lack room on the disk. */
+/** The start's own key in `diskFull`, beside those of transfers and mailboxes. */
 const START = "start";
 
-/** Long lists take time. The total is shorter than what counts as hanging work, so no watchdog ends the daemon. */
+/** Long lists take time. The total is below the watchdog's limit for hanging work. */
 const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_000 };
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
@@ -95,9 +95,9 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
   for (;;) {
     try {
-      return await live(settings, { ...options, clock, patience, events, monitor, diskFull });
+      return await openAndRun(settings, { ...options, clock, patience, events, monitor, diskFull });
     } catch (error) {
-      // The first failure counts, not those that closing caused.
+      // The original failure counts, not the one that closing caused.
       const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
       const fault = asFault(faultOfDisk(cause, settings.inbox));
       if (mode === "run" && fault.code === "STOPPED") return { failedPolls: 0, unsettled: 0 };
@@ -108,7 +108,7 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   }
 }
 
-async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
+async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
   const { mode, stop, clock, patience, events, monitor, diskFull } = frame;
   const { emit } = events;
   await using scope = new Scope();
@@ -154,7 +154,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
     (it) => it.close(),
   );
   const isShared = settings.queue !== "embedded";
-  const learn = async () => {
+  const refreshUnfinished = async () => {
     const unfinished = await readUnfinished({ ledger, inbox, diskFull });
     unfinished.apply(states);
     return unfinished.records;
@@ -169,7 +169,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
         work: settings.work,
         clock,
         isShared,
-        readUnfinished: async () => [...(await learn()), ...(await listQuarantined())],
+        readUnfinished: async () => [...(await refreshUnfinished()), ...(await listQuarantined())],
         learnArrivals: () => expected.learn(),
       },
       scope,
@@ -198,7 +198,7 @@ async function live(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
     handoffs.start();
     startHousekeeping(keeping, scope);
     if (isShared) {
-      const timer = setInterval(() => void learn().catch(() => {}), LEARN_EVERY_MS);
+      const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
       scope.use(timer, clearInterval);
     }
     await schedulePolls(queue, settings);
@@ -254,7 +254,7 @@ function transferTools(
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,
 ): Omit<TransferTools, "limits" | "handoff"> {
-  // A download that our own limit slows down gains nothing by waiting, and `once` would end without it.
+  // Under our own bandwidth limit, every download is slow. `once` would end before a paused download goes on.
   const mayGiveWay = mode === "run" && (limits.bandwidth ?? []).length === 0;
   return {
     ...stores,
@@ -275,7 +275,7 @@ function watchPasswords(
   mailboxes: ReadonlyMap<string, MailboxState>,
   emit: Emit,
 ) {
-  const hurry = async (mailbox: string, trackingId: string, expiresMs: number) => {
+  const downloadNow = async (mailbox: string, trackingId: string, expiresMs: number) => {
     const record = await ledger.find({ mailbox, trackingId });
     if (record === undefined || hasEnded(record)) return;
     ledger.note({ ...record, wanted: true });
@@ -287,8 +287,8 @@ function watchPasswords(
     (trackingId) => {
       for (const [name, { transfers }] of mailboxes) {
         const expiresMs = transfers.expiryOf(trackingId);
-        // Where Redis is away, the next poll finds the password.
-        if (expiresMs !== undefined) hurry(name, trackingId, expiresMs).catch(() => {});
+        // If Redis is away, the next poll finds the password.
+        if (expiresMs !== undefined) downloadNow(name, trackingId, expiresMs).catch(() => {});
       }
     },
     (fault) => emit({ type: "folder-unwatchable", fault }),

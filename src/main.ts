@@ -106,7 +106,7 @@ process.stderr.on("error", () => {});
 const { env, stdin, stdout, stderr, argv } = process;
 process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal, onReload }, argv)];
 
-// Handles that a library left open must not keep the process alive. After a signal, a slow reader has a few seconds.
+// A handle that a library left open must not keep the process alive. After a signal, unread output waits a few seconds.
 let lingeredMs = 0;
 setInterval(() => {
   lingeredMs += LINGER.checkMs;

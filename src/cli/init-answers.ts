@@ -285,7 +285,7 @@ export class Trial {
         throw new Fault("API_VERSION", { detail: `it offers ${offered}` });
       }
       const version = offered === undefined ? "but does not report its version" : `and offers ${offered}`;
-      say(this.#context, `  ${service.origin} answers, ${version}.`);
+      say(this.#context, `  ${service.id} answers, ${version}.`);
     });
   }
 

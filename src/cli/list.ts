@@ -141,13 +141,13 @@ async function makeFormatter(
   peek: LedgerPeek,
 ): Promise<(record: TransferRecord) => string> {
   const countOf = await peek.countAttempts();
-  const origins = new Map(
+  const serviceIds = new Map(
     settings.mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
   );
   return (record) => {
     const { mailbox, trackingId } = record;
-    const origin = origins.get(canonicalAddress(mailbox));
-    const spent = origin === undefined ? undefined : countOf({ origin, trackingId });
+    const serviceId = serviceIds.get(canonicalAddress(mailbox));
+    const spent = serviceId === undefined ? undefined : countOf({ serviceId, trackingId });
     return escapeJson(JSON.stringify(formatTransfer(record, spent)));
   };
 }

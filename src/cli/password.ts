@@ -157,8 +157,8 @@ async function reportOutcome(
             said: `The password was ${isOver ? "refused" : "not sent"}. ${message}`,
           };
         }
-        const { origin } = serviceOf(settings, mailbox);
-        if (after.state !== "downloading" || (await isKept(state, { origin, trackingId }))) {
+        const { serviceId } = serviceOf(settings, mailbox);
+        if (after.state !== "downloading" || (await isKept(state, { serviceId, trackingId }))) {
           return {
             outcome: "fine" as const,
             said: `The password was accepted: ${trackingId} is ${after.state}.`,
@@ -179,8 +179,8 @@ async function reportOutcome(
 /** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
 function demandOneService(settings: Settings, records: readonly TransferRecord[]): void {
   const open = records.filter((record) => !hasEnded(record));
-  const origins = new Set(open.map(({ mailbox }) => serviceOf(settings, mailbox).origin));
-  if (origins.size <= 1) return;
+  const serviceIds = new Set(open.map(({ mailbox }) => serviceOf(settings, mailbox).serviceId));
+  if (serviceIds.size <= 1) return;
   const names = open.map(({ mailbox }) => mailbox).join(", ");
   const detail = `several services list it, for ${names}: choose one with --mailbox`;
   throw new Fault("ORDER_IMPOSSIBLE", { detail });
@@ -226,21 +226,25 @@ async function findExhausted(
   for (const record of records) {
     const isChosen = mailbox === undefined || record.mailbox === mailbox;
     if (!isChosen || record.state !== "waiting") continue;
-    const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
+    const { serviceId, passwordAttempts } = serviceOf(settings, record.mailbox);
     const { spent, allowed, unanswered } = await spentOn(settings, record);
     if (spent < allowed || (isLost && unanswered === 0)) continue;
-    chosen.set(`${origin}\0${record.trackingId}`, { record, grants: allowed - passwordAttempts + 1 });
+    chosen.set(`${serviceId}\0${record.trackingId}`, { record, grants: allowed - passwordAttempts + 1 });
   }
   return [...chosen.values()];
 }
 
 function spentOn(settings: Settings, record: TransferRecord): Promise<SpentAttempts> {
   const { trackingId } = record;
-  const { origin, passwordAttempts } = serviceOf(settings, record.mailbox);
-  return peekLedger(settings.work).attempts.spent({ origin, trackingId }, nameOf(record), passwordAttempts);
+  const { serviceId, passwordAttempts } = serviceOf(settings, record.mailbox);
+  return peekLedger(settings.work).attempts.spent(
+    { serviceId, trackingId },
+    nameOf(record),
+    passwordAttempts,
+  );
 }
 
 function serviceOf({ mailboxes }: Settings, mailbox: string) {
   const { service, passwordAttempts = 0 } = mailboxes.find(({ name }) => name === mailbox) ?? {};
-  return { origin: service === undefined ? "" : serviceIdOf(service.baseUrl), passwordAttempts };
+  return { serviceId: service === undefined ? "" : serviceIdOf(service.baseUrl), passwordAttempts };
 }

@@ -41,7 +41,7 @@ async function show(context: Context, trackingId: string, options: ShowOptions):
   const found = await findTransfer(settings, trackingId, options.mailbox);
   const mailbox = mailboxOf(settings, found);
   const service = mailbox && {
-    origin: serviceIdOf(mailbox.service.baseUrl),
+    serviceId: serviceIdOf(mailbox.service.baseUrl),
     passwordAttempts: mailbox.passwordAttempts,
   };
   const description = await peekLedger(settings.work).describe(found, service);

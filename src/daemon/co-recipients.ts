@@ -1,12 +1,11 @@
-/** Which mailboxes may have received the same transfer: those of one service. */
-
+/** Finds the other mailboxes that may have received a transfer: all mailboxes of the same service. */
 import type { MailboxSettings } from "../config/settings.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import type { CoRecipients } from "../passwords/port.ts";
 
-/** `mailboxes`: those that there are now. */
+/** `mailboxes`: as configured now. */
 export function coRecipientsAmong(
   mailboxes: () => readonly MailboxSettings[],
   ledger: Pick<Ledger, "find">,

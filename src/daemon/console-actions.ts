@@ -71,8 +71,12 @@ export async function openActions(
       if (own === undefined || record === undefined) {
         return { text: "No such transfer waits for a password.", refused: 404 };
       }
-      const origin = serviceIdOf(own.service.baseUrl);
-      const spent = await ledger.attempts.spent({ origin, trackingId }, nameOf(record), own.passwordAttempts);
+      const serviceId = serviceIdOf(own.service.baseUrl);
+      const spent = await ledger.attempts.spent(
+        { serviceId, trackingId },
+        nameOf(record),
+        own.passwordAttempts,
+      );
       const given = new Secret(password);
       const objection = await objectionToSupply(record, spent, own.passwordAttempts, given);
       if (objection !== undefined) {

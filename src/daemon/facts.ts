@@ -1,4 +1,4 @@
-/** What is known of a daemon without asking it: its settings, and the past. */
+/** Facts about a daemon, from its settings and from the disk. */
 import { hostname } from "node:os";
 import { isAbsolute } from "node:path";
 import { readVersion } from "../base/version.ts";
@@ -33,7 +33,7 @@ export function keptIn(work: string): (transfer: TransferStatus) => string {
   return (transfer) => quarantine.folderOf(nameOf(transfer), transfer.round ?? 1);
 }
 
-/** Newest first. What is damaged in the journal is passed over here: `inlet history` says so. */
+/** Newest first. Skips damaged lines of the journal; `inlet history` reports them. */
 export async function readPast(
   work: string,
   query: Partial<HistoryQuery>,
@@ -55,7 +55,7 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
   );
 }
 
-/** What was gone within the last day and is not back, so that people hear of it also after a restart. */
+/** Transfers that ended as `gone` within the last day and still are: the status shows them also after a restart. */
 export async function readGone(work: string, nowMs: number): Promise<TransferRecord[]> {
   const ledger = peekLedger(work);
   const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MOST_GONE });

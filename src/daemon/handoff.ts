@@ -16,13 +16,13 @@ const PATIENCE: HandoffPatience = {
   killMs: 5_000,
 };
 
-interface Surroundings {
+interface DaemonParts {
   readonly ledger: Ledger;
   readonly inbox: Inbox;
   readonly clock: Clock;
   readonly emit: Emit;
   readonly stop: AbortSignal;
-  /** Replaces some of the usual values. */
+  /** Overrides some of the defaults. */
   readonly patience: Partial<HandoffPatience> | undefined;
   /** Whether the clock agrees with that of the services. */
   isClockRight(): boolean;
@@ -30,7 +30,7 @@ interface Surroundings {
 
 export function openDaemonHandoffs(
   live: LiveSettings,
-  { patience, ...rest }: Surroundings,
+  { patience, ...rest }: DaemonParts,
 ): Promise<OpenHandoffs> {
   const { work, queue } = live.now;
   const paths = new LedgerPaths(work);

@@ -1,4 +1,4 @@
-/** Regular clean-up: finishes deliveries of processes that died, and removes what its retention no longer keeps. */
+/** Regular clean-up: finishes deliveries of processes that died, and removes expired records and passwords. */
 import { Coalesced } from "../base/concurrency.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Handoffs } from "../handoff/port.ts";

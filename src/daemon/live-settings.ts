@@ -66,12 +66,12 @@ function changedKeys(before: Settings, next: Settings): string[] {
   return pairs.filter(([, old, changed]) => !isDeepStrictEqual(old, changed)).map(([name]) => name);
 }
 
-/** A changed token is read at its next use. Whether there is one decides who may act, and needs a restart. */
+/** A changed token applies at its next use. Adding or removing it changes who may act, and needs a restart. */
 function withoutToken(http: Settings["http"]): unknown {
   return plain(http && { ...http, token: http.token !== undefined });
 }
 
-/** As JSON shows it: without functions. */
+/** As JSON, without functions. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null));
 }

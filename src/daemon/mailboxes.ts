@@ -19,11 +19,11 @@ export interface Mailboxes {
   /** By name. A reload replaces entries; a running download keeps the entry it began with. */
   readonly states: ReadonlyMap<string, MailboxState>;
   /**
-   * Gets ready for other mailboxes. They take effect when the returned function is called. Throws `SECRET_UNREADABLE`, and
+   * Opens the services of new settings. The returned function replaces the mailboxes. Throws `SECRET_UNREADABLE`, and
    * then nothing has changed.
    */
   prepare(mailboxes: readonly MailboxSettings[]): Promise<() => void>;
-  /** Whether our clock agrees with that of the services, as far as they have said so lately. */
+  /** Whether our clock agrees with the clocks of the services. False until a service has sent its time. */
   isClockRight(): boolean;
 }
 
@@ -47,16 +47,16 @@ export async function openMailboxes(
   const states = new Map<string, MailboxState>();
 
   /** Services that no mailbox uses stay open until the end: a download may still run. */
-  const serviceFor = async (described: MailboxSettings["service"]): Promise<ServicePort> => {
-    const own = described.clientId === undefined ? await keepClientId(settings.state) : undefined;
+  const serviceFor = async (wanted: MailboxSettings["service"]): Promise<ServicePort> => {
+    const own = wanted.clientId === undefined ? await keepClientId(settings.state) : undefined;
     if (own?.isNew === true) {
-      emit({ type: "client-id-created", origin: described.baseUrl.origin, path: own.path });
+      emit({ type: "client-id-created", origin: wanted.baseUrl.origin, path: own.path });
     }
-    const clientId = own?.clientId ?? (await described.clientId?.read(stop)) ?? new Secret("");
-    const key = fingerprint(described, clientId);
+    const clientId = own?.clientId ?? (await wanted.clientId?.read(stop)) ?? new Secret("");
+    const key = fingerprint(wanted, clientId);
     const known = services.get(key);
     if (known !== undefined) return known;
-    const opened = openService({ ...described, clientId, connections, bandwidth });
+    const opened = openService({ ...wanted, clientId, connections, bandwidth });
     services.set(
       key,
       scope.use(opened, (it) => it.close()),
@@ -82,8 +82,8 @@ export async function openMailboxes(
     };
   };
 
-  const begin = await prepare(settings.mailboxes);
-  begin();
+  const apply = await prepare(settings.mailboxes);
+  apply();
   const isClockRight = () => {
     const known = [...services.values()].map((it) => it.clockAheadMs()).filter((it) => it !== undefined);
     return known.length > 0 && known.every((aheadMs) => Math.abs(aheadMs) <= MOST_CLOCK_ERROR_MS);
@@ -92,8 +92,8 @@ export async function openMailboxes(
 }
 
 /** Equal for services that are reached in the same way, as the same client. */
-function fingerprint(described: MailboxSettings["service"], clientId: Secret): string {
-  const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = described;
+function fingerprint(service: MailboxSettings["service"], clientId: Secret): string {
+  const { baseUrl, acceptLanguage, idListForm, ca, cert, key, proxy, timeoutMs } = service;
   const tls = [ca, cert, key];
   const facts = [baseUrl.href, clientId.reveal(), acceptLanguage, idListForm, tls, proxy, timeoutMs];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
@@ -109,7 +109,7 @@ export function sourceOf(state: MailboxState) {
   };
 }
 
-/** Some services, or firewalls before them, refuse the server status. A list with one entry is asked for instead. */
+/** Some services, or firewalls before them, refuse the server status: then a list with one entry is requested. */
 async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
   await service.apiVersions(signal).catch(() => {});

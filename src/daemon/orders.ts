@@ -1,4 +1,4 @@
-/** Carries out orders as they are given, one after the other, and again those that the disk or the queue refused. */
+/** Carries out operators' orders as they arrive, one after the other, and retries failed ones. */
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { listOrders, watchOrders } from "../ledger/orders.ts";
@@ -8,7 +8,7 @@ import type { MailboxState } from "../mailbox/state.ts";
 const LOOK_EVERY_MS = 30_000;
 
 export interface OrderRunner {
-  /** Resolves when all orders that were given before are carried out, as far as they can be. */
+  /** Resolves when every order given before the call was tried. */
   run(): Promise<void>;
   close(): Promise<void>;
 }
@@ -40,8 +40,8 @@ export async function startOrderRunner(
 }
 
 /**
- * An order that fails keeps no other back. Orders for mailboxes that this process does not have are left alone. `failing`:
- * orders whose failure was reported.
+ * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone.
+ * `failing`: the ids of orders whose failure was reported.
  */
 export async function runOrders(
   tools: OrderRunnerTools,

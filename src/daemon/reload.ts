@@ -33,12 +33,12 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   unfinished.apply(mailboxes.states);
   const needsRestart = live.replace(next);
   tools.emit({ type: "settings-reloaded", mailboxes: next.mailboxes, needsRestart });
-  const isWritten = applyExpected();
-  // Not awaited: Redis may be away, and the new mailboxes count without it.
+  const written = applyExpected();
+  // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});
-  const released = unfinished.records.filter((record) => isReleased(tools, before, record));
-  runAllNow(tools, released).catch(() => {});
-  await isWritten;
+  const held = unfinished.records.filter((record) => wasHeldByQuietHours(tools, before, record));
+  runAllNow(tools, held).catch(() => {});
+  await written;
 }
 
 export function schedulePolls(queue: JobQueue, { mailboxes }: Settings): Promise<void> {
@@ -52,8 +52,8 @@ async function runAllNow({ ledger, queue }: ReloadTools, records: readonly Trans
   }
 }
 
-/** Whether quiet hours that have changed may have held the transfer back. Other reasons to wait stay. */
-function isReleased(
+/** Whether the quiet hours have changed, and the old ones may have held the transfer back. Other waits go on. */
+function wasHeldByQuietHours(
   { mailboxes, clock }: ReloadTools,
   before: ReadonlyMap<string, MailboxState>,
   record: TransferRecord,

@@ -1,4 +1,4 @@
-/** What is unfinished, read from the disk: orders change it, and other processes do. */
+/** Reads the open transfers from the disk, because orders and other processes change them. */
 import type { Outage } from "../base/outage.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -15,15 +15,15 @@ export interface UnfinishedTools {
 
 export interface Unfinished {
   readonly records: readonly TransferRecord[];
-  /** Tells the mailboxes which are theirs. A transfer that lacked room, and is not ours any more, lacks it no longer. */
+  /** Adds each transfer to its mailbox. Clears the disk wait of every transfer and mailbox that is no longer active. */
   apply(mailboxes: ReadonlyMap<string, MailboxState>): void;
 }
 
-/** Changes nothing. Damaged records are passed over: a start reports them. */
+/** Changes nothing. Skips damaged records: a start reports them. */
 export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
   const { diskFull, ledger } = tools;
-  // Before the disk is read: a transfer that lacks room from then on may not be in what was read.
-  const lacking = diskFull.keys();
+  // Taken before the records are read, which may lack a transfer that begins to wait later.
+  const waiting = diskFull.keys();
   const records = await Array.fromAsync(ledger.open(() => {}));
   return {
     records,
@@ -32,7 +32,7 @@ export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished
       const isActive = (name: string) => mailboxes.get(name)?.mailbox.paused === false;
       const wanted = records.filter(({ mailbox }) => isActive(mailbox));
       const names = new Set(wanted.map((record) => ledger.nameOf(record)));
-      for (const key of lacking) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);
+      for (const key of waiting) if (!names.has(key) && !isActive(key)) clearDiskWait(tools, key);
     },
   };
 }

@@ -23,9 +23,9 @@ import { coRecipientsAmong } from "./co-recipients.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 /**
- * Throws `INBOX_HELD` where another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the work
- * folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and the faults of the
- * disk.
+ * Throws `INBOX_HELD` where another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the
+ * work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` where another version has used it, and the faults
+ * of the disk.
  */
 export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit, clock: Clock) {
   const settings = live.now;

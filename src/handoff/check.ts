@@ -107,8 +107,8 @@ function judgeAge(
   if (!isClockRight) return { foundOld, isOver: false };
   if (keptMs === undefined || !isOlder(since, keptMs, atMs)) return { foundOld: undefined, isOver: false };
   const upMs = uptimeMs - (foundOld?.uptimeMs ?? 0);
-  const isEven = foundOld !== undefined && Math.abs(atMs - foundOld.atMs - upMs) <= TOLERANCE_MS;
-  if (!isEven || upMs < 0) return { foundOld: { atMs, uptimeMs }, isOver: false };
+  const hasKeptPace = foundOld !== undefined && Math.abs(atMs - foundOld.atMs - upMs) <= TOLERANCE_MS;
+  if (!hasKeptPace || upMs < 0) return { foundOld: { atMs, uptimeMs }, isOver: false };
   return { foundOld, isOver: upMs >= Math.min(keptMs * CONFIRM.part, CONFIRM.mostMs) };
 }
 

@@ -79,13 +79,13 @@ export async function locate(
   { inbox, ledger }: HandoffTools,
   { end, stored, delivery }: Handover,
 ): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
-  // Asked first: the folder may be placed at any moment.
+  // Checked first: the folder may be placed at any moment.
   if (!(await ledger.isPlaced(end))) return undefined;
   const { folder, id } = delivery;
   const status = await findByName(inbox, delivery);
   const found = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
   if (status !== "gone" && (found ?? id) === id) return { folder, status };
-  // A noted folder is certain.
+  // A folder that the entry names is certain.
   const other =
     stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
   if (other === undefined) return { folder, status: "gone" };

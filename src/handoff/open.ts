@@ -71,7 +71,7 @@ class FileHandoffs implements OpenHandoffs {
     await this.#outbox.open(this.#tools.clock.now());
   }
 
-  async note(record: TransferRecord): Promise<void> {
+  async prepare(record: TransferRecord): Promise<void> {
     const handoff = this.#tools.handoff();
     const key = keyOf(this.#tools.ledger.nameOf(record), record.round);
     await this.#outbox.create(key, newEntry(handoff), needsDurability(handoff, record.acknowledgement));
@@ -116,10 +116,11 @@ class FileHandoffs implements OpenHandoffs {
   }
 
   async finish(): Promise<void> {
-    // A failed step is due again only later, so each is tried once. More may be due than a pool keeps.
+    // A pool may hold fewer steps than are due, so scans go on while steps are tried. A failed step is due only later.
     const byMs = this.#tools.clock.now();
-    for (let [due, before] = [1, -1]; due > 0 && before < this.#tried; ) {
-      before = this.#tried;
+    let [due, triedBefore] = [1, -1];
+    while (due > 0 && this.#tried > triedBefore) {
+      triedBefore = this.#tried;
       due = await this.#scanner.scan(byMs);
       await this.#steps.idle();
     }
@@ -153,7 +154,7 @@ class FileHandoffs implements OpenHandoffs {
     return isChanged === true;
   }
 
-  /** Whether the disk is the trouble. A damaged record concerns one delivery only. */
+  /** Returns whether the disk is the cause: a damaged record concerns one delivery only. */
   #failed(key: string, error: unknown): boolean {
     const fault = asFault(error);
     const isDamaged = fault.code === "RECORD_UNREADABLE";

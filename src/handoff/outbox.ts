@@ -1,8 +1,8 @@
 /**
  * The outbox: one file per delivery, `NAME~R.KIND`, from before its round ends until everything that follows is done.
  *
- * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and in turn
- * within this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
+ * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and by one
+ * caller at a time within this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -108,7 +108,7 @@ export class Outbox {
   }
 
   /**
-   * The same, to change it: called by `change`. Drops files of late workers; `undefined` where the entry is finished.
+   * The same, to change it: called within `change`. Drops files of late workers; `undefined` where the entry is finished.
    */
   async take(key: string): Promise<Stored | undefined> {
     const found = await this.#readAll(key);

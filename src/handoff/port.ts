@@ -12,7 +12,7 @@ export interface Handoffs {
    * Creates the outbox entry of a delivery, before the end record of its round. An existing entry stays as it is. When
    * it returns, the entry is durable if anything but the pick-up is configured. Throws `DISK_FULL` or `DISK_REFUSED`.
    */
-  note(record: TransferRecord): Promise<void>;
+  prepare(record: TransferRecord): Promise<void>;
   /**
    * The folder is in the inbox, at `record.folder`: starts the steps. `wanted`: the folder that the end record names;
    * where it is missing, the end record is read. May be called twice. Never throws: scans make up for failures.

@@ -12,7 +12,7 @@ import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** One part in this many of the time goes to scans: two per cent of a processor. */
+/** Scans take one part in this many of the time: two per cent. */
 const SHARE = 50;
 /** A scan of fewer entries costs next to nothing: it takes long only where the machine is busy. */
 const FEW = 100;
@@ -47,7 +47,7 @@ export class Scanner {
   #changes = 0;
   /** How many entries the last scan saw. */
   #seen = 0;
-  /** After a start, folders are found by their manifests. */
+  /** The first scan finds folders by their manifests. */
   #isFirst = true;
 
   constructor(tools: HandoffTools, outbox: Outbox, hooks: ScanHooks) {

@@ -17,8 +17,8 @@ import type { HandoffPatience } from "./port.ts";
 import type { HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
-/** Deliveries for which no orphan is searched, at most. */
-const MOST_KNOWN = 10_000;
+/** Deliveries that are remembered as free of orphans. */
+const MOST_FREE = 10_000;
 /** Of each step. The next scan adds keys again that were dropped. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
@@ -43,8 +43,8 @@ export class Steps {
   readonly #outbox: Outbox;
   readonly #hooks: StepHooks;
   readonly #orphans: Orphans;
-  /** Entries whose commands were all started by this process, as far as any were. */
-  readonly #known = new Set<string>();
+  /** Entries that are free of orphans: no other process has started a command for them. */
+  readonly #free = new Set<string>();
   readonly #stop = new AbortController();
   /** Aborts when no further step may start. */
   readonly #noMore: AbortSignal;
@@ -62,7 +62,7 @@ export class Steps {
 
   /** This process created the entry: no other process can have left an orphan. */
   created(key: string): void {
-    if (this.#tools.isAlone && this.#known.size < MOST_KNOWN) this.#known.add(key);
+    if (this.#tools.isAlone && this.#free.size < MOST_FREE) this.#free.add(key);
   }
 
   /** Runs the step as soon as a slot is free, if it is due then. */
@@ -95,15 +95,15 @@ export class Steps {
     // One configuration for the whole attempt, whatever is loaded meanwhile.
     const handoff = this.#tools.handoff();
     if (opened === undefined || !dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;
-    if (step === "command" && !(await this.#isClear(key, opened.delivery, handoff))) return;
+    if (step === "command" && !(await this.#clearOrphans(key, opened.delivery, handoff))) return;
     const attempt = await this.#attempt(opened.delivery, step, handoff);
     if (attempt.fault !== undefined && this.#stop.signal.aborted) return;
-    await this.#note(key, step, opened.delivery, attempt);
+    await this.#record(key, step, opened.delivery, attempt);
   }
 
-  /** No command of this delivery runs. */
-  async #isClear(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
-    if (this.#known.has(key)) return true;
+  /** True once no command of this delivery runs. */
+  async #clearOrphans(key: string, { id }: Delivery, { command }: Handoff): Promise<boolean> {
+    if (this.#free.has(key)) return true;
     if (!(await this.#orphans.clear(id, command?.timeoutMs ?? 0, this.#noMore))) return false;
     this.created(key);
     return true;
@@ -124,7 +124,12 @@ export class Steps {
   }
 
   /** Returns only when the result is stored: otherwise the step would run again and again on a full disk. */
-  async #note(key: string, step: HandoffStep, delivery: Delivery, { fault, output }: Attempt): Promise<void> {
+  async #record(
+    key: string,
+    step: HandoffStep,
+    delivery: Delivery,
+    { fault, output }: Attempt,
+  ): Promise<void> {
     const { clock, emit } = this.#tools;
     const atMs = clock.now();
     const entry = await this.#persist(`${step} ${key}`, () => this.#store(key, step, fault, atMs));
@@ -132,7 +137,7 @@ export class Steps {
     if (entry === undefined || after === undefined) return;
     const delivered = deliveredOf(delivery);
     if (fault === undefined) {
-      if (step === "command") this.#known.delete(key);
+      if (step === "command") this.#free.delete(key);
       emit({ type: "handoff-succeeded", delivered, step });
     } else {
       const willRetry = after.state === "pending";

@@ -16,7 +16,7 @@ export class Summary implements HandoffSummary {
   readonly #failed: HandoffTrouble[] = [];
   readonly #overdue: HandoffTrouble[] = [];
   #oldestMs: number | undefined;
-  #isCounted = false;
+  #hasUnread = false;
   troubled = 0;
   waiting = 0;
 
@@ -25,17 +25,17 @@ export class Summary implements HandoffSummary {
   }
 
   get oldestMs(): number | undefined {
-    return this.#isCounted ? undefined : this.#oldestMs;
+    return this.#hasUnread ? undefined : this.#oldestMs;
   }
 
   get troubles(): readonly HandoffTrouble[] {
     return [...this.#failed, ...this.#overdue];
   }
 
-  /** A waiting delivery of which only the name is known. */
-  count(): void {
+  /** Adds a waiting delivery whose entry was not read. */
+  addUnread(): void {
     this.waiting++;
-    this.#isCounted = true;
+    this.#hasUnread = true;
   }
 
   add(entry: Entry, delivery: Delivery): void {
@@ -65,7 +65,7 @@ export async function peekHandoffs(
   const summary = new Summary(handoff);
   if (!(await exists(outboxIn(work)))) return summary;
   for await (const { key, kind } of listEntries(work)) {
-    if (kind === "wait") summary.count();
+    if (kind === "wait") summary.addUnread();
     if (kind !== "json") continue;
     const { name, round } = parseKey(key);
     const entry = await peekEntry(work, key);

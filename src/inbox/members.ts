@@ -60,7 +60,7 @@ export async function joinMembers(work: string, state: string): Promise<Membersh
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const { path, lock } = await lockNewMember(folder);
   const facts = { host: hostname(), state };
-  // Commands do without: they then go by the configuration alone.
+  // Without the file, commands rely on the configuration alone.
   await writeFile(factsOf(path), `${JSON.stringify(facts)}\n`, { mode: 0o600 }).catch(() => {});
   return {
     async leave() {
@@ -106,7 +106,7 @@ async function listMembers(work: string): Promise<string[]> {
   return names.filter((name) => MEMBER.test(name)).map((name) => join(work, MEMBERS, name));
 }
 
-/** What a member says of itself, beside its lock. */
+/** The file with the facts of a member, beside its lock file. */
 function factsOf(path: string): string {
   return `${path}.json`;
 }

@@ -13,7 +13,7 @@ export interface LayoutValues {
 
 /** Room that is reserved for one transfer. */
 export interface Reservation {
-  /** So many bytes of the transfer are on the disk now. */
+  /** This many more bytes of the transfer are on the disk. */
   use(bytes: number): void;
   release(): void;
   /** The disk was full despite the reservation: `hasRoom` is false until the rest of it fits. */

@@ -27,6 +27,7 @@ const Shape = v.object({
 /** A slot without its text, after a power cut, counts as an attempt without an answer. */
 type Slot = Partial<v.InferOutput<typeof Shape>>;
 
+/** Stands for our own slot, which is not counted. */
 const OWN: Slot = {};
 
 interface TakenNumber {
@@ -57,12 +58,12 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    let [limit, granted] = [budget, false];
+    let [limit, isGranted] = [budget, false];
     for (let number = 1; ; number++) {
       // Grants matter only once the budget is spent.
-      if (number > limit && !granted) {
+      if (number > limit && !isGranted) {
         limit += await this.#countGrants(of);
-        granted = true;
+        isGranted = true;
       }
       if (number > limit) return undefined;
       const path = this.#pathOf(of, number);
@@ -199,11 +200,11 @@ export class FileAttempts implements AttemptSlots {
     return result.success ? result.output : {};
   }
 
-  #pathOf({ origin, trackingId }: AttemptKey, number: number): string {
-    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.${number}.json`);
+  #pathOf({ serviceId, trackingId }: AttemptKey, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(serviceId, trackingId)}.${number}.json`);
   }
 
-  #grantOf({ origin, trackingId }: AttemptKey, number: number): string {
-    return join(this.#paths.attempts, `${attemptsKey(origin, trackingId)}.grant-${number}.json`);
+  #grantOf({ serviceId, trackingId }: AttemptKey, number: number): string {
+    return join(this.#paths.attempts, `${attemptsKey(serviceId, trackingId)}.grant-${number}.json`);
   }
 }

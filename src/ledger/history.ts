@@ -51,7 +51,7 @@ export async function* readHistory(
     const files = paths.map((path) => new JournalFile(path, query, signal));
     await readMonth(files, newest, query, shown);
     for (const { path, damaged } of files) if (damaged > 0) onDamaged(path, damaged);
-    for (const [key, entry] of newest.take()) {
+    for (const [key, entry] of newest.list()) {
       shown.add(key);
       yield entry;
     }
@@ -152,18 +152,18 @@ class Newest {
     if (known !== undefined && known.at >= entry.at) return;
     this.#entries.set(key, entry);
     // Spare entries cost less than sorting at each entry.
-    if (this.#entries.size >= 2 * this.#limit + 100) this.#entries = new Map(this.take());
+    if (this.#entries.size >= 2 * this.#limit + 100) this.#entries = new Map(this.list());
   }
 
   /** Whether entries of this time or older may be among the newest. */
   needs(at: string): boolean {
     if (this.#entries.size < this.#limit) return true;
-    const last = this.take().at(-1);
+    const last = this.list().at(-1);
     return last !== undefined && last[1].at < at;
   }
 
   /** Newest first. Entries of the same time stay in the order in which they were read. */
-  take(): [string, HistoryEntry][] {
+  list(): [string, HistoryEntry][] {
     return [...this.#entries].toSorted(([, a], [, b]) => compare(b.at, a.at)).slice(0, this.#limit);
   }
 }

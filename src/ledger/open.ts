@@ -31,7 +31,7 @@ export interface LedgerOptions {
   readonly disk?: Disk;
 }
 
-/** Beyond that, a round may be settled twice: the journal then holds its end twice. */
+/** Rounds that are remembered as settled. A forgotten one may be settled again: the journal then holds its end twice. */
 const MOST_SETTLED = 10_000;
 
 /** After this time without a change, the attempt of a stage is probably over. */
@@ -117,7 +117,7 @@ class FileLedger implements Ledger {
   readonly #folders = new OpenFolders();
   /** Ended rounds whose note and ticket are removed once the journal has the end, by `NAME~R`. */
   readonly #settling = new Map<string, Promise<void>>();
-  /** The last rounds for which that is done. A walk through the whole ledger may reach one of them late. */
+  /** The rounds settled last. A reader of the whole ledger may reach one of them late. */
   readonly #settled = new Set<string>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {

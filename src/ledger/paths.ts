@@ -120,8 +120,8 @@ const names = new Map<string, string>();
 const MOST_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */
-export function attemptsKey(origin: string, trackingId: string): string {
-  return hash("sha256", `${origin}\0${trackingId}`, "hex").slice(0, 32);
+export function attemptsKey(serviceId: string, trackingId: string): string {
+  return hash("sha256", `${serviceId}\0${trackingId}`, "hex").slice(0, 32);
 }
 
 export function parseRecordFile(file: string): RecordFile | undefined {

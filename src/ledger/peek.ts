@@ -31,8 +31,7 @@ export function peekLedger(work: string): LedgerPeek {
 }
 
 interface AttemptBudget {
-  /** Of the service. */
-  readonly origin: string;
+  readonly serviceId: string;
   readonly passwordAttempts: number;
 }
 
@@ -208,12 +207,15 @@ export class LedgerPeek {
         if (systemCode(error) !== "ENOENT") throw error;
       }
     });
-    return ({ origin, trackingId }) => counts.get(attemptsKey(origin, trackingId)) ?? 0;
+    return ({ serviceId, trackingId }) => counts.get(attemptsKey(serviceId, trackingId)) ?? 0;
   }
 
   /** Looks for each slot: returned slots leave gaps, and listing the folder may be slow. */
-  async #countAttemptsAt(trackingId: string, { origin, passwordAttempts }: AttemptBudget): Promise<number> {
-    const key = attemptsKey(origin, trackingId);
+  async #countAttemptsAt(
+    trackingId: string,
+    { serviceId, passwordAttempts }: AttemptBudget,
+  ): Promise<number> {
+    const key = attemptsKey(serviceId, trackingId);
     let count = 0;
     for (let number = 1; number <= passwordAttempts + MOST_GRANTED; number++) {
       const path = join(this.#paths.attempts, `${key}.${number}.json`);
@@ -222,10 +224,10 @@ export class LedgerPeek {
     return count;
   }
 
-  /** `isOpen`: only a transfer whose last round is open. */
-  async #find(name: string, onDamaged?: OnDamaged, isOpen = false): Promise<TransferRecord | undefined> {
+  /** `onlyOpen`: only a transfer whose last round is open. */
+  async #find(name: string, onDamaged?: OnDamaged, onlyOpen = false): Promise<TransferRecord | undefined> {
     const { round, begin, end } = await this.#rounds.current(name);
-    if (end !== undefined) return isOpen ? undefined : this.#asSeen(name, end);
+    if (end !== undefined) return onlyOpen ? undefined : this.#asSeen(name, end);
     const note = await this.#readNote(name, onDamaged);
     return note?.round === round && !hasEnded(note) ? note : begin;
   }

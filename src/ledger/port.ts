@@ -59,7 +59,7 @@ export interface Ledger {
   readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
   /** Whether the content of an ended round has left staging. */
   isPlaced(end: TransferRecord): Promise<boolean>;
-  /** Adds to the journal that a delivery was picked up. */
+  /** Adds the pick-up of a delivery to the journal. */
   pickedUp(record: TransferRecord): void;
   /** Removes everything that the quarantine holds of a transfer. */
   clearQuarantine(key: TransferKey): Promise<void>;

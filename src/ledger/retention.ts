@@ -73,7 +73,7 @@ export class Retention {
     const end = files.find((file) => file.endsWith(`.end-${last}.json`));
     // Records of an open round, and damaged ones, stay.
     const text = end && (await tryRead(this.#tools.disk, join(folder, end)));
-    const record = text === undefined ? undefined : readable(text);
+    const record = text === undefined ? undefined : tryParse(text);
     if (record === undefined || record.state === "quarantined" || rules.isListed(record)) return false;
     const since = record.expires ?? record.at[record.state] ?? "";
     if (!(nowMs - Date.parse(since) > keptMs)) return false;
@@ -102,8 +102,9 @@ export class Retention {
       const { name, at } = slot ?? {};
       if (typeof name !== "string" || typeof at !== "string") continue;
       if (!(nowMs - Date.parse(at) > keptMs)) continue;
-      const { end } = await rounds.current(name);
-      const isKnown = end !== undefined || (await disk.kindOf(paths.note(name))) !== undefined;
+      const { begin, end } = await rounds.current(name);
+      const hasRecord = begin !== undefined || end !== undefined;
+      const isKnown = hasRecord || (await disk.kindOf(paths.note(name))) !== undefined;
       if (!isKnown) await tryUnlink(disk, path);
     }
   }
@@ -123,7 +124,7 @@ function roundOf(file: string): number {
   return parseRecordFile(file)?.round ?? 0;
 }
 
-function readable(text: string): TransferRecord | undefined {
+function tryParse(text: string): TransferRecord | undefined {
   try {
     return parseRecord(text, "");
   } catch {

@@ -114,8 +114,9 @@ export class Rounds {
   }
 
   /** This process's stage for a round: its earlier one, unless that is in use. */
-  async openStage(key: TransferRecord): Promise<Stage> {
-    const [name, { round }] = [nameOf(key), key];
+  async openStage(record: TransferRecord): Promise<Stage> {
+    const { round } = record;
+    const name = nameOf(record);
     const known = this.#stages.get(`${name}~${round}`);
     if (known?.isInUse === false) {
       known.isInUse = true;

@@ -14,7 +14,7 @@ export interface TargetsOptions {
   folderMode(): number;
 }
 
-/** Beyond that, all are forgotten and synced again. */
+/** Folders that are remembered as synced. Beyond that, all are forgotten. */
 const MOST_DURABLE = 10_000;
 
 export class Targets {

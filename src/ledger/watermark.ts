@@ -13,7 +13,7 @@ export class Watermark {
   readonly #path: string;
   readonly #id: string;
   readonly #writing = new Coalesced(() => this.#write(), WRITE_AFTER_MS);
-  #wanted: string | undefined;
+  #unwritten: string | undefined;
 
   /** `path`: in the state folder. `id`: of the work folder; a watermark of another work folder is ignored. */
   constructor(path: string, id: string) {
@@ -31,7 +31,7 @@ export class Watermark {
 
   /** Written soon, without a sync. The record itself is on the disk already. */
   put(name: string, round: number): void {
-    this.#wanted = `${this.#id} ${name} ${round}\n`;
+    this.#unwritten = `${this.#id} ${name} ${round}\n`;
     this.#writing.schedule();
   }
 
@@ -47,8 +47,8 @@ export class Watermark {
   }
 
   async #write(): Promise<void> {
-    const text = this.#wanted;
-    this.#wanted = undefined;
+    const text = this.#unwritten;
+    this.#unwritten = undefined;
     if (text === undefined) return;
     await writeFile(this.#path, text, { mode: 0o600 }).catch(() => {});
   }

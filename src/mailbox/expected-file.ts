@@ -24,8 +24,8 @@ export class ExpectedFile {
     this.#path = path;
     this.#clock = clock;
     this.rules = rules;
-    const unknown: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
-    this.#known = new Map(rules.map((rule) => [keyOf(rule), unknown]));
+    const initial: Known = { sinceMs: clock.now(), arrivedMs: 0, missedMs: 0, clearedMs: 0 };
+    this.#known = new Map(rules.map((rule) => [keyOf(rule), initial]));
   }
 
   knownOf(rule: Expectation): Known {

@@ -1,5 +1,5 @@
 /**
- * Transfers that are expected regularly: each deadline that passes without one is reported once, and so is a late arrival.
+ * Transfers that are expected regularly. Each missed deadline is reported once, and so is a late arrival.
  *
  * A deadline is judged only after a successful poll that began after it. A transfer that arrived while no daemon ran is
  * discovered by that poll, and counts from then on.
@@ -32,11 +32,11 @@ export interface Expected {
   check(mailbox: string, polledMs: number): Promise<void>;
   /** The expected transfers that have not arrived in time, also before a restart. */
   overdue(): Overdue[];
-  /** Reads what other processes have noted since. */
+  /** Reads the facts that other processes have noted since. */
   learn(): Promise<void>;
   /**
-   * Gets ready for other mailboxes. They take effect when the returned function is called, which never throws, and resolves
-   * when everything about the old ones is written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
+   * Opens the files of new settings. The returned function puts them in force; it never throws, and resolves when the
+   * old files are written. Throws `DISK_FULL` or `DISK_REFUSED`, and then nothing has changed.
    */
   prepare(mailboxes: readonly Mailbox[]): Promise<() => Promise<void>>;
   /** Resolves when everything is written. */

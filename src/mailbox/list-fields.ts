@@ -44,9 +44,9 @@ export class ListFields {
   #refusedMs: number | undefined;
 
   /**
-   * Reads the list with as many fields as the service gives. A service that fails with the wanted fields is asked for
-   * the needed ones. Any answer but the service's own may be a passing failure of a proxy, and without the wanted
-   * fields a message can be missed: then the wanted ones are asked for once more first.
+   * Reads the list with the wanted fields, or with the needed ones where the service fails with the wanted ones. A
+   * failure without the service's own word may be a passing one of a proxy, and without the wanted fields a message can
+   * be missed: so the wanted fields get a second try.
    */
   async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
     if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs <= RETRY_WANTED_MS) {

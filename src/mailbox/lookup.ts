@@ -11,7 +11,7 @@ import type { Tokens } from "./tokens.ts";
 /** How long one reading of the whole list answers for transfers that vanished. */
 const KEPT_MS = 60_000;
 
-/** The service's state of a transfer; `undefined` if it does not list it. */
+/** The state of a transfer at the service; `undefined` where the service does not list it. */
 type StateOf = (trackingId: string) => TransferState | undefined;
 
 export class Lookup {
@@ -50,7 +50,7 @@ export class Lookup {
   }
 
   /**
-   * The service's state of one transfer; `undefined` if it lists it nowhere. One reading of the list answers for all
+   * The state of one transfer; `undefined` where the service does not list it. One reading of the list answers for all
    * transfers that vanished. For any other transfer a missing entry says nothing: it may be newer than the reading.
    */
   async stateOf(
@@ -82,20 +82,22 @@ export class Lookup {
     return states;
   }
 
-  /** An entry that cannot be understood is listed, and says nothing more; any transfer may be the one without an id. */
+  /**
+   * An entry that cannot be read counts as `unknown`. Without its tracking-id, it may be any transfer that is missing.
+   */
   #listStates(signal: AbortSignal): Promise<StateOf> {
     return this.#tokens.use(async (address) => {
       const states = new Map<string, TransferState>();
-      let ofOthers: "unknown" | undefined;
+      let ofMissing: "unknown" | undefined;
       const reject = ({ trackingId }: Rejected) => {
-        if (trackingId === undefined) ofOthers = "unknown";
+        if (trackingId === undefined) ofMissing = "unknown";
         else states.set(trackingId, "unknown");
       };
       const query = { fields: { trackingId: true, status: { state: true } } } as const;
       for await (const page of this.#service.listReceived(address, query, reject, signal)) {
         for (const entry of page) states.set(entry.trackingId, entry.state);
       }
-      return (trackingId) => states.get(trackingId) ?? ofOthers;
+      return (trackingId) => states.get(trackingId) ?? ofMissing;
     }, signal);
   }
 }

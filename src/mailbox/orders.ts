@@ -3,6 +3,7 @@
  * twice: each round begins and ends once.
  */
 import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
@@ -23,7 +24,7 @@ import type { JobQueue } from "../queue/port.ts";
 import type { MailboxState } from "./state.ts";
 import { expiryOf, jobOf } from "./tools.ts";
 
-const LONGEST_ASK_MS = 60_000;
+const LOOKUP_TIMEOUT_MS = 60_000;
 
 export interface OrderTools {
   readonly ledger: Ledger;
@@ -32,7 +33,7 @@ export interface OrderTools {
   readonly queue: JobQueue;
   readonly handoffs: Pick<Handoffs, "retry">;
   readonly clock: Clock;
-  /** The disk is full; a discarded transfer needs no room. */
+  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
   readonly diskFull: Outage;
   readonly emit: Emit;
 }
@@ -53,10 +54,10 @@ export function objectionTo(
       ? undefined
       : `it is ${state}, and only a transfer in quarantine can be released`;
   }
-  const isThere = isDelivered(record);
-  if (action === "retry" && isThere && !isHandedOver) return undefined;
+  const wasDelivered = isDelivered(record);
+  if (action === "retry" && wasDelivered && !isHandedOver) return undefined;
   if (action === "redeliver") {
-    return isThere ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
+    return wasDelivered ? undefined : `it is ${state}, and only a delivered transfer can be delivered again`;
   }
   if (action === "discard" && state === "gone" && !needsNoAttention(record)) return undefined;
   const isOver = hasEnded(record) && state !== "quarantined";
@@ -80,8 +81,12 @@ export async function carryOut(tools: OrderTools, state: MailboxState, order: Or
 }
 
 async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
-  const signal = AbortSignal.timeout(LONGEST_ASK_MS);
-  const found = await state.lookup.stateOf({ trackingId, vanished: false }, signal);
+  const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS);
+  const found = await state.lookup
+    .stateOf({ trackingId, vanished: false }, signal)
+    .catch((error: unknown) => {
+      throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;
+    });
   return found === "active" || found === "processing" || found === "unknown";
 }
 
@@ -94,7 +99,7 @@ async function beginAgain(
   const { mailbox, trackingId, round } = record;
   if (grants !== undefined) {
     const owner = { name: ledger.nameOf(record), round, at: new Date(clock.now()).toISOString() };
-    await ledger.attempts.grant({ origin: state.service.origin, trackingId }, owner, grants);
+    await ledger.attempts.grant({ serviceId: state.service.id, trackingId }, owner, grants);
   }
   const expiresMs = expiryOf(record);
   state.transfers.noteOpen(trackingId, expiresMs);

@@ -108,9 +108,9 @@ interface Discovery {
 }
 
 /**
- * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it stood.
- * New transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones have ended;
- * the poll fails visibly then, because a transfer that expires before is never downloaded.
+ * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it is
+ * listed. New transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones
+ * have ended; the poll fails visibly then, because a transfer that expires before is never downloaded.
  */
 async function discover(
   tools: PollTools,
@@ -134,13 +134,13 @@ async function discover(
     else transfers.noteListed(trackingId);
   };
   let [discovered, unsettled, begun, postponed] = [0, 0, 0, 0];
-  const mayBegin = () => {
-    const hasPlace = begun < MOST_NEW && transfers.openCount < MOST_OPEN;
-    if (hasPlace) begun++;
+  const tryBegin = () => {
+    const isAllowed = begun < MOST_NEW && transfers.openCount < MOST_OPEN;
+    if (isAllowed) begun++;
     else postponed++;
-    return hasPlace;
+    return isAllowed;
   };
-  const isSettled = (trackingId: string) => {
+  const skipSettled = (trackingId: string) => {
     onProgress();
     transfers.noteListed(trackingId);
     return transfers.isSettled(trackingId);
@@ -149,7 +149,7 @@ async function discover(
     onProgress();
     const { trackingId } = entry;
     const recipient = findRecipient(entry.recipients, mailbox.email);
-    const taking = takeUp(tools, state, entry, recipient, mayBegin);
+    const taking = takeUp(tools, state, entry, recipient, tryBegin);
     const taken = await taking.catch((error: unknown) => leaveAlone(error, reject));
     if (taken.settled) transfers.settle(trackingId);
     else unsettled++;
@@ -167,7 +167,7 @@ async function discover(
   transfers.startListing();
   try {
     const query = { active: true, fields };
-    for await (const page of state.service.listReceived(address, query, rejectEntry, signal, isSettled)) {
+    for await (const page of state.service.listReceived(address, query, rejectEntry, signal, skipSettled)) {
       await forEachLimit(page, tools.atOnce, take, signal);
     }
     transfers.finishListing();

@@ -55,13 +55,13 @@ export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Take
   return LEFT_ALONE;
 }
 
-/** `mayBegin`: whether a further transfer may be begun; asked once for each that would be. */
+/** `tryBegin`: counts one more transfer that begins; false where it has to wait for a later poll. */
 export async function takeUp(
   tools: PollTools,
   state: MailboxState,
   entry: ListedTransfer,
   recipient: Recipient | undefined,
-  mayBegin: () => boolean,
+  tryBegin: () => boolean,
 ): Promise<Taken> {
   const { ledger, emit } = tools;
   const { name } = state.mailbox;
@@ -78,7 +78,7 @@ export async function takeUp(
     throw new Fault("BAD_ANSWER", { detail });
   }
   const isOpen = known !== undefined && !hasEnded(known);
-  if (!isOpen && !mayBegin()) return LEFT_ALONE;
+  if (!isOpen && !tryBegin()) return LEFT_ALONE;
   const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
   state.transfers.noteOpen(trackingId, expiresMs);
   const job = jobOf(ledger, name, trackingId, expiresMs);
@@ -204,7 +204,7 @@ function hintsOf(
   const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
   return {
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    // The service withholds both the link and the message from others: where a link is there, "none" is meant.
+    // The service hides the link and the message of other recipients: "none" is only reliable beside a link.
     hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
   };
 }

@@ -44,7 +44,7 @@ export class Tokens {
     this.#mailbox = mailbox;
     this.#service = service;
     this.#configured = configured;
-    const digest = createHash("sha256").update(`${service.origin}\0${mailbox.email}`).digest("hex");
+    const digest = createHash("sha256").update(`${service.id}\0${mailbox.email}`).digest("hex");
     this.#kept = kept;
     this.#name = digest.slice(0, 32);
     this.#clock = clock;

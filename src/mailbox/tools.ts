@@ -14,7 +14,7 @@ export interface PollTools {
   readonly passwords: Passwords;
   readonly queue: JobQueue;
   readonly clock: Clock;
-  /** The disk is full, for transfers (by ledger name) and polls (by mailbox). */
+  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
   readonly diskFull: Outage;
   readonly emit: Emit;
   /** How many transfers are taken up at once. */

@@ -6,8 +6,8 @@ export const NO_PASSWORD = new Secret("");
 
 /** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
 export interface AttemptKey {
-  /** The service's id: origin and path of its base URL (`serviceIdOf`). */
-  readonly origin: string;
+  /** As in `ServicePort`. */
+  readonly serviceId: string;
   readonly trackingId: string;
 }
 

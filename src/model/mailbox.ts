@@ -119,7 +119,7 @@ export interface HandoffKeep {
   readonly notPickedUpMs: number | undefined;
 }
 
-/** Names a service by its base URL: several can live at one origin, below paths of their own. */
+/** The id of a service, from its base URL: several can live at one origin, below paths of their own. */
 export function serviceIdOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/\/+$/, "");
 }

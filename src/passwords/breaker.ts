@@ -27,7 +27,7 @@ interface Open extends Mark {
 
 /** The service that a password goes to. */
 export interface PasswordTarget {
-  readonly origin: string;
+  readonly serviceId: string;
   /** Whose answers `ownAnswers` counts: a service may have several clients. */
   readonly client: object;
   /** How many requests without a password the service itself has answered. */
@@ -38,7 +38,7 @@ export interface PasswordTarget {
 
 /** Kept for the next process: a run from cron continues where the last one ended. */
 export interface BreakerMemory {
-  readonly [origin: string]: { readonly failures: number; readonly untilMs: number };
+  readonly [serviceId: string]: { readonly failures: number; readonly untilMs: number };
 }
 
 export class Breaker {
@@ -56,19 +56,21 @@ export class Breaker {
     this.#clock = clock;
     this.#remember = remember;
     const before = { client: {}, answers: 0, isTrying: false };
-    this.#open = new Map(Object.entries(memory).map(([origin, known]) => [origin, { ...known, ...before }]));
+    this.#open = new Map(
+      Object.entries(memory).map(([serviceId, known]) => [serviceId, { ...known, ...before }]),
+    );
   }
 
-  /** A request has failed without an answer of the service itself. */
-  doubt(target: Pick<PasswordTarget, "origin" | "client" | "ownAnswers">): void {
-    this.#doubted.set(target.origin, markOf(target));
+  /** A request has failed without the service's own word. */
+  doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void {
+    this.#doubted.set(target.serviceId, markOf(target));
   }
 
   /** Sends one password. Throws `PASSWORDS_HELD` while none may be sent. */
   async pass<Value>(target: PasswordTarget, send: () => Promise<Value>): Promise<Value> {
-    const doubted = this.#doubted.get(target.origin);
+    const doubted = this.#doubted.get(target.serviceId);
     if (doubted !== undefined) await demandAnswer(target, doubted);
-    if (doubted === this.#doubted.get(target.origin)) this.#doubted.delete(target.origin);
+    if (doubted === this.#doubted.get(target.serviceId)) this.#doubted.delete(target.serviceId);
     const trial = await this.#demand(target);
     try {
       const value = await send();
@@ -86,7 +88,7 @@ export class Breaker {
 
   /** Returns the open state that this attempt tries to end; `undefined` where the breaker is closed. */
   async #demand(target: PasswordTarget): Promise<Open | undefined> {
-    const open = this.#open.get(target.origin);
+    const open = this.#open.get(target.serviceId);
     if (open === undefined) return undefined;
     const leftMs = open.untilMs - this.#clock.now();
     // A longer hold was noted by a wrong clock.
@@ -102,22 +104,25 @@ export class Breaker {
 
   /** Attempts that were under way when the outage began count as one failure. */
   async #reopen(target: PasswordTarget, trial: Open | undefined): Promise<void> {
-    const { origin } = target;
+    const { serviceId } = target;
     const failures = trial === undefined ? 1 : trial.failures + 1;
-    if (failures <= (this.#open.get(origin)?.failures ?? 0)) return;
+    if (failures <= (this.#open.get(serviceId)?.failures ?? 0)) return;
     const holdMs = failures === 1 ? 0 : Math.min(HOLD_MS * 2 ** (failures - 2), LONGEST_HOLD_MS);
     const untilMs = this.#clock.now() + holdMs;
-    this.#open.set(origin, { failures, untilMs, ...markOf(target), isTrying: false });
+    this.#open.set(serviceId, { failures, untilMs, ...markOf(target), isTrying: false });
     await this.#save();
   }
 
-  async #close({ origin }: PasswordTarget): Promise<void> {
-    if (this.#open.delete(origin)) await this.#save();
+  async #close({ serviceId }: PasswordTarget): Promise<void> {
+    if (this.#open.delete(serviceId)) await this.#save();
   }
 
   /** A convenience: without it, the next process may spend one more attempt. */
   async #save(): Promise<void> {
-    const known = [...this.#open].map(([origin, { failures, untilMs }]) => [origin, { failures, untilMs }]);
+    const known = [...this.#open].map(([serviceId, { failures, untilMs }]) => [
+      serviceId,
+      { failures, untilMs },
+    ]);
     await this.#remember(Object.fromEntries(known)).catch(() => {});
   }
 }

@@ -7,7 +7,7 @@ import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { canonicalAddress, passwordOfLink } from "../model/transfer.ts";
 import { clearDrop, type Drop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
 import { KeptPasswords } from "./kept.ts";
-import type { CoRecipients, WaitingRequest } from "./port.ts";
+import type { CoRecipients, PasswordRequest } from "./port.ts";
 
 export interface Candidate {
   readonly password: Secret;
@@ -15,7 +15,7 @@ export interface Candidate {
    * `kept`: accepted before, for this transfer. `drop`: supplied by a person. `link`: the sender chose none, and the
    * link carries one. `none`: the sender chose none, and the link carries none. `rule`: configured.
    */
-  readonly origin: "kept" | "drop" | "link" | "none" | "rule";
+  readonly source: "kept" | "drop" | "link" | "none" | "rule";
   /** The file of a dropped password. */
   readonly path?: string;
 }
@@ -38,37 +38,37 @@ export class Candidates {
   }
 
   /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
-  async *find(request: WaitingRequest, signal: AbortSignal): AsyncIterable<Candidate> {
+  async *find(request: PasswordRequest, signal: AbortSignal): AsyncIterable<Candidate> {
     const { mailbox, query } = request;
     const kept = await this.#kept.read(keyOf(request));
-    if (kept !== undefined) yield { password: kept, origin: "kept" };
+    if (kept !== undefined) yield { password: kept, source: "kept" };
     for (const path of await this.#dropsFor(request)) {
       const dropped = await readPassword(path);
-      if (dropped !== undefined) yield { password: dropped, origin: "drop", path };
+      if (dropped !== undefined) yield { password: dropped, source: "drop", path };
     }
     const link = await query.link();
     const carried = link === undefined ? undefined : passwordOfLink(link);
-    if (carried !== undefined) yield { password: carried, origin: "link" };
-    else if (query.hasNone) yield { password: NO_PASSWORD, origin: "none" };
+    if (carried !== undefined) yield { password: carried, source: "link" };
+    else if (query.hasNone) yield { password: NO_PASSWORD, source: "none" };
     for (const rule of mailbox.passwords) {
-      if (fits(rule, query)) yield { password: await rule.password.read(signal), origin: "rule" };
+      if (fits(rule, query)) yield { password: await rule.password.read(signal), source: "rule" };
     }
   }
 
   /** Keeps a supplied password until the transfer expires, and takes it out of the drop folder. */
   async accepted(
-    request: WaitingRequest,
-    { origin, password, path }: Candidate,
+    request: PasswordRequest,
+    { source, password, path }: Candidate,
     nowMs: number,
   ): Promise<void> {
-    if (origin !== "drop" || path === undefined) return;
+    if (source !== "drop" || path === undefined) return;
     await this.#kept.keep(keyOf(request), password, request.record.expires, nowMs);
     await takeAway(path, password);
   }
 
   /** Forgets a supplied password for good. */
-  async refused(request: WaitingRequest, { origin, password, path }: Candidate): Promise<void> {
-    if (origin === "kept") await this.#kept.forget(keyOf(request));
+  async refused(request: PasswordRequest, { source, password, path }: Candidate): Promise<void> {
+    if (source === "kept") await this.#kept.forget(keyOf(request));
     if (path !== undefined) await takeAway(path, password);
   }
 
@@ -77,7 +77,7 @@ export class Candidates {
    * answers were lost the password stays: it may be right, and is sent once an operator allows another attempt.
    */
   async removeUnsent(
-    { mailbox, query }: WaitingRequest,
+    { mailbox, query }: PasswordRequest,
     { password, path }: Candidate,
     { spent, unanswered }: SpentAttempts,
   ): Promise<boolean> {
@@ -89,7 +89,7 @@ export class Candidates {
   }
 
   /** A dropped file holds no password, or it is not clear which service it is for. */
-  async isUnusable(request: WaitingRequest): Promise<boolean> {
+  async isUnusable(request: PasswordRequest): Promise<boolean> {
     if (await this.isAmbiguous(request)) return true;
     for (const path of await this.#dropsFor(request)) {
       if ((await markOf(path)) !== undefined && (await readPassword(path)) === undefined) return true;
@@ -98,7 +98,7 @@ export class Candidates {
   }
 
   /** Several services list this tracking-id, and a dropped password names none of their mailboxes. */
-  async isAmbiguous({ mailbox, query: { trackingId } }: WaitingRequest): Promise<boolean> {
+  async isAmbiguous({ mailbox, query: { trackingId } }: PasswordRequest): Promise<boolean> {
     if ((await markOf(this.#drops.pathOf(trackingId))) === undefined) return false;
     return this.#coRecipients.isElsewhere(mailbox.name, trackingId);
   }
@@ -115,12 +115,12 @@ export class Candidates {
 
   async supplied({ name }: Mailbox, trackingId: string): Promise<string | undefined> {
     const marks = await Promise.all(this.#drops.pathsFor(name, trackingId).map(markOf));
-    const origin = this.#coRecipients.serviceOf(name);
-    const isKept = await this.#kept.has({ origin, trackingId });
+    const serviceId = this.#coRecipients.serviceOf(name);
+    const isKept = await this.#kept.has({ serviceId, trackingId });
     return marks.every((mark) => mark === undefined) && !isKept ? undefined : [...marks, isKept].join();
   }
 
-  async #dropsFor({ mailbox: { name }, query: { trackingId } }: WaitingRequest): Promise<string[]> {
+  async #dropsFor({ mailbox: { name }, query: { trackingId } }: PasswordRequest): Promise<string[]> {
     const paths = this.#drops.pathsFor(name, trackingId);
     const found = [];
     for (const path of paths) if ((await markOf(path)) !== undefined) found.push(path);
@@ -144,6 +144,6 @@ function fits(
   );
 }
 
-function keyOf({ origin, query }: WaitingRequest) {
-  return { origin, trackingId: query.trackingId };
+function keyOf({ serviceId, query }: PasswordRequest) {
+  return { serviceId, trackingId: query.trackingId };
 }

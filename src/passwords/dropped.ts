@@ -12,7 +12,7 @@ import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 
 /** Longer than any password that a service accepts. */
 const MOST_BYTES = 64 * 1024;
-/** Mailboxes and tracking-ids are opaque. A password can only be dropped for those that are plain file names. */
+/** A mailbox or tracking-id may hold any text. A password can be dropped only if both are plain file names. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
 
 export interface Drop {

@@ -19,7 +19,7 @@ export type Permission = "yes" | "known" | "exhausted" | "reserved";
 /** `spent`: without the attempt in question. */
 export async function mayTry(
   { spent, fingerprints, allowed }: SpentAttempts,
-  { password, origin }: Candidate,
+  { password, source }: Candidate,
   trackingId: string,
   budget: number,
 ): Promise<Permission> {
@@ -27,7 +27,7 @@ export async function mayTry(
   if (isKnown) return "known";
   if (spent >= allowed) return "exhausted";
   const forRules = Math.max(1, budget - 1);
-  return origin === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
+  return source === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
 }
 
 /** Slow on purpose: the file must not help to guess a password. */
@@ -91,7 +91,7 @@ export async function objectionToSupply(
   if (new DropFolder("").pathOf(trackingId) === undefined) {
     return impossible("its tracking-id cannot be the name of a file: use a rule");
   }
-  const permission = await mayTry(spent, { password, origin: "drop" }, trackingId, passwordAttempts);
+  const permission = await mayTry(spent, { password, source: "drop" }, trackingId, passwordAttempts);
   if (permission === "known") {
     return { kind: "known", detail: "this password was refused before, and is not sent again" };
   }

@@ -85,6 +85,6 @@ function folderIn(state: string): string {
   return join(state, "accepted");
 }
 
-function nameOf({ origin, trackingId }: AttemptKey): string {
-  return hash("sha256", `${origin}\0${trackingId}`, "hex");
+function nameOf({ serviceId, trackingId }: AttemptKey): string {
+  return hash("sha256", `${serviceId}\0${trackingId}`, "hex");
 }

@@ -1,7 +1,7 @@
-/** What this process remembers about passwords, beside what the disk holds. */
+/** Facts about passwords that only this process remembers. */
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { CoRecipients, WaitingRequest } from "./port.ts";
+import type { CoRecipients, PasswordRequest } from "./port.ts";
 
 /** A lock is taken to last at least this long, and no longer than a service may ask for. */
 const LEAST_LOCK_MS = 60_000;
@@ -58,16 +58,16 @@ export class Proven {
 export class UnwrittenRefusals {
   readonly #fingerprints = new Map<string, Set<string>>();
 
-  of(request: WaitingRequest): Iterable<string> {
+  of(request: PasswordRequest): Iterable<string> {
     return this.#fingerprints.get(keyOf(request)) ?? [];
   }
 
-  add(request: WaitingRequest, fingerprint: string): void {
+  add(request: PasswordRequest, fingerprint: string): void {
     const known = this.#fingerprints.get(keyOf(request)) ?? new Set();
     this.#fingerprints.set(keyOf(request), known.add(fingerprint));
   }
 
-  delete(request: WaitingRequest, fingerprint: string): void {
+  delete(request: PasswordRequest, fingerprint: string): void {
     const known = this.#fingerprints.get(keyOf(request));
     known?.delete(fingerprint);
     if (known?.size === 0) this.#fingerprints.delete(keyOf(request));
@@ -78,13 +78,13 @@ export class UnwrittenRefusals {
 export class LockedTransfers {
   readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
 
-  add(request: WaitingRequest, nowMs: number, retryAfterMs = LEAST_LOCK_MS): void {
+  add(request: PasswordRequest, nowMs: number, retryAfterMs = LEAST_LOCK_MS): void {
     const untilMs = nowMs + Math.max(retryAfterMs, LEAST_LOCK_MS);
     this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
   }
 
-  /** Throws `TRANSFER_LOCKED` where the service has said so to another mailbox. */
-  check(request: WaitingRequest, nowMs: number): void {
+  /** Throws `TRANSFER_LOCKED` where another mailbox has found the transfer locked. */
+  check(request: PasswordRequest, nowMs: number): void {
     const lock = this.#locks.get(keyOf(request));
     if (lock === undefined || lock.mailbox === request.mailbox.name) return;
     const leftMs = lock.untilMs - nowMs;
@@ -94,6 +94,6 @@ export class LockedTransfers {
   }
 }
 
-function keyOf({ origin, query }: WaitingRequest): string {
-  return `${origin}\0${query.trackingId}`;
+function keyOf({ serviceId, query }: PasswordRequest): string {
+  return `${serviceId}\0${query.trackingId}`;
 }

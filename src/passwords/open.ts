@@ -36,7 +36,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
   const mutex = new KeyedMutex();
   return {
     prove: (request, signal) =>
-      mutex.run(`${request.origin}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
+      mutex.run(`${request.serviceId}\0${request.query.trackingId}`, () => prove(tools, request, signal)),
     doubt: (target) => breaker.doubt(target),
     refusedLater: (request) => refuseLater(tools, request),
     isIdle: (request, signal) => isIdle(tools, request, signal),

@@ -9,21 +9,21 @@ import type { Drop } from "./dropped.ts";
 interface PasswordQuery {
   readonly trackingId: string;
   readonly sender: string;
-  /** The link for people, which carries the password where the sender chose none. */
+  /** The listed link, which carries a password where the sender chose none. */
   link(): Promise<Secret | undefined>;
   /** The sender chose no password. */
   readonly hasNone: boolean;
 }
 
-export interface WaitingRequest {
+export interface PasswordRequest {
   readonly mailbox: Mailbox;
-  /** The id of its service (`serviceIdOf`). */
-  readonly origin: string;
+  /** Of its service. */
+  readonly serviceId: string;
   readonly query: PasswordQuery;
   readonly record: TransferRecord;
 }
 
-export interface ProofRequest<Value> extends WaitingRequest, PasswordTarget {
+export interface ProofRequest<Value> extends PasswordRequest, PasswordTarget {
   /** One request with the password, or without one for `NO_PASSWORD`. Throws faults, `PASSWORD_REFUSED` among them. */
   send(password: Secret): Promise<Value>;
   onRefused(): void;
@@ -43,7 +43,7 @@ interface CoRecipient {
 
 /** The other mailboxes of the same service that received a transfer: one password opens it for all of them. */
 export interface CoRecipients {
-  /** The id of a mailbox's service (`serviceIdOf`). */
+  /** The id of a mailbox's service. */
   serviceOf(mailbox: string): string;
   /** The co-recipients whose round is open, as far as records can be read. */
   open(mailbox: string, trackingId: string): Promise<readonly CoRecipient[]>;
@@ -59,18 +59,18 @@ export interface Passwords {
    * Throws `PASSWORDS_HELD` while answers to attempts are being lost.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
-  /** A request failed without an answer of the service itself: it must answer one before another password is sent. */
-  doubt(target: Pick<PasswordTarget, "origin" | "client" | "ownAnswers">): void;
+  /** A request failed without the service's own word: the service must answer one before another password is sent. */
+  doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void;
   /** The service refuses a password in a later request that it had accepted: this counts as one more attempt. */
-  refusedLater(request: WaitingRequest): Promise<void>;
+  refusedLater(request: PasswordRequest): Promise<void>;
   /**
    * Whether a further attempt would change nothing for a transfer that waits for its password. Changes nothing. Throws
    * `SECRET_UNREADABLE` where a rule's secret cannot be read.
    */
-  isIdle(request: WaitingRequest, signal: AbortSignal): Promise<boolean>;
+  isIdle(request: PasswordRequest, signal: AbortSignal): Promise<boolean>;
   /**
-   * Identifies the passwords that people have supplied and the service has not refused: each further one changes it.
-   * `undefined` where there is none.
+   * A mark of the supplied passwords that the service has not refused: it changes with each further one. `undefined`
+   * where there is none.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
   /** The round of a transfer has ended. An accepted password is kept until the transfer expires. */

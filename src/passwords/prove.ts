@@ -8,7 +8,7 @@ import type { Breaker } from "./breaker.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
 import type { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
-import type { Proof, ProofRequest, WaitingRequest } from "./port.ts";
+import type { PasswordRequest, Proof, ProofRequest } from "./port.ts";
 
 /** How long to wait for the answer to an attempt of another process. */
 const MOST_WAIT_MS = 3_000;
@@ -69,7 +69,7 @@ const REFUSED = Symbol("refused");
 async function attempt<Value>(
   { proven, breaker, unwritten, locks, clock }: ProofTools,
   request: ProofRequest<Value>,
-  { password, origin }: Candidate,
+  { password, source }: Candidate,
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
@@ -84,7 +84,7 @@ async function attempt<Value>(
     return value;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    const isRefused = error.code === "PASSWORD_REFUSED" || (origin === "none" && isBadRequest(error));
+    const isRefused = error.code === "PASSWORD_REFUSED" || (source === "none" && isBadRequest(error));
     if (!isRefused) {
       if (error.code === "TRANSFER_LOCKED" && error.answeredBy === "service")
         locks.add(request, clock.now(), error.retryAfterMs);
@@ -106,7 +106,7 @@ async function attempt<Value>(
  * The password has to be proven again. The refusal counts as an attempt with a lost answer: the service accepted this
  * password before, and the same status may refuse something else. Without a free slot no password is sent anyway.
  */
-export async function refuseLater(tools: ProofTools, request: WaitingRequest): Promise<void> {
+export async function refuseLater(tools: ProofTools, request: PasswordRequest): Promise<void> {
   tools.proven.forgetAll(request.mailbox.name, request.query.trackingId);
   await takeSlot(tools, request);
 }
@@ -160,42 +160,42 @@ async function othersInTime(slot: TakenSlot, clock: Clock) {
   return others;
 }
 
-function takeSlot({ attempts, clock, nameOf }: ProofTools, request: WaitingRequest) {
-  const { mailbox, origin, record } = request;
+function takeSlot({ attempts, clock, nameOf }: ProofTools, request: PasswordRequest) {
+  const { mailbox, serviceId, record } = request;
   const { trackingId, round } = record;
   const owner = { name: nameOf(record), round, at: new Date(clock.now()).toISOString() };
-  return attempts.take({ origin, trackingId }, owner, mailbox.passwordAttempts);
+  return attempts.take({ serviceId, trackingId }, owner, mailbox.passwordAttempts);
 }
 
 function countSpent(
   { attempts, nameOf }: Pick<ProofTools, "attempts" | "nameOf">,
   {
     mailbox,
-    origin,
+    serviceId,
     record,
-  }: Pick<WaitingRequest, "origin" | "record"> & {
+  }: Pick<PasswordRequest, "serviceId" | "record"> & {
     readonly mailbox: { readonly passwordAttempts: number };
   },
 ): Promise<SpentAttempts> {
   const { trackingId } = record;
-  return attempts.spent({ origin, trackingId }, nameOf(record), mailbox.passwordAttempts);
+  return attempts.spent({ serviceId, trackingId }, nameOf(record), mailbox.passwordAttempts);
 }
 
 /** A password that the service has accepted comes first: any other could only be wrong. */
 async function* inOrder(
   { candidates, proven }: ProofTools,
-  request: WaitingRequest,
+  request: PasswordRequest,
   signal: AbortSignal,
 ): AsyncIterable<Candidate> {
   const password = proven.of(request.mailbox.name, request.query.trackingId);
-  if (password !== undefined) yield { password, origin: "kept" };
+  if (password !== undefined) yield { password, source: "kept" };
   yield* candidates.find(request, signal);
 }
 
 /** Removes a dropped password that was refused before, or is not sent. Returns notes for people. */
 async function passOver(
   tools: ProofTools,
-  request: WaitingRequest,
+  request: PasswordRequest,
   candidate: Candidate,
   permission: Permission,
 ): Promise<string[]> {
@@ -204,7 +204,7 @@ async function passOver(
   const isRemoved =
     permission === "exhausted" &&
     (await candidates.removeUnsent(request, candidate, await countSpent(tools, request)));
-  if (candidate.origin !== "drop") return [];
+  if (candidate.source !== "drop") return [];
   if (permission === "known") return [NOTES.known];
   return [isRemoved ? NOTES.unsent : NOTES.kept];
 }
@@ -215,7 +215,7 @@ async function passOver(
  */
 export async function isIdle(
   tools: ProofTools,
-  request: WaitingRequest,
+  request: PasswordRequest,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { candidates, proven } = tools;
@@ -226,7 +226,7 @@ export async function isIdle(
     const isProven = proven.has(mailbox.name, query.trackingId, candidate.password);
     const permission = isProven ? "yes" : await mayTry(spent, candidate, query.trackingId, budget);
     // A dropped password has to be removed at least.
-    if (permission === "yes" || candidate.origin === "drop") return false;
+    if (permission === "yes" || candidate.source === "drop") return false;
   }
   const { password } = record;
   return (

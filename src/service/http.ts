@@ -59,8 +59,8 @@ export interface Call {
 }
 
 export interface Http {
-  /** The service's id: origin and path of its base URL. */
-  readonly origin: string;
+  /** Names the service. */
+  readonly serviceId: string;
   /** The parsed body of a successful answer, `undefined` where it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** The same, not parsed yet. */
@@ -137,7 +137,7 @@ export function openHttp(options: HttpOptions, clock: Clock = systemClock): Http
       return json;
     });
   return {
-    origin: serviceIdOf(options.baseUrl),
+    serviceId: serviceIdOf(options.baseUrl),
     json: async (call, signal) => (await jsonText(call, signal)).parse(),
     jsonText,
     entries: (call, signal, take) => askJson(call, signal, (answer) => readEntries(answer, call.what, take)),

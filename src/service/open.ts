@@ -35,7 +35,7 @@ export function openService(options: ServiceOptions): ServicePort {
   /** By address, if its pages were too large. */
   const pageSizes = new Map<string, number>();
   return {
-    origin: http.origin,
+    id: http.serviceId,
 
     pollReceived: (address, query, signal) => pollTransfers(http, "received", address, query, signal),
     async *listReceived(address, query, onRejected, signal, isKnown) {

@@ -152,8 +152,8 @@ export interface ApiVersion {
 }
 
 export interface ServicePort {
-  /** The service's id: origin and path of its base URL. */
-  readonly origin: string;
+  /** Made from its base URL. Equal for all clients of the service. */
+  readonly id: string;
 
   pollReceived(
     address: VerifiedAddress,

@@ -42,7 +42,7 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
   if (!stage.isNew) await clearStage(stage, (name) => wanted.has(name));
   const others = isByFile ? await ledger.stages.otherContent(stage) : [];
   if (stage.isNew && others.length === 0) return 0;
-  let here = 0;
+  let presentBytes = 0;
   try {
     for (const [name, file] of wanted) {
       const path = join(folder, name);
@@ -51,12 +51,12 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
       if (found === undefined) continue;
       // A finished file may have a mode that does not let us write.
       await chmod(path, 0o600);
-      here += Math.min(found.size, file.bytes);
+      presentBytes += Math.min(found.size, file.bytes);
     }
   } catch (error) {
     throw faultOfDisk(error, folder);
   }
-  return here;
+  return presentBytes;
 }
 
 /** An earlier attempt may have given the folder its final mode, which may not let us write. */
@@ -86,6 +86,6 @@ async function copyLongest(
     const size = found?.isFile() ? found.size : 0;
     if (size > (best?.size ?? 0) && size <= bytes) best = { from, size };
   }
-  // Its attempt may remove it meanwhile.
+  // The other attempt may remove the file meanwhile.
   if (best !== undefined) await copyFile(best.from, path, COPY).catch(() => rm(path, { force: true }));
 }

@@ -1,18 +1,15 @@
-/**
- * What a refused request means for a transfer: one table for all operations. `service/answers.ts` says who answered; no
- * other code decides by that.
- */
+/** Decides what a failed request means for a transfer: one table for all operations. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { Run } from "./run.ts";
 
-/** A failure of an operation that has lasted for so many tries counts as a refusal. */
+/** An operation that has failed this often in a round counts as refused. */
 const PERSISTENT_FROM = 5;
 
 /** Operations that a delivery can do without. */
 export type Optional = "zip" | "checksums" | "message";
 
-/** Refusals of the whole transfer. If another request was just answered, they concern the operation. */
+/** Answers about the transfer as a whole. */
 const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
   "PASSWORD_REFUSED",
   "TRANSFER_LOCKED",
@@ -23,14 +20,15 @@ const ABOUT_TRANSFER: ReadonlySet<FaultCode> = new Set([
 const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIMEOUT"]);
 
 /**
- * `refused`: the service itself will not do it. `foreign`: the answer is about something else, and the service may do it.
- * `failed`: the service tried, and could not. `transient`: there was no answer, or one that asks to wait. `other`: it is not
- * about this operation.
+ * `refused`: the service refuses the operation. `foreign`: the answer is a proxy's, or is about the whole transfer.
+ * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no answer at all, such
+ * as a full disk.
  */
 type Kind = "refused" | "foreign" | "failed" | "transient" | "other";
 
-const MEANING: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persistent" | "never">>>> = {
-  // Single files do the same, so nothing is lost by not waiting.
+/** When the delivery goes on without the operation. `persistent`: after several failures. */
+const GOES_ON: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persistent" | "never">>>> = {
+  // Single files replace a ZIP completely, so there is no need to wait.
   zip: { refused: "now", foreign: "now", failed: "now", transient: "persistent", other: "never" },
   checksums: {
     refused: "now",
@@ -49,27 +47,27 @@ const MEANING: Readonly<Record<Optional, Readonly<Record<Kind, "now" | "persiste
 };
 
 /**
- * Whether the delivery goes on without the operation; otherwise the fault is the transfer's. Only failures of the same
- * operation count: a transfer may have waited for the disk or for a lock many times.
+ * Counts a failure of an optional operation. Returns whether the delivery goes on without it; otherwise the attempt has
+ * failed. Only failures of the same operation count: a transfer may have waited for the disk or for a lock many times.
  */
-export function canDoWithout(run: Run, operation: Optional, fault: Fault): boolean {
-  const when = MEANING[operation][kindOf(fault)];
+export function failOptional(run: Run, operation: Optional, fault: Fault): boolean {
+  const when = GOES_ON[operation][kindOf(fault)];
   return when === "now" || (when === "persistent" && run.countFailure(operation) >= PERSISTENT_FROM);
 }
 
-/** An optional operation that says something about the whole transfer says nothing of the kind: it has just been opened. */
-export function ofOperation(fault: Fault): Fault {
+/** The transfer was just opened, so an optional operation cannot fail because of the transfer as a whole. */
+export function asOperationFault(fault: Fault): Fault {
   if (!ABOUT_TRANSFER.has(fault.code) || fault.answeredBy !== "service") return fault;
   return new Fault("BAD_ANSWER", { detail: fault.message, answeredBy: "service", cause: fault });
 }
 
-/** Whether the service itself refused, so that asking again is of no use. */
+/** Whether the service itself refused, so that a retry is of no use. */
 export function isRefusedForGood(fault: Fault): boolean {
   return kindOf(fault) === "refused";
 }
 
-/** Whether a transfer that waits because of a fault needs a person. */
-export function needsPerson(run: Run, fault: Fault): boolean {
+/** Counts a failure of an operation that every delivery needs. Returns whether the transfer needs a person. */
+export function failRequired(run: Run, fault: Fault): boolean {
   const isTransient =
     fault.answeredBy === undefined ? fault.verdict === "retry" : kindOf(fault) !== "refused";
   return run.countFailure("rest") >= PERSISTENT_FROM || !isTransient;

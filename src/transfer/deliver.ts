@@ -33,10 +33,10 @@ export async function deliver(
     try {
       const { acknowledgement } = handoff;
       run.enter("delivering", { folder, verified: verifiedOf(contents), acknowledgement });
-      const record = run.ending("delivered");
-      await handoffs.note(record);
+      const record = run.endRecord("delivered");
+      await handoffs.prepare(record);
       const placed = await endWith(tools, run, stage, record);
-      await follow(tools, source, run, placed, { folder });
+      await afterPlacing(tools, source, run, placed, { folder });
     } finally {
       ledger.stages.giveBack(folder);
     }
@@ -45,7 +45,7 @@ export async function deliver(
   }
 }
 
-/** Sets the content received so far apart, with the reason. Throws `ROUND_LOST`. */
+/** Moves the content received so far to the quarantine, with the reason. Throws `ROUND_LOST`. */
 export async function quarantine(
   tools: TransferTools,
   source: Source,
@@ -60,15 +60,15 @@ export async function quarantine(
   const at = new Date(clock.now()).toISOString();
   const facts = { at, mailbox: source.mailbox.name, trackingId, sender };
   await ledger.stages.sealForQuarantine(stage, { ...facts, code, message, advice, contents: run.contents });
-  const record = run.ending("quarantined", { reason: code, message: describeFault(fault) });
+  const record = run.endRecord("quarantined", { reason: code, message: describeFault(fault) });
   const placed = await endWith(tools, run, stage, record);
-  await follow(tools, source, run, placed, { fault });
+  await afterPlacing(tools, source, run, placed, { fault });
 }
 
-/** A crash may have come between the end record of a round and the rename, in any process. */
+/** Does the rename of an ended round where a crash prevented it, in any process. */
 export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
   const placed = await tools.ledger.stages.place(run.record);
-  if (placed !== undefined) await follow(tools, source, run, placed);
+  if (placed !== undefined) await afterPlacing(tools, source, run, placed);
 }
 
 async function endWith(
@@ -88,17 +88,17 @@ async function endWith(
 }
 
 /**
- * Follows a rename to the inbox or the quarantine. Safe to be cut short. `folder`: the one that the end record names,
- * where that is known. `fault`: why it is in quarantine.
+ * The steps after the rename. A crash between them is safe. `folder`: the folder that the end record names, where it is
+ * known. `fault`: why the transfer is in quarantine.
  */
-async function follow(
+async function afterPlacing(
   { handoffs, passwords }: TransferTools,
   { mailbox }: Source,
   run: Run,
   record: TransferRecord,
   { folder, fault }: { readonly folder?: string; readonly fault?: Fault } = {},
 ): Promise<void> {
-  run.ended(record, fault);
+  run.noteEnd(record, fault);
   if (record.state === "delivered") await handoffs.placed(record, folder);
   passwords.settled(mailbox, record.trackingId);
 }
@@ -119,7 +119,7 @@ async function finishStage(
   await forEachLimit(texts, texts.length, ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
-  // A new one was made with its mode, unless that would not have let us write.
+  // A new folder has its mode already, unless that mode keeps its owner from writing.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
 }

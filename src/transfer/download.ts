@@ -1,6 +1,6 @@
 /**
- * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the last one
- * is visible outside. However it ends, the ledger says so.
+ * The story of one transfer: open → plan → fetch → verify → deliver. Each step is safe to run twice, and only the last
+ * one is visible outside. The ledger records every outcome.
  */
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
@@ -14,12 +14,12 @@ import { type OpenedTransfer, openTransfer, refusePassword, waitsIdly } from "./
 import { planTransfer } from "./plan.ts";
 import { quietUntil } from "./quiet.ts";
 import { Run } from "./run.ts";
-import { clearDiskWait, endIfGone, settleFault, stuck } from "./settle.ts";
+import { clearDiskWait, endIfGone, retryStuck, settleFault } from "./settle.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
 const LOOK_EVERY_MS = 5_000;
 
-/** Why a run is ended from outside. */
+/** Why a run is aborted. */
 const [LOST, GIVES_WAY] = ["its round has ended", "others wait"];
 
 const AT_ONCE: Next = { kind: "again", afterMs: 0 };
@@ -52,12 +52,12 @@ export async function downloadTransfer(
     if (putOff === "idle") return DONE;
     if (putOff !== undefined) return { kind: "again", afterMs: putOff };
   } catch (error) {
-    return stuck(tools, run, asFault(error));
+    return retryStuck(tools, run, asFault(error));
   }
-  return work(tools, source, run, signal);
+  return attempt(tools, source, run, signal);
 }
 
-/** How long the download waits; `idle`: until a password is supplied. */
+/** How long the download waits; `idle`: until a password is supplied; `undefined`: it starts now. */
 async function putOffMs(
   tools: TransferTools,
   source: Source,
@@ -80,14 +80,14 @@ async function putOffMs(
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
 }
 
-/** A transfer that waits for another reason keeps it: that one may outlast the quiet hours. */
+/** A transfer that waits for another reason keeps that reason, which may outlast the quiet hours. */
 function waitQuietly(run: Run, until: string): void {
   const { state, reason, until: before } = run.record;
   const isNew = state === "waiting" ? reason === QUIET && until !== before : true;
   if (isNew) run.enter("waiting", { reason: QUIET, until });
 }
 
-async function work(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
+async function attempt(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
   const { passwords, ledger } = tools;
   const { trackingId, state, reason } = run.record;
   const wasWaiting = state === "waiting" && reason === "password";
@@ -99,12 +99,12 @@ async function work(tools: TransferTools, source: Source, run: Run, signal: Abor
     clearDiskWait(tools, run.key);
     return (await isSuppliedSince(tools, source, run, supplied)) ? AT_ONCE : DONE;
   } catch (error) {
-    const fault = run.isDecided ? asFault(error) : endedFrom(watch.signal, error);
+    const fault = run.isDecided ? asFault(error) : faultOf(watch.signal, error);
     if (fault.code === "PASSWORD_REFUSED") await refusePassword(tools, source, run, signal).catch(() => {});
     return await settleFault(tools, source, run, fault, signal);
   } finally {
     watch.close();
-    tools.large.giveBack(source.service.origin, run.key);
+    tools.large.giveBack(source.service.id, run.key);
     if (run.stage !== undefined) await ledger.stages.closeStage(run.stage).catch(() => {});
   }
 }
@@ -119,18 +119,18 @@ function watchRun(tools: TransferTools, run: Run): { readonly signal: AbortSigna
     if (run.isDecided) return;
     if (end !== undefined) ending.abort(LOST);
     const expiresMs = expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
-    if (await run.pace.isToGiveWay(tools, attempts, expiresMs).catch(() => false)) ending.abort(GIVES_WAY);
+    if (await run.pace.judgePeriod(tools, attempts, expiresMs).catch(() => false)) ending.abort(GIVES_WAY);
   };
   const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
   return { signal: ending.signal, close: () => clearInterval(timer) };
 }
 
-function endedFrom({ aborted, reason }: AbortSignal, error: unknown): Fault {
+function faultOf({ aborted, reason }: AbortSignal, error: unknown): Fault {
   if (!aborted) return asFault(error);
   return new Fault(reason === LOST ? "ROUND_LOST" : "GAVE_WAY");
 }
 
-/** A password that was supplied while others were tried has no job of its own. */
+/** Whether a password was supplied while others were tried: it has no job of its own. */
 async function isSuppliedSince(
   { passwords }: TransferTools,
   { mailbox }: Source,
@@ -142,7 +142,7 @@ async function isSuppliedSince(
   return supplied !== undefined && supplied !== before;
 }
 
-/** Returns what becomes of the job where the transfer still waits. */
+/** Returns the job's next run where the transfer has to wait; `undefined` where this run has settled it. */
 async function downloadAndDeliver(
   tools: TransferTools,
   source: Source,
@@ -158,7 +158,7 @@ async function downloadAndDeliver(
   }
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
-  // A command that supplied a password reads the note as soon as the password is taken.
+  // The `password` command reads the note once the supplied file is gone.
   if (wasWaiting) await tools.ledger.flush();
   const contents =
     (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
@@ -168,7 +168,7 @@ async function downloadAndDeliver(
   return undefined;
 }
 
-/** An operator vouches for complete content in quarantine: it is delivered without the service. */
+/** Content in quarantine that is complete, and that an operator has released, is delivered without the service. */
 async function takeQuarantined(
   tools: TransferTools,
   run: Run,

@@ -1,16 +1,16 @@
-/** Brings the bytes of a transfer into its stage: room first, then by the planned way. */
+/** Fetches the content of a transfer into its stage: reserves room, then fetches one ZIP or single files. */
 import { Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { TransferAccess } from "../service/port.ts";
 import { adoptContent } from "./adopt.ts";
-import { canDoWithout } from "./answers.ts";
+import { failOptional } from "./answers.ts";
 import { type FetchContext, type Fetched, fetchFiles } from "./fetch.ts";
 import { fetchZip, MAY_BE_DAMAGE } from "./fetch-zip.ts";
 import type { Plan } from "./plan.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
-/** Where the ZIP is refused, or not what it should be, the files are fetched one by one. */
+/** Where the ZIP is refused or damaged, single files are fetched instead. */
 export async function fetchContent(
   tools: TransferTools,
   { service }: Source,
@@ -20,9 +20,9 @@ export async function fetchContent(
   plan: Plan,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const here = await adoptContent(tools, stage, plan);
+  const presentBytes = await adoptContent(tools, stage, plan);
   await tools.ledger.stages.reclaim(stage);
-  const reservation = await tools.inbox.reserve(run.key, plan.neededBytes - here, plan.files.length);
+  const reservation = await tools.inbox.reserve(run.key, plan.neededBytes - presentBytes, plan.files.length);
   let done = 0;
   const progress = (bytes: number, receivedBytes: number) => {
     done += bytes;
@@ -53,7 +53,7 @@ export async function fetchContent(
     return await fetchZip(context, plan, signal).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error;
       const isDamage = MAY_BE_DAMAGE.has(error.code);
-      if (!isDamage && !canDoWithout(run, "zip", error)) throw error;
+      if (!isDamage && !failOptional(run, "zip", error)) throw error;
       return fetchFiles(context, plan, signal);
     });
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Downloads a transfer as one ZIP and unpacks it; what comes out is the same as by single files. */
+/** Downloads a transfer as one ZIP and unpacks it. The result is the same as with single files. */
 import { rm } from "node:fs/promises";
 import { openDescriptor } from "../base/descriptor.ts";
 import { durableStep } from "../base/disk.ts";
@@ -10,10 +10,10 @@ import type { Plan } from "./plan.ts";
 
 /** Room in a ZIP for headers and names, beyond its files. */
 const OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
-/** Unpacking may take so long for each mebibyte, and a minute in any case. */
+/** The time that unpacking may take: a fixed part, and a part for each mebibyte. */
 const DEADLINE_MS = { whole: 60_000, perMebibyte: 1_000 };
 
-/** What a second download may mend. */
+/** Faults that a second download may repair. */
 export const MAY_BE_DAMAGE: ReadonlySet<FaultCode> = new Set([
   "ARCHIVE_WRONG",
   "CHECKSUM_MISMATCH",
@@ -49,7 +49,7 @@ async function fetchOnce(context: FetchContext, plan: Plan, signal: AbortSignal)
     fileMode: context.fileMode,
     deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
   };
-  // What reads ZIPs is loaded when there is one.
+  // Loaded only where it is needed.
   const { unpackZip } = await import("./unpack.ts");
   await unpackZip(context.stage.zip, wanted, context.stage.folder, limits, signal);
   durableStep("ZIP unpacked");
@@ -63,7 +63,7 @@ async function fetchOnce(context: FetchContext, plan: Plan, signal: AbortSignal)
   };
 }
 
-/** A ZIP is made anew for each request, so it cannot be continued: a broken one starts again. */
+/** The service makes a new ZIP for each request, so a broken download cannot be resumed. */
 async function download(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<void> {
   const { service, access, onBytes } = context;
   const { zip } = context.stage;

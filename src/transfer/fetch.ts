@@ -1,4 +1,6 @@
-/** Downloads the files of a plan, several at once, each hashed while it is written and continued where it broke off. */
+/**
+ * Downloads the files of a plan, several at once. Each is hashed while it is written, and resumed where it broke off.
+ */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -14,12 +16,12 @@ import { Part } from "./part.ts";
 import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
 
 /**
- * A connection that breaks is worth another one where it brought enough. Three in a row that bring nothing, or twelve that
- * bring little, and the transfer has to wait.
+ * A broken connection is replaced while the file grows. After three in a row without any new byte, or twelve with too
+ * few, the transfer has to wait.
  */
 const ENOUGH_BYTES = 64 * 1024;
-const MOST_FRUITLESS = 12;
-const WITHOUT_GAIN = 4;
+const MOST_SETBACKS = 12;
+const SETBACKS_WITHOUT_GAIN = 4;
 
 export interface FetchContext {
   readonly service: ServicePort;
@@ -27,23 +29,25 @@ export interface FetchContext {
   readonly stage: Stage;
   /** How many files at once. */
   readonly parallel: number;
-  /** Which a file has once it is complete. */
+  /** Of complete files. */
   readonly fileMode: number;
-  /** Hears of every byte that is new on the disk. */
+  /** Called with the number of bytes that were just written. */
   onBytes(bytes: number): void;
-  /** Gets the number of bytes that an earlier run left there. */
+  /** Called with the number of bytes that an earlier attempt left. */
   onFound(bytes: number): void;
-  /** Bytes are awaited until the returned function is called. `canResume`: the service can send the rest of a file. */
+  /**
+   * A body begins, and ends when the returned function is called. `canResume`: the service can send the rest of a file.
+   */
   onBody(canResume: boolean): () => void;
 }
 
-/** Every file of a transfer. `doubt`: why one of them is not what its sender sent. */
+/** Every file of a transfer. `doubt`: one of them does not match its checksum. */
 export interface Fetched {
   readonly files: readonly ContentFile[];
   readonly doubt: Fault | undefined;
 }
 
-/** All files are fetched, also where one does not match its checksum: they may be all that is left of the transfer. */
+/** Fetches all files, even if one does not match its checksum: they may be all that is left of the transfer. */
 export async function fetchFiles(context: FetchContext, plan: Plan, signal: AbortSignal): Promise<Fetched> {
   const fetchOne = async (file: PlannedFile, either: AbortSignal) => ({
     file,
@@ -62,11 +66,11 @@ export async function fetchFiles(context: FetchContext, plan: Plan, signal: Abor
 
 interface FetchedFile {
   readonly sha256: string;
-  /** It does not match its checksum, also at a second try. */
+  /** The file did not match its checksum twice. */
   readonly doubt?: Fault;
 }
 
-/** What does not match is fetched again once, from scratch. Throws `SIZE_MISMATCH` where that did not help. */
+/** A file with a wrong checksum or size is fetched once more, from scratch. Throws a second `SIZE_MISMATCH`. */
 async function fetchFile(
   context: FetchContext,
   file: PlannedFile,
@@ -105,7 +109,7 @@ async function fetchOnce(
   const { handle, isNew } = await openPart(path, context.fileMode);
   try {
     await using part = new Part(handle, file);
-    if (!isNew) await part.takeUp(signal);
+    if (!isNew) await part.resume(signal);
     context.onFound(part.bytes);
     await receive(context, file, part, signal);
     if (part.bytes !== file.bytes) throw sizeMismatch(part, file);
@@ -133,8 +137,8 @@ async function openPart(path: string, mode: number): Promise<{ handle: Descripto
 }
 
 /**
- * Reads until all is there. A connection that breaks is taken up again as long as it gets further than ever: to begin
- * anew gains nothing until it does. Once as many bytes are there as were announced, only their checksum has a say.
+ * Receives the rest of a file, over several connections if they break. Bytes count as new only beyond the furthest
+ * point so far. Ends at the announced size: the checksum decides whether the bytes are right.
  */
 async function receive(
   context: FetchContext,
@@ -143,33 +147,33 @@ async function receive(
   signal: AbortSignal,
 ): Promise<void> {
   const tag: { etag?: string } = {};
-  const worth = new Worth(part.bytes);
+  const setbacks = new Setbacks(part.bytes);
   while (part.bytes !== file.bytes || file.bytes === 0) {
     try {
       return await receiveRest(context, file, part, tag, signal);
     } catch (error) {
-      if (!isWorthAnotherTry(error)) throw error;
-      if (!worth.isEnough(part.bytes)) throw error;
+      if (!isInterruption(error)) throw error;
+      if (!setbacks.add(part.bytes)) throw error;
       if (error.code === "RANGE_REFUSED") await part.startAgain();
     }
   }
 }
 
-/** Whether connections that break bring a file forward. */
-class Worth {
+/** Counts broken connections that gained too little. */
+class Setbacks {
   #furthest: number;
-  #fruitless = 0;
+  #count = 0;
 
   constructor(bytes: number) {
     this.#furthest = bytes;
   }
 
-  /** `bytes`: what is here after another one broke. */
-  isEnough(bytes: number): boolean {
+  /** `bytes`: the size of the file after another break. Returns whether a further connection is worthwhile. */
+  add(bytes: number): boolean {
     const gained = bytes - this.#furthest;
-    this.#fruitless = gained >= ENOUGH_BYTES ? 0 : this.#fruitless + (gained > 0 ? 1 : WITHOUT_GAIN);
+    this.#count = gained >= ENOUGH_BYTES ? 0 : this.#count + (gained > 0 ? 1 : SETBACKS_WITHOUT_GAIN);
     this.#furthest = Math.max(this.#furthest, bytes);
-    return this.#fruitless < MOST_FRUITLESS;
+    return this.#count < MOST_SETBACKS;
   }
 }
 
@@ -206,12 +210,12 @@ async function receiveRest(
   }
 }
 
-/** A proxy may answer with a page of its own, or with nothing, under the status of a success. */
+/** A proxy may answer with a page of its own, or with an empty body, and with the status of a success. */
 function demandContent(download: Download, file: PlannedFile): void {
   const { totalBytes, cancel } = download;
   if (totalBytes === undefined || totalBytes === file.bytes || (totalBytes > 0 && !isPage(download))) return;
   cancel();
-  throw insteadOf(file, isPage(download) ? "an HTML page" : "nothing");
+  throw insteadOf(file, isPage(download) ? "a page for people" : "an empty answer");
 }
 
 function sizeMismatch({ bytes }: Part, file: PlannedFile): Fault {
@@ -228,7 +232,7 @@ function insteadOf({ originalName }: PlannedFile, instead: string): Fault {
   return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
-function isWorthAnotherTry(error: unknown): error is Fault {
+function isInterruption(error: unknown): error is Fault {
   return (
     error instanceof Fault && ["CONNECTION_LOST", "SERVICE_TIMEOUT", "RANGE_REFUSED"].includes(error.code)
   );

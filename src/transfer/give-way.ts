@@ -1,16 +1,16 @@
 /**
- * A slow download gives its slot to others that wait, and goes on later where it was. Only one that can go on does so: where
- * the service sends files from their beginning only, a slow file would never be complete.
+ * A slow download gives its slot to waiting ones, and resumes later. This needs a service that can resume a file:
+ * otherwise a slow file would never be complete.
  */
 import type { TransferTools } from "./tools.ts";
 
 const SLOW_BYTES_PER_SECOND = 16 * 1024;
-/** Each later run may be slow for twice as long as the one before, so that on a slow line everything is done in the end. */
+/** Each further attempt may be slow for twice as long, so that a slow line finishes every transfer in the end. */
 const MOST_DOUBLINGS = 5;
-/** A transfer that expires that soon gives way to nothing. */
+/** A transfer that expires within this time does not give way. */
 const SOON_MS = 24 * 60 * 60_000;
 
-/** Counts the time in which bytes are awaited: hashing and syncing are not slow because of the service. */
+/** Measures the speed of the service: only the time in which bytes are awaited counts, not hashing and syncing. */
 export class Pace {
   #canResume = false;
   #bytes = 0;
@@ -18,7 +18,7 @@ export class Pace {
   #bodies = 0;
   #sinceMs = 0;
 
-  /** Returns what ends the wait. `canResume`: the service can send the rest of a file. */
+  /** Returns the function that ends the wait. `canResume`: the service can send the rest of a file. */
   awaitBytes(canResume: boolean): () => void {
     this.#canResume ||= canResume;
     this.#count();
@@ -33,8 +33,11 @@ export class Pace {
     this.#bytes += bytes;
   }
 
-  /** `attempts`: how often the transfer was begun. */
-  async isToGiveWay(
+  /**
+   * Judges the time since the last judgement, once it is long enough. Returns whether the download gives way.
+   * `attempts`: downloads started in this round.
+   */
+  async judgePeriod(
     { patience, clock, othersWait }: Pick<TransferTools, "patience" | "clock" | "othersWait">,
     attempts: number,
     expiresMs: number,

@@ -1,6 +1,6 @@
 /**
- * Lists of many files take memory for as long as their transfer is worked on, and a service can list any number. So one
- * transfer of each service has a long list at a time; the next one waits.
+ * Bounds the memory for lists of files: a service can list any number, and a list stays in memory during the download.
+ * So only one transfer with a long list runs per service, and the next one waits.
  */
 import { Fault } from "../base/faults.ts";
 
@@ -8,10 +8,10 @@ import { Fault } from "../base/faults.ts";
 export const MANY_FILES = 5_000;
 
 export class LargeTransfers {
-  /** By service: the transfer that has a long list. */
+  /** The transfer with a long list, by service. */
   readonly #holders = new Map<string, string>();
 
-  /** Throws `ONE_AT_A_TIME`. Has to be given back. */
+  /** Throws `ONE_AT_A_TIME` where another transfer runs. `giveBack` must follow. */
   take(service: string, key: string): void {
     const holder = this.#holders.get(service);
     if (holder !== undefined && holder !== key) throw new Fault("ONE_AT_A_TIME");

@@ -6,12 +6,12 @@ import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { MESSAGE, type MessageFile } from "../model/manifest.ts";
 import type { Download, ServicePort, TransferAccess } from "../service/port.ts";
-import { canDoWithout, isRefusedForGood, ofOperation } from "./answers.ts";
+import { asOperationFault, failOptional, isRefusedForGood } from "./answers.ts";
 import type { Run } from "./run.ts";
 
 /**
  * The limit of the EML's size: one byte, so that no file fits beside the message. The interface takes megabytes, which
- * need not be whole; 0 may mean "no limit". A service that refuses the limit is asked without it.
+ * need not be whole; 0 may mean "no limit".
  */
 const THRESHOLD_MEGABYTES = 0.000_001;
 /** Room for the message itself, where a service ignores the threshold and adds the files: base64 takes a third more. */
@@ -45,7 +45,7 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
   } catch (error) {
     if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault)) throw error;
-    if (!canDoWithout(request.run, "message", error)) throw ofOperation(error);
+    if (!failOptional(request.run, "message", error)) throw asOperationFault(error);
     // Where the list does not say, a refusal means that there is no message.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return refused(error);
@@ -95,7 +95,7 @@ function demandMessage(beginning: Uint8Array): void {
   throw new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
-/** A service that does not know the threshold is asked without it. */
+/** A service that refuses the threshold is asked without it. */
 async function openMessage(
   { service, access, totalBytes, run }: MessageRequest,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** Opens a transfer: proves its password, alone and first, then learns what it consists of. */
+/** Opens a transfer: proves its password before any other request, then reads its files and checksums. */
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
@@ -6,7 +6,7 @@ import { type Checksum, checksumOf, nodeAlgorithm } from "../model/checksum.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferFile } from "../model/transfer.ts";
 import type { TransferAccess } from "../service/port.ts";
-import { canDoWithout, ofOperation } from "./answers.ts";
+import { asOperationFault, failOptional } from "./answers.ts";
 import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
@@ -16,7 +16,7 @@ export interface OpenedTransfer {
   readonly totalBytes: number;
   readonly files: readonly OpenedFile[];
   readonly subject: string | undefined;
-  /** Why it cannot be vouched for, whatever its files turn out to be. */
+  /** Why the transfer cannot be verified, even if every file matches. */
   readonly doubt: Fault | undefined;
 }
 
@@ -55,10 +55,10 @@ export async function openTransfer(
   const access = accessWith(proof.password);
   run.password = proof.password;
   const files = await service.files(access, signal, (count) => {
-    if (count > MANY_FILES) tools.large.take(service.origin, run.key);
+    if (count > MANY_FILES) tools.large.take(service.id, run.key);
   });
   const { totalBytes, algorithm } = proof.value;
-  // An operator vouches for what was released.
+  // An operator vouches for a released transfer, whatever its size.
   if (!run.record.released) checkLimits(files, totalBytes, tools.limits);
   const { subject, checksums, doubt } = await readChecksums(source, run, access, files, signal);
   const opened = files.map((file) => ({
@@ -81,9 +81,9 @@ export async function openTransfer(
   };
 }
 
-/** Whose own answers count, before a password is sent. */
+/** The service as the breaker of the passwords sees it. */
 export function clientOf({ service }: Pick<Source, "service">) {
-  return { origin: service.origin, client: service, ownAnswers: () => service.ownAnswers() };
+  return { serviceId: service.id, client: service, ownAnswers: () => service.ownAnswers() };
 }
 
 function checkLimits(
@@ -106,7 +106,7 @@ function isKnown(algorithm: string): boolean {
   return nodeAlgorithm(algorithm) !== undefined;
 }
 
-/** The service refuses the password in a later request. */
+/** Counts the refusal of an accepted password by a later request. */
 export async function refusePassword(
   { passwords }: TransferTools,
   source: Source,
@@ -116,7 +116,7 @@ export async function refusePassword(
   if (password !== undefined) await passwords.refusedLater(requestOf(source, record, signal));
 }
 
-/** Whether it waits for a password, and would only go on waiting: then not even its note is touched. */
+/** Whether the transfer waits for a password, and another attempt would change nothing. */
 export async function waitsIdly(
   { passwords }: TransferTools,
   source: Source,
@@ -124,14 +124,14 @@ export async function waitsIdly(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (record.state !== "waiting" || record.reason !== "password") return false;
-  // What goes wrong here goes wrong again where it is dealt with.
+  // The attempt fails in the same way, and handles the fault.
   return passwords.isIdle(requestOf(source, record, signal), signal).catch(() => false);
 }
 
 function requestOf({ mailbox, service, linkOf }: Source, record: TransferRecord, signal: AbortSignal) {
   const { trackingId, sender, passwordInLink, hasNoPassword: hasNone = false } = record;
   const link = async () => (passwordInLink ? linkOf(trackingId, signal) : undefined);
-  return { mailbox, origin: service.origin, query: { trackingId, sender, link, hasNone }, record };
+  return { mailbox, serviceId: service.id, query: { trackingId, sender, link, hasNone }, record };
 }
 
 interface ReadChecksums {
@@ -141,7 +141,7 @@ interface ReadChecksums {
   readonly doubt: Fault | undefined;
 }
 
-/** Where the service gives no checksums file, or one that cannot be read, its list alone counts. */
+/** Without a readable checksums file, the checksums in the list of files count. */
 async function readChecksums(
   { service }: Source,
   run: Run,
@@ -161,9 +161,9 @@ async function readChecksums(
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const nothing = { subject: undefined, checksums: new Map<string, readonly Checksum[]>() };
-    const isInList = files.every(({ checksum }) => checksum !== undefined);
-    if (error.verdict === "quarantine") return { ...nothing, doubt: isInList ? undefined : error };
-    if (!canDoWithout(run, "checksums", error)) throw ofOperation(error);
+    const areListed = files.every(({ checksum }) => checksum !== undefined);
+    if (error.verdict === "quarantine") return { ...nothing, doubt: areListed ? undefined : error };
+    if (!failOptional(run, "checksums", error)) throw asOperationFault(error);
     return { ...nothing, doubt: undefined };
   }
 }

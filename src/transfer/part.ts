@@ -23,8 +23,8 @@ export class Part implements AsyncDisposable {
     this.#hash = startVerification(file.checksums);
   }
 
-  /** Hashes the bytes that an earlier run left. Without a checksum nothing would prove that they still fit. */
-  async takeUp(signal: AbortSignal): Promise<void> {
+  /** Hashes the bytes that an earlier attempt left. Without a checksum they cannot be proven, and are dropped. */
+  async resume(signal: AbortSignal): Promise<void> {
     const { size } = await this.#handle.stat();
     if (size === 0) return;
     if (this.#file.checksums.length === 0 || size > this.#file.bytes) return this.startAgain();
@@ -64,7 +64,7 @@ export class Part implements AsyncDisposable {
     await this.#flushing?.catch(() => {});
   }
 
-  /** Returns while the flush runs. A disk that is slower than the service holds it back here. */
+  /** Returns while the flush runs. Waits for the flush before, so that a slow disk slows the download down. */
   async #startFlush(): Promise<void> {
     await this.#flushing;
     this.#unflushedBytes = 0;

@@ -1,7 +1,7 @@
-/** Quiet hours: downloads are not begun in them, unless the transfer might be gone by the time they end. */
+/** Quiet hours: no download starts during them, unless too little time would be left before the transfer expires. */
 import { isWithin, nextChange, type Timetable } from "../base/timetable.ts";
 
-/** What is left of a transfer's life when quiet hours end must be enough to download it, after a failure or two. */
+/** From the end of quiet hours to the expiry: enough for the download, and a failure or two. */
 const LEAST_TIME_LEFT_MS = 6 * 60 * 60_000;
 
 /** The end of the quiet hours that put a download off; `undefined` where it may begin now. */

@@ -49,13 +49,13 @@ export class Run {
     return times;
   }
 
-  /** The record with which the round would end now. */
-  ending(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
+  /** The record that ends the round in this state. */
+  endRecord(state: State, facts: Partial<TransferRecord> = {}): TransferRecord {
     return withState(this.#record, state, this.#tools.clock.now(), facts);
   }
 
   /** The round has ended with this record. */
-  ended(record: TransferRecord, fault?: Fault): void {
+  noteEnd(record: TransferRecord, fault?: Fault): void {
     this.#record = record;
     this.#tools.emit({ type: "transfer-changed", record, fault });
   }

@@ -1,10 +1,10 @@
-/** Decides what a fault means for a transfer: which state it enters, and when it is tried again. */
+/** Decides what a fault means for a transfer: which state it enters, and when it is retried. */
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { needsPerson } from "./answers.ts";
+import { failRequired } from "./answers.ts";
 import { quarantine } from "./deliver.ts";
 import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
@@ -13,7 +13,7 @@ import type { Source, TransferTools } from "./tools.ts";
 const LEAST_LOCK_MS = 60_000;
 
 /** Faults after which the whole service may be in trouble. */
-const SHAKY: ReadonlySet<FaultCode> = new Set([
+const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([
   "SERVICE_UNREACHABLE",
   "SERVICE_TIMEOUT",
   "CONNECTION_LOST",
@@ -31,21 +31,21 @@ export async function settleFault(
   if (fault.code === "ROUND_LOST") return giveUp(tools, run);
   // Inlet is stopping: the content stays on the disk, and the next start continues with it.
   if (signal.aborted || fault.code === "STOPPED") return DONE;
-  if (SHAKY.has(fault.code)) tools.passwords.doubt(clientOf(source));
+  if (SERVICE_TROUBLE.has(fault.code)) tools.passwords.doubt(clientOf(source));
   if (fault.code === "DISK_FULL") tools.diskFull.add(run.key, fault);
   else clearDiskWait(tools, run.key);
   try {
     // The disk may have failed after the round had ended with this stage: only the move is left. Or another process has
     // ended the round, and removed the stage while we wrote to it.
     const end = run.isDecided ? "this" : await endOf(tools, run);
-    if (end === "this") return stuck(tools, run, fault);
+    if (end === "this") return retryStuck(tools, run, fault);
     if (end === "another") return await giveUp(tools, run);
     return await settle(tools, source, run, fault, signal);
   } catch (error) {
     const next = asFault(error);
     if (next.code === "ROUND_LOST") return giveUp(tools, run);
     // The disk also refuses the record: the next run finds the transfer unchanged.
-    return stuck(tools, run, next);
+    return retryStuck(tools, run, next);
   }
 }
 
@@ -65,7 +65,7 @@ async function giveUp(tools: TransferTools, run: Run): Promise<Next> {
   return DONE;
 }
 
-/** This transfer does not wait for room on the disk. `key`: its name in the ledger. */
+/** A transfer or mailbox no longer waits for room on the disk. `key`: as in `diskFull`. */
 export function clearDiskWait(
   { diskFull, inbox }: Pick<TransferTools, "diskFull" | "inbox">,
   key: string,
@@ -74,7 +74,8 @@ export function clearDiskWait(
   inbox.forget(key);
 }
 
-export function stuck({ diskFull, emit, patience }: TransferTools, run: Run, fault: Fault): Next {
+/** The disk refuses the record, or the rename after it. */
+export function retryStuck({ diskFull, emit, patience }: TransferTools, run: Run, fault: Fault): Next {
   if (fault.code === "DISK_FULL") diskFull.add(run.key, fault);
   else emit({ type: "transfer-stuck", record: run.record, fault });
   return { kind: "again", afterMs: patience.diskMs };
@@ -91,7 +92,7 @@ async function settle(
   let isUnconfirmed = false;
   if (fault.code === "TRANSFER_DELETED" || fault.code === "NOT_FOUND") {
     const isGone = await endIfGone(tools, source, run, signal).catch((error: unknown) => {
-      // The service does not tell: it is asked once more before another password is sent.
+      // The service does not say: the next attempt asks again before it sends a password.
       isUnconfirmed = error instanceof Fault && error.answeredBy !== undefined;
       if (!isUnconfirmed) throw error;
       return false;
@@ -114,7 +115,7 @@ async function settle(
   return wait(tools, run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
 }
 
-/** Asking too early may prolong a lock: where the service names no future time, the waits grow. */
+/** An early request may prolong a lock. So there is a shortest wait, and it grows with each lock in the round. */
 function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
   const least = Math.min(LEAST_LOCK_MS * 2 ** (run.countFailure("locked") - 1), usualMs);
   return Math.max(retryAfterMs ?? usualMs, least);
@@ -129,7 +130,7 @@ function wait(
   facts: Partial<TransferRecord> = {},
 ): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
-  const person = reason === "retry" && needsPerson(run, fault) ? { needsPerson: true } : {};
+  const person = reason === "retry" && failRequired(run, fault) ? { needsPerson: true } : {};
   run.enter("waiting", { reason, message: describeFault(fault), until, ...person, ...facts }, fault);
   if (fault.code !== "RATE_LIMITED") return { kind: "again", afterMs };
   // The backoff of this transfer must not pause the others of its service.
@@ -146,9 +147,9 @@ export async function endIfGone(
   const { trackingId } = run.record;
   const state = await source.stateOf(run.record, signal);
   if (state === "active" || state === "processing" || state === "unknown") return false;
-  const gone = run.ending("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
+  const gone = run.endRecord("gone", { reason: state ?? "not_listed", message: goneMessage(state) });
   if (!(await ledger.end(gone))) throw new Fault("ROUND_LOST", { detail: trackingId });
-  run.ended(gone);
+  run.noteEnd(gone);
   if (run.stage !== undefined) await ledger.stages.dropStage(run.stage).catch(() => {});
   passwords.settled(source.mailbox, trackingId);
   return true;

@@ -19,12 +19,12 @@ export interface TransferTools {
   readonly passwords: Passwords;
   readonly limits: Limits;
   readonly handoff: Handoff;
-  readonly handoffs: Pick<Handoffs, "note" | "placed">;
+  readonly handoffs: Pick<Handoffs, "prepare" | "placed">;
   readonly clock: Clock;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
   readonly patience: Patience;
-  /** The disk being full: it meets every transfer and mailbox alike. */
+  /** Lasts while the disk is full. Its keys are ledger names of transfers, and mailboxes. */
   readonly diskFull: Outage;
   readonly large: LargeTransfers;
   /** Whether other transfers wait for a slot. */
@@ -40,7 +40,7 @@ export interface Patience {
   readonly diskMs: number;
   /** For a locked transfer, where the service does not say. */
   readonly lockedMs: number;
-  /** For so long a download may be slow where others wait, and so long it waits then. */
+  /** How long a download may be slow while others wait, and how long it then waits itself. */
   readonly slowMs: number;
 }
 
@@ -50,9 +50,9 @@ export interface Source {
   readonly service: ServicePort;
   /** Makes requests without a password, until the service has answered one in its own format. Throws faults. */
   probe(signal: AbortSignal): Promise<void>;
-  /** The link for people, where the service lists one: it carries the password of a transfer that has none. */
+  /** The listed link, where it carries a password: the service puts one there if the sender chose none. */
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** What the service says has become of a transfer; `undefined` where it does not know it. */
+  /** The transfer's state at the service; `undefined` where the service does not list it. */
   stateOf(
     record: Pick<TransferRecord, "trackingId" | "vanished">,
     signal: AbortSignal,

@@ -35,7 +35,7 @@ export async function matchDirectory(
   limits: DirectoryLimits,
   signal: AbortSignal,
 ): Promise<MatchedEntry[]> {
-  const wishes = new Wishes(wanted);
+  const unmatched = new Unmatched(wanted);
   const matched: MatchedEntry[] = [];
   let extra: Entry | undefined;
   for await (const found of archive.eachEntry()) {
@@ -43,13 +43,13 @@ export async function matchDirectory(
     const readings = readName(found);
     refuseSpecial(found, readings);
     const entry = withoutTexts(found);
-    const wish = wishes.take(readings, entry.uncompressedSize);
-    if (wish !== undefined) matched.push({ wanted: wish, entry });
+    const match = unmatched.take(readings, entry.uncompressedSize);
+    if (match !== undefined) matched.push({ wanted: match, entry });
     else if (limits.allowExtra === true && extra === undefined) extra = entry;
     else throw wrong(`${quoted(readings[0])} is not in the list`);
     if (archive.entriesRead > limits.maxEntries) throw wrong(`it has more than ${limits.maxEntries} entries`);
   }
-  const missing = wishes.left();
+  const missing = unmatched.first();
   if (missing !== undefined) throw wrong(`${quoted(missing.originalName)} is missing`);
   const entries = matched.map(({ entry }) => entry);
   refuseOverlaps(extra === undefined ? entries : [...entries, extra], archive.fileSize);
@@ -65,7 +65,7 @@ export function wrongSize(name: string, bytes: number | string, announced: numbe
   return new Fault("SIZE_MISMATCH", { detail });
 }
 
-/** For messages: short, and without anything that a terminal would obey or not show. */
+/** For messages: shortened, and with control and invisible characters escaped. */
 export function quoted(name: string): string {
   const short = name.length > 80 ? `${name.slice(0, 79)}…` : name;
   return JSON.stringify(short).replace(
@@ -81,7 +81,8 @@ const FORMS: readonly ((name: string) => string)[] = [
   (name) => name.normalize("NFC").replaceAll("\\", "/"),
 ];
 
-class Wishes {
+/** Wanted files that have no entry yet. */
+class Unmatched {
   readonly #left: Set<WantedEntry>;
   readonly #byForm: readonly ReadonlyMap<string, readonly WantedEntry[]>[];
 
@@ -90,7 +91,7 @@ class Wishes {
     this.#byForm = FORMS.map((form) => Map.groupBy(wanted, ({ originalName }) => form(originalName)));
   }
 
-  /** The file that an entry is; `undefined` where no file has any such name. */
+  /** The file that belongs to an entry; `undefined` where no file has its name. */
   take(readings: readonly string[], bytes: number): WantedEntry | undefined {
     for (const [at, form] of FORMS.entries()) {
       for (const reading of readings) {
@@ -101,20 +102,20 @@ class Wishes {
     return undefined;
   }
 
-  left(): WantedEntry | undefined {
+  first(): WantedEntry | undefined {
     const [first] = this.#left;
     return first;
   }
 
-  /** Namesakes are told apart by their sizes; those with the same checksums need not be. */
+  /** Size distinguishes files of the same name. Files with the same checksums are interchangeable. */
   #takeOne(namesakes: readonly WantedEntry[], name: string, bytes: number): WantedEntry {
-    const free = namesakes.filter((wish) => this.#left.has(wish));
+    const free = namesakes.filter((file) => this.#left.has(file));
     const [first] = free;
     if (first === undefined) throw wrong(`${quoted(name)} is there twice`);
-    const [fitting, ...others] = free.filter((wish) => wish.bytes === bytes);
+    const [fitting, ...others] = free.filter((file) => file.bytes === bytes);
     if (fitting === undefined) throw wrongSize(name, bytes, first.bytes);
     if (others.some((other) => !haveSameContent(fitting, other))) {
-      throw wrong(`${quoted(name)} stands for two files that cannot be told apart`);
+      throw wrong(`${quoted(name)} stands for two files that cannot be distinguished`);
     }
     this.#left.delete(fitting);
     return fitting;
@@ -125,7 +126,7 @@ function haveSameContent(one: WantedEntry, other: WantedEntry): boolean {
   return one.checksums.length > 0 && JSON.stringify(one.checksums) === JSON.stringify(other.checksums);
 }
 
-/** As the entry declares it; then as UTF-8, which many programs write without saying so. */
+/** In the encoding that the entry declares, and as UTF-8, which many programs use without declaring it. */
 function readName(entry: Entry): readonly [string, string] {
   const { generalPurposeBitFlag, fileNameRaw, extraFields } = entry;
   return [
@@ -163,16 +164,16 @@ function withoutTexts(entry: Entry): Entry {
 
 const LOCAL_HEADER_BYTES = 30;
 
-/** Honest entries lie one after the other; those that share bytes make much out of little. */
+/** Entries that share bytes would let a small archive expand to any size. */
 function refuseOverlaps(entries: readonly Entry[], archiveBytes: number): void {
   let end = 0;
-  for (const { relativeOffsetOfLocalHeader: start, compressedSize } of entries.toSorted(byPlace)) {
+  for (const { relativeOffsetOfLocalHeader: start, compressedSize } of entries.toSorted(byOffset)) {
     if (start < end) throw wrong("its entries overlap");
     end = start + LOCAL_HEADER_BYTES + compressedSize;
   }
   if (end > archiveBytes) throw wrong("it ends before its last entry does");
 }
 
-function byPlace(one: Entry, other: Entry): number {
+function byOffset(one: Entry, other: Entry): number {
   return one.relativeOffsetOfLocalHeader - other.relativeOffsetOfLocalHeader;
 }

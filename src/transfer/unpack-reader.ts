@@ -2,7 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { RandomAccessReader } from "yauzl";
 
-/** Enough for the directory of a thousand entries, or for some small ones themselves. */
+/** Holds the directory of a thousand entries, or several small entries. */
 const WINDOW_BYTES = 256 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
@@ -11,13 +11,13 @@ const END_BYTES = 22;
 const MAX_COMMENT_BYTES = 0xffff;
 
 /**
- * For yauzl, whose own reader hands any number in the file to the system, which throws where nobody can catch it.
- * The handle stays its owner's to close.
+ * For yauzl: its own reader passes any position that the file names to the system, whose error cannot be caught. The
+ * caller closes the handle.
  */
 export class ZipReader extends RandomAccessReader {
   readonly bytes: number;
   readonly #file: FileHandle;
-  /** What was read last, and some more: directories are read in many small steps. */
+  /** The bytes read last, and some after them: directories are read in many small steps. */
   #window = Buffer.alloc(0);
   #windowStart = 0;
 
@@ -44,7 +44,7 @@ export class ZipReader extends RandomAccessReader {
     setImmediate(callback, null);
   }
 
-  /** The bytes from `start` to before `end`, in chunks that are the caller's to keep. */
+  /** The bytes from `start` to before `end`, in chunks that the caller may keep. */
   async *stream(start: number, end: number): AsyncGenerator<Buffer> {
     for (let at = start; at < end; ) {
       const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
@@ -55,14 +55,14 @@ export class ZipReader extends RandomAccessReader {
     }
   }
 
-  /** The caller's to look at. */
+  /** A view of the window: the caller must not change it. */
   bytesAt(position: number, length: number): Promise<Buffer> {
     return this.#slice(position, length);
   }
 
   /**
-   * Whether it can be read as two archives, one of them hidden in the comment of the other: a signature at its end
-   * stands for a directory if its comment reaches exactly to the end of the file.
+   * Whether the file can be read as two archives, one of them hidden in the comment of the other. A signature counts if
+   * its comment reaches exactly to the end of the file.
    */
   async hasTwoEnds(): Promise<boolean> {
     const tailBytes = Math.min(this.bytes, END_BYTES + MAX_COMMENT_BYTES);

@@ -22,25 +22,26 @@ import {
 import { ZipReader } from "./unpack-reader.ts";
 
 const INFLATED_CHUNK_BYTES = 64 * 1024;
-/** Disks have many files written at once for little more than one. */
+/** Several files at once take a disk little longer than one. */
 const ENTRIES_AT_ONCE = 8;
-/** An entry is read and inflated at one go where neither takes more than that: to set up a stream takes longer. */
+/** Entries up to this size, packed and unpacked, are inflated in one call: a stream would take longer. */
 const SMALL_ENTRY_BYTES = 256 * 1024;
-/** Timers that are set for longer end at once. */
+/** A timer that is set for longer fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface UnpackLimits extends DirectoryLimits {
   /** Of all wanted files together. */
   readonly maxBytes: number;
   readonly deadlineMs: number;
-  /** Which a file has once it is complete. */
+  /** Of complete files. */
   readonly fileMode: number;
 }
 
 /**
- * All or nothing: whatever fails, the files that this call made are removed. What an earlier try left under a target's
- * name is replaced. What it returns of is on the disk, but for the folder itself. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`, `CHECKSUM_MISMATCH`,
- * `ALGORITHM_UNKNOWN`, `LIMIT_EXCEEDED`, `TARGET_EXISTS`, `DISK_FULL`, `DISK_REFUSED` or `STOPPED`.
+ * All or nothing: after a failure, the files that this call made are removed. Files of an earlier attempt are replaced.
+ * When it returns, every file is synced, and the folder is not. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`,
+ * `CHECKSUM_MISMATCH`, `ALGORITHM_UNKNOWN`, `LIMIT_EXCEEDED`, `TARGET_EXISTS`, `DISK_FULL`, `DISK_REFUSED` or
+ * `STOPPED`.
  */
 export async function unpackZip(
   zipPath: string,
@@ -56,14 +57,14 @@ export async function unpackZip(
       detail: `${announced} bytes, and at most ${limits.maxBytes} are allowed`,
     });
   }
-  const end = startEnd(limits.deadlineMs, signal);
+  const deadline = startDeadline(limits.deadlineMs, signal);
   const made: string[] = [];
   try {
     const zip = await open(zipPath, "r");
     try {
       const reader = new ZipReader(zip, (await zip.stat()).size);
       const archive = await openArchive(reader);
-      const matched = await matchDirectory(archive, wanted, limits, end.signal);
+      const matched = await matchDirectory(archive, wanted, limits, deadline.signal);
       if ((await readdir(folder)).length > 0) {
         for (const { wanted } of matched) await clearTarget(join(folder, wanted.target));
       }
@@ -79,19 +80,19 @@ export async function unpackZip(
           await file.close();
         }
       };
-      await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, end.signal);
+      await forEachLimit(matched, ENTRIES_AT_ONCE, unpackOne, deadline.signal);
     } finally {
       await zip.close();
     }
   } catch (error) {
     await Promise.allSettled(made.map((path) => rm(path, { force: true })));
-    throw faultOf(error, end.signal, folder);
+    throw faultOf(error, deadline.signal, folder);
   } finally {
-    end.clear();
+    deadline.clear();
   }
 }
 
-/** Proves that a ZIP holds what was announced, and writes nothing. The handle stays its owner's to close. */
+/** Verifies that a ZIP holds exactly the announced files. Writes nothing, and leaves the handle open. */
 export async function verifyZip(
   zip: FileHandle,
   wanted: readonly Omit<WantedEntry, "target">[],
@@ -124,7 +125,7 @@ async function openArchive(reader: ZipReader): Promise<ZipFile> {
   return fromRandomAccessReaderPromise(reader, reader.bytes, options);
 }
 
-/** What an earlier try left is a plain file; anything else is not ours to touch. */
+/** Removes a file of an earlier attempt. Anything but a plain file is not ours to remove. */
 async function clearTarget(path: string): Promise<void> {
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;
@@ -134,12 +135,12 @@ async function clearTarget(path: string): Promise<void> {
   await unlink(path);
 }
 
-/** Gives the content of one entry to `take`, and throws unless it is what was announced. */
+/** Passes the content of one entry to `write`. Throws unless it is what was announced. */
 async function readEntry(
   reader: ZipReader,
   archive: ZipFile,
   { wanted, entry }: MatchedEntry,
-  take: (chunk: Buffer) => Promise<void>,
+  write: (chunk: Buffer) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const verification = startVerification(wanted.checksums);
@@ -152,16 +153,16 @@ async function readEntry(
     if (bytes > wanted.bytes) throw wrongSize(wanted.originalName, "more", wanted.bytes);
     crc = crc32(chunk, crc);
     verification.update(chunk);
-    await take(chunk);
+    await write(chunk);
   }
   if (bytes < wanted.bytes) throw wrongSize(wanted.originalName, bytes, wanted.bytes);
   if (crc !== entry.crc32) throw wrong(`${quoted(wanted.originalName)} is damaged`);
-  // Not inside the optional call, which would skip it where nobody asks for the digest.
+  // Not inside the optional call, which would skip the verification where `onDigest` is missing.
   const sha256 = verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
   wanted.onDigest?.(sha256);
 }
 
-/** May give more than was announced, but not much. */
+/** May yield a little more than was announced. */
 async function* contentOf(
   reader: ZipReader,
   from: number,
@@ -182,12 +183,12 @@ async function* contentOf(
 
 function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
   try {
-    // Node's types do not know `info`. The length cannot be less than 1.
+    // Node's types lack `info`. `maxOutputLength` must be at least 1.
     const { buffer, engine } = inflateRawSync(deflated, {
       maxOutputLength: bytes + 1,
       info: true,
     }) as unknown as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
-    if (engine.bytesWritten !== deflated.length) throw wrong("an entry is longer than what it holds");
+    if (engine.bytesWritten !== deflated.length) throw wrong("an entry is longer than its content");
     return buffer;
   } catch (error) {
     if (error instanceof RangeError) throw wrongSize(originalName, "more", bytes);
@@ -195,7 +196,7 @@ function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): B
   }
 }
 
-/** Some programs say so of an empty file that has no bytes at all. */
+/** Some programs mark an empty entry as deflated although it has no bytes. */
 function isDeflated({ compressionMethod, compressedSize }: Entry): boolean {
   return compressionMethod === DEFLATED && compressedSize > 0;
 }
@@ -206,20 +207,20 @@ async function* inflate(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const inflater = createInflateRaw({ chunkSize: INFLATED_CHUNK_BYTES });
-  // Whatever goes wrong before the inflater comes out of it.
+  // The inflater throws this failure below.
   pipeline(deflated, inflater, { signal }).catch(() => {});
   yield* inflater;
-  if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than what it holds");
+  if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than its content");
 }
 
-interface End {
+interface UnpackDeadline {
   /** Its reason is the fault to throw. */
   readonly signal: AbortSignal;
   clear(): void;
 }
 
-/** By the deadline or by the caller's signal, whichever comes first. */
-function startEnd(deadlineMs: number, stop: AbortSignal): End {
+/** Its signal aborts at the deadline or with the caller's signal, whichever comes first. */
+function startDeadline(deadlineMs: number, stop: AbortSignal): UnpackDeadline {
   const end = new AbortController();
   const onStop = () => end.abort(new Fault("STOPPED"));
   const timer = setTimeout(() => end.abort(wrong("takes too long")), Math.min(deadlineMs, MAX_TIMER_MS));
@@ -234,7 +235,7 @@ function startEnd(deadlineMs: number, stop: AbortSignal): End {
   };
 }
 
-/** What is neither a fault nor the disk's is what yauzl or zlib say of the archive. */
+/** Errors of yauzl and zlib become `ARCHIVE_WRONG`. */
 function faultOf(error: unknown, signal: AbortSignal, folder: string): unknown {
   if (error instanceof Fault) return error;
   if (signal.aborted) return signal.reason instanceof Fault ? signal.reason : new Fault("STOPPED");

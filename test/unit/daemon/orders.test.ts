@@ -1,7 +1,7 @@
 /** Orders carried out by several daemons on one inbox, and across crashes. */
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { exists } from "../../../src/base/durable.ts";
 import { Fault } from "../../../src/base/faults.ts";
@@ -142,6 +142,28 @@ test("an order that cannot be carried out is reported once, and does not delay o
   expect(daemon.reports).toEqual([`discard ${damaged}: RECORD_UNREADABLE`]);
   expect((await listOrders(fixture.work)).map(({ order }) => order.trackingId)).toEqual([damaged]);
   for (const id of ids.filter((it) => it !== damaged)) expect((await fixture.roundOf(id))[1]).toBe("gone");
+});
+
+test("I6 no contagion: an order whose service answers too late is reported, and does not delay others", async () => {
+  const fixture = await openFixture();
+  const daemon = await fixture.daemon();
+  const late: typeof daemon.state.lookup.stateOf = async (_record, signal) => {
+    throw signal.aborted ? new Fault("STOPPED", { cause: signal.reason }) : new Error("not in time");
+  };
+  Object.assign(daemon.state.lookup, { stateOf: late });
+  const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
+  onTestFinished(() => timeout.mockRestore());
+  for (const [id, state, action] of [
+    ["a", "delivered", "redeliver"],
+    ["b", "quarantined", "discard"],
+    ["c", "delivered", "redeliver"],
+  ] as const) {
+    await fixture.settle(id, state);
+    await fixture.give(action, id);
+  }
+  await daemon.run();
+  expect((await fixture.roundOf("b"))[1]).toBe("gone");
+  expect(daemon.reports).toEqual(["redeliver a: SERVICE_TIMEOUT", "redeliver c: SERVICE_TIMEOUT"]);
 });
 
 test("an order that has to wait for another daemon stays", async () => {

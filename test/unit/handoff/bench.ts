@@ -183,7 +183,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     const record = recordOf(trackingId, { at, ...facts });
     await mkdir(paths.ledgerFolder(nameOf(record)), { recursive: true });
     const handoffs = await open();
-    await handoffs.note(record);
+    await handoffs.prepare(record);
     await handoffs.close();
     return record;
   }

@@ -120,7 +120,7 @@ describe("an entry", () => {
       await bench.scan();
       bench.told.splice(0);
       const handoffs = await bench.open();
-      await handoffs.note(record);
+      await handoffs.prepare(record);
       expect(await bench.files()).toHaveLength(1);
       await handoffs.placed(record);
       await handoffs.finish();

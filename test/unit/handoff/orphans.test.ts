@@ -84,7 +84,7 @@ test("a command that this process delivered itself does not wait for its own chi
   });
   const { record } = await bench.deliver("t1");
   const handoffs = await bench.open();
-  await handoffs.note(record);
+  await handoffs.prepare(record);
   onTestFinished(async () => {
     await new Orphans({ scanMs: 20, killMs: 50 }).clear(
       deliveryId(bench.ledger.nameOf(record), record.round),

@@ -8,7 +8,7 @@ import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
 import { makeFolder } from "../../support/program.ts";
 
-const OF = { origin: "https://transfer.example.com", trackingId: "t1" };
+const OF = { serviceId: "https://transfer.example.com", trackingId: "t1" };
 const OWNER = { name: "m-t1", round: 1, at: "2026-03-01T08:00:00.000Z" };
 const BUDGET = 2;
 

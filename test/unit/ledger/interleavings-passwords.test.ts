@@ -22,7 +22,7 @@ vi.mock("node:crypto", async (original) => ({
 }));
 
 const BUDGET = 2;
-const OF = { origin: "https://service.example", trackingId: "t1" };
+const OF = { serviceId: "https://service.example", trackingId: "t1" };
 const RIGHT = "right";
 const AT = "2026-03-01T08:00:00.000Z";
 const TIMEOUT_MS = 1_800_000;

@@ -157,6 +157,20 @@ describe("retention", () => {
     expect(await files()).toEqual([]);
   });
 
+  test("I3 no burnt transfers: leaves attempts at a transfer whose later round is open, although its note is lost", async () => {
+    const ended = makeRecord({ trackingId: "open", state: "gone" });
+    const { ledger, work } = await openWith([ended]);
+    await ledger.begin({ ...makeRecord({ trackingId: "open" }), round: 2 }, "retry", "me");
+    await ledger.flush();
+    await rm(new LedgerPaths(work).note(ledger.nameOf(ended)));
+    for (const name of [ledger.nameOf(ended), "unknown"]) {
+      const slot = JSON.stringify({ name, round: 1, at: ago(91) });
+      await writeFile(join(work, "attempts", `${name}.1.json`), slot);
+    }
+    await sweepAll(ledger, rules);
+    expect(await readdir(join(work, "attempts"))).toEqual([`${ledger.nameOf(ended)}.1.json`]);
+  });
+
   test("removes months of the journal", async () => {
     const { ledger, work } = await openWith([]);
     await writeFile(join(work, "journal", "2020-01.jsonl"), "");

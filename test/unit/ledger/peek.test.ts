@@ -21,7 +21,7 @@ describe("a look at the ledger", () => {
     expect([await peek.find(KEY), await peek.describe(KEY)]).toEqual([undefined, undefined]);
     expect(await listAll(peek)).toEqual([]);
     expect(await states(peek.quarantined())).toEqual([]);
-    expect((await peek.countAttempts())({ origin: "https://s.example", trackingId: "t1" })).toBe(0);
+    expect((await peek.countAttempts())({ serviceId: "https://s.example", trackingId: "t1" })).toBe(0);
     expect(await readdir(dirname(work))).toEqual([]);
   });
 
@@ -165,20 +165,20 @@ describe("a look at the ledger", () => {
   test("counts password attempts over gaps, beyond the budget, and of this service alone", async () => {
     const { peek, note, paths } = await setUp();
     await note({ state: "waiting", reason: "password" });
-    const origin = "https://service.example";
+    const serviceId = "https://service.example";
     for (const number of [2, 3, 7]) {
-      await put(join(paths.attempts, `${attemptsKey(origin, "t1")}.${number}.json`), "");
+      await put(join(paths.attempts, `${attemptsKey(serviceId, "t1")}.${number}.json`), "");
     }
     await put(join(paths.attempts, `${attemptsKey("https://other.example", "t1")}.1.json`), "");
     const spent = async (service: string) =>
-      (await peek.describe(KEY, { origin: service, passwordAttempts: 2 }))?.passwordsSpent;
-    expect([await spent(origin), await spent("https://other.example"), await spent("https://x")]).toEqual([
+      (await peek.describe(KEY, { serviceId: service, passwordAttempts: 2 }))?.passwordsSpent;
+    expect([await spent(serviceId), await spent("https://other.example"), await spent("https://x")]).toEqual([
       3, 1, 0,
     ]);
     expect((await peek.describe(KEY))?.passwordsSpent).toBeUndefined();
     const countOf = await peek.countAttempts();
-    expect(countOf({ origin, trackingId: "t1" })).toBe(3);
-    expect(countOf({ origin, trackingId: "t2" })).toBe(0);
+    expect(countOf({ serviceId, trackingId: "t1" })).toBe(3);
+    expect(countOf({ serviceId, trackingId: "t2" })).toBe(0);
   });
 
   test("passes over damaged records in lists and reports them, but never guesses over one", async () => {
@@ -225,7 +225,7 @@ describe("a look at the ledger", () => {
     await end({ ...DELIVERED, trackingId: "t2" });
     const before = await readdir(work, { recursive: true });
     expect(await listAll(peek)).toEqual(["t1 discovered 1", "t2 delivered 1"]);
-    await peek.describe(KEY, { origin: "https://s.example", passwordAttempts: 2 });
+    await peek.describe(KEY, { serviceId: "https://s.example", passwordAttempts: 2 });
     expect(await readdir(work, { recursive: true })).toEqual(before);
   });
 });

@@ -89,8 +89,8 @@ describe("after another request that failed", () => {
 function open() {
   const service = { isUp: true, nowMs: 0, sent: 0, asked: 0, answers: 0 };
   const breaker = new Breaker({ now: () => service.nowMs });
-  const targetOf = (origin: string, client: object = service) => ({
-    origin,
+  const targetOf = (serviceId: string, client: object = service) => ({
+    serviceId,
     client,
     ownAnswers: () => service.answers,
     probe: async () => {
@@ -98,9 +98,9 @@ function open() {
       if (service.isUp) service.answers++;
     },
   });
-  /** `answeredBy`: missing if the password is accepted. Returns what the caller gets. */
-  const send = async (answeredBy?: AnsweredBy, origin = "a", client?: object): Promise<string> => {
-    const target = targetOf(origin, client);
+  /** `answeredBy`: who answers; missing where the password is accepted. Returns what the caller gets. */
+  const send = async (answeredBy?: AnsweredBy, serviceId = "a", client?: object): Promise<string> => {
+    const target = targetOf(serviceId, client);
     try {
       return await breaker.pass(target, async () => {
         service.sent++;

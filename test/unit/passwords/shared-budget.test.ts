@@ -57,7 +57,7 @@ async function open(passwordOf: (mailbox: string) => string) {
       };
       const request = {
         mailbox,
-        origin: mailbox.service.baseUrl.origin,
+        serviceId: mailbox.service.baseUrl.origin,
         query: { trackingId, sender: "a@example.org", link: async () => undefined, hasNone: false },
         record: makeRecord({ mailbox: mailbox.name, trackingId }),
         send,

@@ -140,7 +140,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     { url: "https://transfer.example.com", clientId: "x" },
     { passwords, passwordAttempts: BUDGET },
   );
-  const { origin } = mailbox.service.baseUrl;
+  const serviceId = mailbox.service.baseUrl.origin;
   const record = makeRecord({ mailbox: MAILBOX, trackingId: "t1" });
   const clock = { now: () => world.nowMs };
   const openWorker = async (writer: string) => {
@@ -163,7 +163,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     isOpen: false,
     async spent() {
       const { ledger } = workers[0] ?? fail();
-      return (await ledger.attempts.spent({ origin, trackingId: "t1" }, "t1", BUDGET)).spent;
+      return (await ledger.attempts.spent({ serviceId, trackingId: "t1" }, "t1", BUDGET)).spent;
     },
     async restart() {
       workers = [await openWorker("a"), await openWorker("b")];
@@ -179,9 +179,9 @@ async function openWorld(rules: readonly string[]): Promise<World> {
     },
     async grant() {
       const { ledger } = workers[0] ?? fail();
-      const { allowed } = await ledger.attempts.spent({ origin, trackingId: "t1" }, "t1", BUDGET);
+      const { allowed } = await ledger.attempts.spent({ serviceId, trackingId: "t1" }, "t1", BUDGET);
       const owner = { name: ledger.nameOf(record), round: 1, at: new Date(world.nowMs).toISOString() };
-      await ledger.attempts.grant({ origin, trackingId: "t1" }, owner, allowed - BUDGET + 1);
+      await ledger.attempts.grant({ serviceId, trackingId: "t1" }, owner, allowed - BUDGET + 1);
     },
   };
   await world.restart();
@@ -201,7 +201,7 @@ async function openWorld(rules: readonly string[]): Promise<World> {
   const prove = async (own: Passwords) => {
     const request = {
       mailbox,
-      origin,
+      serviceId,
       query: { trackingId: "t1", sender: "a@example.org", link: async () => undefined, hasNone: false },
       record,
       send,

@@ -44,7 +44,7 @@ describe.each([100_000, 6_000_000])("a file of %i bytes", (bytes) => {
     const half = Math.floor(bytes / 2);
     await append(await openPart(path, sha256), 0, half);
     const part = await openPart(path, sha256);
-    await part.takeUp(SIGNAL);
+    await part.resume(SIGNAL);
     expect(part.bytes).toBe(half);
     await part.startAgain();
     await append(part, 0, half);

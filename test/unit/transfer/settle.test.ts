@@ -72,6 +72,6 @@ async function setUp({ attempts = 1 } = {}) {
       "transfer-stuck": ({ fault }) => events.push(fault.code),
     }),
   } as unknown as TransferTools;
-  const source = { service: { origin: "https://transfer.example.com" } } as unknown as Source;
+  const source = { service: { id: "https://transfer.example.com" } } as unknown as Source;
   return { folder, tools, source, events, run: new Run(tools, record) };
 }

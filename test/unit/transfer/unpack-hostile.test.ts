@@ -109,7 +109,7 @@ const CASES: Readonly<Record<string, Case>> = {
       A,
       { ...B, data: Buffer.concat([deflateRawSync(Buffer.from("world")), Buffer.alloc(2_000_000)]) },
     ],
-    says: "longer than what it holds",
+    says: "longer than its content",
   },
   "two entries with the same bytes": {
     entries: [A, { name: "b", content: "hello", offset: 0 }],
