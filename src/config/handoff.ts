@@ -82,7 +82,7 @@ export const HANDOFF = group(
     marker: {
       ...FILE_NAME,
       description:
-        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. Without it, too, a folder appears only when it is complete.",
+        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. With or without it, a folder appears only when it is complete.",
     },
     command: {
       type: "array",
@@ -90,7 +90,7 @@ export const HANDOFF = group(
       items: { type: "string", title: "text" },
       minItems: 1,
       description:
-        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. Where it fails, it is run again with growing pauses, for three days.",
+        "A program that is run after each delivery, with its arguments. No shell is involved. Variables such as `INLET_FOLDER` say what was delivered; see docs/consuming.md. If it fails, it is run again with growing pauses, for three days.",
     },
     commandTimeout: {
       ...DURATION,
