@@ -36,7 +36,7 @@ export function formatFigures({ machine, rounds, cases, profiles }: Figures): Re
   const facts: readonly (readonly [string, string])[] = [
     ["processor", `${machine.processor}, ${machine.cores} cores`],
     ["memory", `${machine.memoryGib.toFixed(1)} GiB`],
-    ["a small file made and on the disk", `${machine.fsyncMs.toFixed(2)} ms`],
+    ["a small file created and synced", `${machine.fsyncMs.toFixed(2)} ms`],
     ["a small file removed", `${machine.removeMs.toFixed(2)} ms`],
     ["Node", machine.node],
     ...Object.entries(machine.tools),

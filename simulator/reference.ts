@@ -37,14 +37,17 @@ A transfer:
   failed          true: it fails after processing
   algorithm       "SHA-256" "SHA-1" "MD5" "SHA-512" or "none"
 
-A fault strikes requests that match on (an operation), transfer (a tracking-id or
-transfer-id), file (a name) and fromPage (this page of a list, or a later one). It
-lets skip requests pass (0), then strikes times requests (1, or "always").
-Operations:
-status, client-id, verification, verification-code, verification-token, received,
-sent, sent-legacy, info, files, file, zip, eml, checksums, password-generate,
-password-check, password-rules, languages, language, language-file.
-The key does is one of:
+A fault applies to the requests that match all of its first four keys:
+  on              an operation: status, client-id, verification, verification-code,
+                  verification-token, received, sent, sent-legacy, info, files, file,
+                  zip, eml, checksums, password-generate, password-check,
+                  password-rules, languages, language, language-file
+  transfer        a tracking-id or transfer-id
+  file            the name of a file
+  fromPage        this page of a list, or a later one
+  skip            how many matching requests pass before the fault applies (0)
+  times           to how many requests it then applies (1), or "always"
+  does            one of:
   { kind: "reset", afterBytes }            a TCP reset, at once or within the body
   { kind: "stall", afterBytes, seconds }   a pause, forever without seconds
   { kind: "drip", bytes, pauseMs }         some bytes at a time, with pauses

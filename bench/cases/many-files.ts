@@ -54,7 +54,7 @@ export async function measureManyFiles(bench: Bench): Promise<Row[]> {
     timed(`\`rclone copy --transfers ${FILES_AT_ONCE}\``, "rclone", [1, 0.5]),
     timed(`\`aria2c -j${FILES_AT_ONCE}\``, "aria2", [1, 0.5]),
     alone(what, "MiB", spent.files.peakMib, [200, 100]),
-    besides("the same by ZIP", "our own way by files", "s", zipped, [1, 0.6]),
+    besides("the same by ZIP", "Inlet, file by file", "s", zipped, [1, 0.6]),
     alone("the same by ZIP", "MiB", spent.zip.peakMib, [200, 100]),
   ];
 }

@@ -33,7 +33,7 @@ export async function measureSoak(bench: Bench): Promise<Row[]> {
     const late = median(resident.samples.slice(-fifth));
     return [
       alone(what, "MiB", peakMib, [200, 100]),
-      besides(what, "its last fifth beside its second", "MiB", [late, early], [1.1, 1]),
+      besides(`${what}: the last fifth`, "the second fifth", "MiB", [late, early], [1.1, 1]),
     ];
   });
 }

@@ -60,7 +60,7 @@ function formatMachine(machine: FleetMachine): string {
     ["Node", machine.node],
     ["Redis", `${machine.redis}, on the same machine, without persistence`],
     ["a round trip to Redis", `${machine.roundTripMs.toFixed(2)} ms`],
-    ["a small file made and on the disk", `${machine.fsyncMs.toFixed(2)} ms`],
+    ["a small file created and synced", `${machine.fsyncMs.toFixed(2)} ms`],
   ];
   return formatTable(facts, { what: ([what]) => what, here: ([, here]) => here });
 }
@@ -142,11 +142,11 @@ const POLLS: Columns<Polled> = {
 const POLLS_TAKEN: Columns<Polled> = {
   afterwards: ({ title }) => title,
   "polls per min": ({ polledPerMinute }) => grouped(polledPerMinute),
-  "who polls, cores": ({ cores }) => (cores.scheduler || cores.worker).toFixed(2),
+  "polling process, cores": ({ cores }) => (cores.scheduler || cores.worker).toFixed(2),
   "Redis, cores": ({ cores }) => fixed(cores.Redis, 2),
   "service, cores": ({ cores }) => cores.service.toFixed(2),
   "others, cores": ({ cores }) => cores.others.toFixed(2),
-  "who polls, MiB": ({ peakMib }) => (peakMib.scheduler || peakMib.worker).toFixed(0),
+  "polling process, MiB": ({ peakMib }) => (peakMib.scheduler || peakMib.worker).toFixed(0),
   "idle worker, MiB": ({ peakMib, redis }) => fixed(redis && peakMib.worker, 0),
   "Redis, MiB": ({ peakMib }) => fixed(peakMib.Redis, 0),
   "Redis commands per s": ({ redis, polls, polledPerMinute }) =>

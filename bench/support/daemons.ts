@@ -33,7 +33,7 @@ export interface RunningDaemon extends AsyncDisposable {
 const WARNING = 40;
 const MOST_WARNINGS = 5;
 
-/** `socket`: of its own status page. */
+/** `socket`: of its own console. */
 export function startDaemon(launcher: string, config: string, role: Role, socket: string): RunningDaemon {
   const startedMs = Date.now();
   const child = spawn(process.execPath, [launcher, "run", "--config", config], {

@@ -290,7 +290,7 @@ const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "The work folder is not safe to use",
     advice:
-      "Nothing was changed. Run Inlet as the user who owns the folder. If it does already, another user put this there: inspect it, and check who may write to the folder above it.",
+      "Nothing was changed. Run Inlet as the user who owns the folder. If it already does, another user has interfered: inspect the folder, and check who may write to the one above it.",
   },
   WORK_LOST: {
     verdict: "fatal",

@@ -92,7 +92,7 @@ function logHandoffs(log: Log) {
     "handoffs-stuck": ({ fault }) =>
       log.error({ fault }, "hand-offs cannot be read or written, and are retried"),
     "handoffs-resumed": ({ stuckForMs }) =>
-      log.info({ stuckForSeconds: inSeconds(stuckForMs) }, "hand-offs go on again"),
+      log.info({ stuckForSeconds: inSeconds(stuckForMs) }, "hand-offs work again"),
   } satisfies Partial<AllListeners>;
 }
 
@@ -105,7 +105,7 @@ function logProcess(log: Log) {
     "work-exposed": ({ folder }) =>
       log.warn({ folder }, "other users can replace Inlet's working files: move the work folder"),
     "recovery-failed": ({ fault }) => log.warn({ fault }, "an unfinished transfer cannot be cleaned up"),
-    "disk-full": ({ fault }) => log.error({ fault }, "the disk is full: intake pauses until there is room"),
+    "disk-full": ({ fault }) => log.error({ fault }, "the disk is full: downloads pause until there is room"),
     "disk-has-room": ({ pausedForMs }) =>
       log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "there is room on the disk again"),
     "queue-lost": ({ fault }) =>

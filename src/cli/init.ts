@@ -61,7 +61,7 @@ export function define(command: Command, run: Run): void {
     .option("--inbox <folder>", "the folder in which finished transfers appear")
     .option(
       "--state <folder>",
-      "the folder for tokens and dropped passwords (default: see config/inlet.example.yaml)",
+      "the folder for tokens and supplied passwords (default: see docs/configuration.md)",
     )
     .option(
       "--password-file <sender=file>",

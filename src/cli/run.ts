@@ -129,7 +129,7 @@ async function prepare(
   const settings = await loadSettings(load);
   const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? defaultLevel;
   const log = createLog(output, levelOf(settings));
-  for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be mended");
+  for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be corrected");
   return { settings, log, load, levelOf };
 }
 

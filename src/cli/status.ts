@@ -35,7 +35,7 @@ export function define(command: Command, run: Run): void {
     .addOption(
       new Option(
         "--health [what]",
-        "only exit with 0 or 1: whether the daemon can work (ready), or at least is not stuck (alive)",
+        "only check the daemon, and exit with 0 or 1: it can work (ready), or at least is not stuck (alive)",
       )
         .choices(["ready", "alive"])
         .preset("ready"),

@@ -40,7 +40,7 @@ export function define(command: Command, run: Run): void {
     .argument("<mailbox>", "the mailbox's name or address, as configured")
     .option(
       "--code-file <file>",
-      "request no mail: read a code that has arrived from a file, or from standard input for -",
+      "read a code that was already mailed, from a file, or from standard input for -; requests no mail",
     )
     .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)

@@ -34,15 +34,15 @@ them: against that, keep a copy of SHA256SUMS elsewhere.
 
 export function define(command: Command, run: Run): void {
   command
-    .argument("<folder...>", "delivered folders, or trees that hold some")
+    .argument("<folder...>", "delivered folders, or folders above them")
     .option(
       "--allow <name>",
-      "a name that may be there too, such as one that a consumer adds; repeat it for more",
+      "a file name to permit, such as one that a consumer adds; may be repeated",
       gather,
     )
     .option(
       "--config <file>",
-      "the configuration, which knows the marker (default: as for run, where there is one)",
+      "the configuration file, which names the marker (default: as for run, if it exists)",
     )
     .option("--json", "print every folder with its files as JSON")
     .addHelpText("after", HELP)

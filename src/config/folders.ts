@@ -12,12 +12,12 @@ export const FOLDERS = {
   work: {
     ...PATH,
     description:
-      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder: then choose one inside a folder that only Inlet or root may write to.",
+      "The folder for the ledger, unfinished transfers and quarantine, on the same file system as the inbox. Only Inlet may use it. Default: `.inlet` inside the inbox. If other users may write to the inbox itself, they could replace the work folder: then put it inside a folder that only Inlet or root may write to.",
   },
   state: {
     ...PATH,
     description:
-      "The folder for tokens and dropped passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
+      "The folder for tokens and supplied passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
   },
 } as const satisfies SchemaKeys;
 

@@ -82,7 +82,7 @@ export const HANDOFF = group(
     marker: {
       ...FILE_NAME,
       description:
-        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. Even without it, a folder appears only when it is complete.",
+        "The name of an empty file in each delivered folder, for consumers that wait for one, or `none`. With or without it, a folder appears only when it is complete.",
     },
     command: {
       type: "array",

@@ -1,4 +1,4 @@
-/** The `http` group: the address and names of the status page, and whether visitors may act. */
+/** The `http` group: the address and names of the console, and whether visitors may act. */
 import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
 import { group, HOST_PATTERN, SWITCH, type Written } from "./schema-nodes.ts";
@@ -12,13 +12,13 @@ export const HTTP = group(
       pattern: `^(false|${HOST_PATTERN}:[0-9]{1,5}|unix:/.+)$`,
       default: "127.0.0.1:8460",
       description:
-        "The address of the status page, its API, health and metrics. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/inlet.sock` is a Unix socket; `false` disables it.",
+        "The address of the console. Everyone who can reach it sees senders, names and states, but no file and no secret. `unix:/run/inlet/console.sock` is a Unix socket; `false` disables it.",
     },
     actions: {
       ...SWITCH,
       default: false,
       description:
-        "Whether visitors may supply passwords, and retry, release and discard transfers, through the page and its API. Requires `token`, except on a Unix socket, whose permissions decide who may act.",
+        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token`, except on a Unix socket, whose permissions decide who may act.",
     },
     token: {
       ...SECRET,
@@ -29,16 +29,16 @@ export const HTTP = group(
       title: "a list of host names",
       items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
       description:
-        "Host names under which browsers may open the page, such as that of a proxy, in addition to IP addresses, `localhost` and the machine's own name. Health and metrics answer under every name.",
+        "Host names under which browsers may open the console, such as that of a proxy, in addition to IP addresses, `localhost` and the machine's own name. Health and metrics answer under every name.",
     },
   },
-  "The status page.",
+  "The console: a web page with an API, health checks and metrics.",
 );
 
 const KEYS = HTTP.properties;
 const MAX_PORT = 65_535;
 
-/** Problems go to the draft. `undefined` without a page. */
+/** Problems go to the draft. `undefined` without a console. */
 export async function readHttp(
   raw: Written<typeof HTTP> = {},
   draft: Draft,

@@ -47,7 +47,7 @@ export const LIMITS = group(
       ...SIZE,
       default: "1GiB",
       description:
-        "The space that must stay free on the inbox's disk. A transfer that would exceed it waits.",
+        "The space that must stay free on the inbox's disk. A transfer that would use some of it waits.",
     },
     maxTransferSize: {
       ...SIZE,

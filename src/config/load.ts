@@ -55,7 +55,7 @@ export async function loadFolders(options: LoadOptions): Promise<Folders> {
 }
 
 /**
- * The address of the daemon's status page; `undefined` for none. Problems of other keys are ignored: a running daemon
+ * The address of the daemon's console; `undefined` for none. Problems of other keys are ignored: a running daemon
  * keeps its old settings. Throws `CONFIG_INVALID`.
  */
 export async function loadHttp(options: SourceOptions): Promise<HttpSettings | undefined> {

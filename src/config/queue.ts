@@ -34,7 +34,7 @@ export const REDIS = group(
     username: { ...TEXT, description: "The user to log in as, instead of the one in `queue`." },
     password: {
       ...SECRET,
-      description: "The password to log in with, instead of the one in `queue`. Write it without escapes.",
+      description: "The password to log in with, instead of the one in `queue`. It is not URL-encoded.",
     },
     ca: {
       ...PATH,

@@ -29,7 +29,7 @@ export const SCHEMA = {
   properties: {
     version: {
       type: "integer",
-      title: "1, the only version that this Inlet knows: a newer file needs a newer Inlet",
+      title: "1, the only version that this Inlet supports: a newer file needs a newer Inlet",
       minimum: 1,
       maximum: 1,
       default: 1,

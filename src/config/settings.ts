@@ -29,7 +29,7 @@ export interface Settings {
   readonly limits: Limits;
   readonly handoff: Handoff;
   readonly keep: KeepSettings;
-  /** `undefined`: there is no status page. */
+  /** `undefined`: there is no console. */
   readonly http: HttpSettings | undefined;
   /** `undefined`: each command has its own default. */
   readonly logLevel?: string | undefined;

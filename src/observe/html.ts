@@ -1,4 +1,4 @@
-/** HTML templates, tables and times for the status page. Every value is escaped unless it is `Html`. */
+/** HTML templates, tables and times for the console. Every value is escaped unless it is `Html`. */
 import { formatWhen } from "../base/phrases.ts";
 
 export class Html {

@@ -1,4 +1,4 @@
-/** The status page and its API over HTTP. Reading is open to everyone who reaches the address; actions need a token. */
+/** The console and its API over HTTP. Reading is open to everyone who reaches the address; actions need a token. */
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
@@ -17,9 +17,9 @@ export interface HttpOptions {
   /** In Prometheus's text format. */
   metrics(): Promise<string>;
   readonly history: ReadPast;
-  /** `undefined`: the page is read-only. */
+  /** `undefined`: the console is read-only. */
   readonly actions: Actions | undefined;
-  /** Host names of this page, besides addresses, `localhost` and the machine's own name. */
+  /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
   /** Names the work that hangs, if any. */
   stuck(): string | undefined;
@@ -77,7 +77,7 @@ async function answer(
     return refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
   }
   if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(url)) {
-    return refuse(response, 403, "Other sites may only link to the page itself.");
+    return refuse(response, 403, "Other sites may only link to the console itself.");
   }
   await handler(request, response, url);
 }

@@ -1,4 +1,4 @@
-/** The sections of the status page that list transfers, with forms that need no script. */
+/** The sections of the console that list transfers, with forms that need no script. */
 import { formatBytes, formatSeconds } from "../base/phrases.ts";
 import type { Action } from "../model/order.ts";
 import { type Delivery, describeState, type Status, type TransferStatus } from "../model/status.ts";

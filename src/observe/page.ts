@@ -1,5 +1,5 @@
 /**
- * The status page: one document that works without its script. The script replaces sections by newer ones. All text from
+ * The console: one document that works without its script. The script replaces sections by newer ones. All text from
  * senders is escaped.
  */
 import { formatBytes, formatCount } from "../base/phrases.ts";

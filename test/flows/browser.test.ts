@@ -1,4 +1,4 @@
-/** The status page in a real browser, as people use it. */
+/** The console in a real browser, as people use it. */
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import type { HttpSettings } from "../../src/config/settings.ts";
@@ -9,7 +9,7 @@ import { MAILBOX, mailboxSettings, pageSettings, plainSecret } from "../support/
 
 const HOSTILE = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>\u202E`;
 
-describe("the status page", () => {
+describe("the console", () => {
   test("follows an arriving transfer without a reload", async () => {
     const { simulator, url } = await start({});
     const { page, complaints } = await openBrowser(url);

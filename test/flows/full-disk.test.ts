@@ -190,7 +190,9 @@ function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): Watch
         .map(({ trackingId }) => trackingId)
         .toSorted(),
     expectOneAlarm() {
-      expect(alarms().map(({ msg }) => msg)).toEqual(["the disk is full: intake pauses until there is room"]);
+      expect(alarms().map(({ msg }) => msg)).toEqual([
+        "the disk is full: downloads pause until there is room",
+      ]);
       expect(parsed().filter(({ msg }) => msg === "there is room on the disk again")).toHaveLength(1);
     },
     async stop() {

@@ -1,4 +1,4 @@
-/** The status page and its API, for programs and for hostile visitors. */
+/** The console and its API, for programs and for hostile visitors. */
 import { readdir } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";

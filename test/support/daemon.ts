@@ -26,7 +26,7 @@ export interface TestDaemon {
   readonly reports: string[];
   /** Events of the hand-off, in words. */
   readonly handoffs: string[];
-  /** Resolves to the address of its status page. */
+  /** Resolves to the address of its console. */
   readonly page: Promise<string>;
   readonly outcome: Promise<DaemonOutcome>;
   /** The last state of a transfer. */

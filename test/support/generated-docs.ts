@@ -54,7 +54,7 @@ function faultsPage(): string {
   return `# Faults
 
 Every failure has one of these codes. Find yours here, and do what the last column says. The code is in the log (\`fault.code\`), in
-\`inlet status --json\` and in the errors of commands with \`--json\`. On a terminal the sentences are printed.
+\`inlet status --json\` and in the errors of commands with \`--json\`. On a terminal, the sentences of the table are printed instead.
 
 The verdict says what helps:
 
@@ -74,7 +74,7 @@ function configurationPage(): string {
   const { service, redis, mailboxes, limits, handoff, http, log, keep, ...top } = SCHEMA.properties;
   return `# Configuration
 
-This is the reference of every key. [Configuring](configuring.md) goes by goal.
+This page is the reference of every key. [Configuring](configuring.md) explains settings by goal.
 
 Inlet reads one YAML file and never writes it. It looks for the file in this order:
 
@@ -85,7 +85,7 @@ Inlet reads one YAML file and never writes it. It looks for the file in this ord
 
 A named file must exist. Without any file, the [environment](#environment) can hold every key.
 
-A small, complete file:
+A small but complete file:
 
 \`\`\`yaml
 service:
@@ -150,9 +150,8 @@ ${keyTable(mailboxes.items.properties.expect.items.properties, mailboxes.items.p
 A transfer counts for an expectation when a poll discovers it. A missed time is reported once, after the first successful poll that began after it.
 The late arrival is reported too. A new or changed expectation applies from the first time whose whole span lies in the future.
 
-During quiet hours the mailbox is polled as usual. A new transfer stays \`discovered\` until they end; a running download continues, and an
-interrupted one continues afterwards. A transfer that would expire before the quiet hours end, or within six hours after, is downloaded
-anyway. Quiet hours may not fill the whole week.
+A new transfer is \`waiting\` for the reason \`quiet\` until the quiet hours end. An interrupted download continues afterwards. Quiet hours may not
+fill the whole week.
 
 ## limits
 
@@ -244,12 +243,12 @@ ${[["service", "baseUrl"], ["service", "clientId", "file"], ["inbox"], ["limits"
   .join("\n")}
 | \`INLET_MAILBOXES\` | \`mailboxes\`, such as \`[{"email": "orders@example.com"}]\` |
 
-A variable that differs from one of these only slightly is refused, and the message names the right one. Other variables that begin with
-\`INLET_\` are ignored.
+An unknown variable with two underscores, or one that looks like a misspelt key, is refused. Other variables that begin with \`INLET_\` are
+ignored.
 
 ## Errors
 
-All errors are reported at once, one line each: the place, the key, and the allowed values. Values of keys that may hold a secret are never
+All errors are reported at once, one line each: the place in the file, the key, and the allowed values. Values of keys that may hold a secret are never
 shown.
 
 \`\`\`

@@ -125,7 +125,7 @@ function transferIdOf(simulator: Simulator, trackingId: string): string {
   return transfer?.recipients[0]?.transferId ?? "";
 }
 
-/** What signs in at the status page. */
+/** What signs in at the console. */
 export const TOKEN = "a-long-token-that-is-hard-to-guess";
 
 async function furnish(

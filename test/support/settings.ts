@@ -76,7 +76,7 @@ export function settingsIn(
   };
 }
 
-/** A status page on any free port. */
+/** A console on any free port. */
 export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings {
   return {
     listen: { host: "127.0.0.1", port: 0 },

@@ -69,7 +69,7 @@ test("I6 no contagion: a full disk is told once for all transfers and mailboxes"
   emit({ type: "poll-recovered", mailbox: "m", failedForMs: 1000, fault: fault });
   emit({ type: "disk-has-room", pausedForMs: 1000 });
   expect(lines).toEqual([
-    "the disk is full: intake pauses until there is room",
+    "the disk is full: downloads pause until there is room",
     "there is room on the disk again",
   ]);
 });

@@ -39,14 +39,14 @@ describe("the example", () => {
     for (const text of [example, withSentinels, withCluster]) {
       const folder = await makeFolder();
       const files = {
-        "client-id": CLIENT_ID,
-        token: "t",
-        supplier: "p",
+        "secret_client-id": CLIENT_ID,
+        secret_token: "t",
+        secret_supplier: "p",
         "lab-password": "p",
-        "redis-password": "p",
-        "sentinel-password": "p",
-        "webhook-secret": "p",
-        "page-token": "p",
+        "secret_redis-password": "p",
+        "secret_sentinel-password": "p",
+        "secret_webhook-secret": "p",
+        "secret_console-token": "p",
         "ca.pem": "-----BEGIN CERTIFICATE-----",
         "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
         "client.pem": "-----BEGIN CERTIFICATE-----",

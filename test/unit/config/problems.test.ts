@@ -47,7 +47,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     [
       "version",
       "2",
-      "version: 2 is not 1, the only version that this Inlet knows: a newer file needs a newer Inlet",
+      "version: 2 is not 1, the only version that this Inlet supports: a newer file needs a newer Inlet",
     ],
     [
       "handoff",

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { html } from "../../../src/observe/html.ts";
 
-describe("the HTML of the status page", () => {
+describe("the HTML of the console", () => {
   test("escapes senders' text in elements and in attributes", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
