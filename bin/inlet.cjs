@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts Inlet: from src in a checkout, where Node strips the types, else from the compiled dist.
+// Starts Inlet: from src in a checkout, where Node strips the types, else the built program from dist.
 // This file runs on every version of Node, so that an old one fails with a clear message.
 "use strict";
 
@@ -19,6 +19,6 @@ if (Number(process.versions.node.split(".")[0]) < oldest) {
   v8.setFlagsFromString("--semi-space-growth-factor=1");
   v8.setFlagsFromString("--heap-growing-percent=150");
   var source = path.join(__dirname, "..", "src", "main.ts");
-  var compiled = path.join(__dirname, "..", "dist", "src", "main.js");
-  import(require("url").pathToFileURL(fs.existsSync(source) ? source : compiled).href);
+  var built = path.join(__dirname, "..", "dist", "main.js");
+  import(require("url").pathToFileURL(fs.existsSync(source) ? source : built).href);
 }
