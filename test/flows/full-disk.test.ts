@@ -7,8 +7,7 @@ import { describe, expect, onTestFailed, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { findProgram } from "../support/debian.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
-import { makeFolder, startCommand } from "../support/program.ts";
-import { ROOT } from "../support/root.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -166,7 +165,7 @@ async function openSmallDisk() {
       const child = startCommand(nsenter.path, [
         `--mount=/proc/${holder.pid}/ns/mnt`,
         process.execPath,
-        join(ROOT, "test/support/daemon-child.ts"),
+        childProgram("daemon-child"),
         task,
       ]);
       return watchDaemon(child, async () => {
