@@ -143,7 +143,7 @@ async function runWithCrashes(
   }
   await runToItsEnd(task);
   await consumer?.stop();
-  await observer.close();
+  observer.close();
   const journal = readdirSync(join(inbox, ".inlet/journal")).flatMap((name) =>
     readFileSync(join(inbox, ".inlet/journal", name), "utf8")
       .trim()

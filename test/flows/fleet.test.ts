@@ -110,7 +110,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
-  await observer.close();
+  observer.close();
 
   expect(observer.problems).toEqual([]);
   expect(delivered()).toEqual(names);

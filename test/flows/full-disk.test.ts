@@ -132,7 +132,7 @@ async function openSmallDisk() {
   await expect.poll(() => lines.join("\n")).toBe("mounted");
   const seen = join(`/proc/${holder.pid}/root`, mountPoint);
   const inbox = join(seen, "inbox");
-  const observer = observeInbox(inbox);
+  const observer = observeInbox(inbox, 1);
   const ballast = join(seen, "ballast");
   const nsenter = await findProgram("nsenter", ["util-linux"]);
   return {
@@ -169,7 +169,7 @@ async function openSmallDisk() {
         task,
       ]);
       return watchDaemon(child, async () => {
-        await observer.close();
+        observer.close();
         expect(observer.problems).toEqual([]);
       });
     },

@@ -290,7 +290,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
   const finish = async (delivered: readonly string[]): Promise<Outcome> => {
     const late = listDeliveries({ inbox }).filter((name) => !delivered.includes(name));
     await runCrashDaemon(task);
-    await observer.close();
+    observer.close();
     await redis?.client.flushall();
     const entries = listNames(join(work, "outbox")).filter((name) => name.includes("."));
     const left = EMPTY_AT_LAST.map((place) => listNames(join(work, place)).map((name) => join(place, name)));
