@@ -1,4 +1,4 @@
-# Inlet in a container: compiled code and production dependencies, without root, on a read-only file system.
+# Inlet in a container: the built program, which contains its packages, without root, on a read-only file system.
 # It needs a configuration at /etc/inlet/inlet.yaml (or everything in the environment), and two volumes.
 
 # The exact Node that it is tested with. To pin its bytes too, build with --build-arg NODE_IMAGE=node@sha256:…
@@ -9,21 +9,20 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 # No package's own script is run: none is needed.
 RUN npm ci --ignore-scripts
-COPY tsconfig.json ./
+COPY tsconfig.json build.ts ./
 COPY src ./src
 COPY simulator ./simulator
-COPY bin ./bin
-RUN npm run build && npm prune --omit=dev --omit=optional --omit=peer --ignore-scripts && mkdir empty
+RUN npm run build && mkdir empty
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Inlet" \
       org.opencontainers.image.description="Receives the transfers of a secure file-transfer service, proves them complete, and hands each over as one finished folder." \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.base.name="docker.io/library/node:24.21.0-bookworm-slim"
-COPY --from=build /build/package.json /opt/inlet/
-COPY --from=build /build/bin /opt/inlet/bin
+COPY package.json LICENSE /opt/inlet/
+COPY bin /opt/inlet/bin
+COPY config/inlet.example.yaml /opt/inlet/config/
 COPY --from=build /build/dist /opt/inlet/dist
-COPY --from=build /build/node_modules /opt/inlet/node_modules
 # New volumes take their owner from here.
 COPY --from=build --chown=1000:1000 /build/empty /srv/inbox
 COPY --from=build --chown=1000:1000 /build/empty /var/lib/inlet

@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-// Hundreds of processes are started from the sources: what Node has compiled once, the others take over.
+// Each test file has a process of its own: the first one compiles the test runner for the others.
 process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cache/compiled");
 
 export default defineConfig({
   test: {
+    globalSetup: "test/support/built-program.ts",
     // Most tests wait for processes, disks and timers: four at a time keep two cores busy.
     maxWorkers: 4,
     // Patience costs nothing where a test passes, and a busy machine may be ten times slower.

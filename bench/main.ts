@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { buildPackage } from "../build.ts";
 import { measureCalls } from "./cases/calls.ts";
 import { measureDaemon } from "./cases/daemon.ts";
 import { measureFleet } from "./cases/fleet.ts";
@@ -23,7 +24,6 @@ import { type Figures, formatProfiles, formatRows, readFigures, writeFigures } f
 import type { Bench } from "./support/bench.ts";
 import { describeMachine } from "./support/machine.ts";
 import { keepMemory } from "./support/memory.ts";
-import { installProgram } from "./support/processes.ts";
 import type { Row } from "./support/rows.ts";
 import { findTools, readVersions } from "./support/tools.ts";
 
@@ -75,7 +75,7 @@ async function main(wanted: {
   using _memory = keepMemory(log);
   try {
     const tools = await findTools();
-    const launcher = installProgram(join(folder, "program"));
+    const launcher = await buildPackage(join(folder, "program"));
     const machine = { ...describeMachine(folder), tools: readVersions(tools) };
     for (const name of names) {
       log(`… ${name}`);

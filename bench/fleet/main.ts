@@ -8,9 +8,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { buildPackage } from "../../build.ts";
 import { describeMachine } from "../support/machine.ts";
 import { fillPlaces } from "../support/places.ts";
-import { installProgram } from "../support/processes.ts";
 import { startRedis } from "../support/redis.ts";
 import { type DownloadCase, measureDownloads, measureWaiting } from "./download.ts";
 import { measurePolls, type PollCase } from "./polls.ts";
@@ -84,7 +84,7 @@ async function main(scale: number, names: readonly string[]): Promise<number> {
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort());
   const folder = mkdtempSync(join(tmpdir(), "inlet-bench-"));
   try {
-    const launcher = installProgram(join(folder, "program"));
+    const launcher = await buildPackage(join(folder, "program"));
     const bench = { launcher, folder: join(folder, "case"), scale, stop: stop.signal };
     let figures: Figures = { machine: await describeFleetMachine(folder) };
     for (const group of groups) figures = { ...figures, ...(await GROUPS[group](bench)) };

@@ -1,6 +1,6 @@
-/** Installs the program as users do, and reads CPU and memory of processes from /proc. */
+/** Installs an earlier program to compare with, and reads CPU and memory of processes from /proc. */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /** Linux reports the CPU time of processes in hundredths of a second. */
@@ -12,32 +12,17 @@ const CHECKOUT = resolve(import.meta.dirname, "../..");
 /** The last commit before the write-once ledger: each transfer had a receipt that was appended to. */
 export const BEFORE_LEDGER = "96d1350";
 
-/**
- * Compiles the program into a folder, and returns its launcher. In a checkout Node strips the types itself, which takes
- * some 30 MiB that the installed program does not need.
- */
-export function installProgram(folder: string, checkout: string = CHECKOUT): string {
-  mkdirSync(folder);
-  const compiler = join(checkout, "node_modules/.bin/tsc");
-  const source = join(checkout, "src");
-  execFileSync(compiler, ["-p", source, "--outDir", join(folder, "dist")], { stdio: "inherit" });
-  for (const part of ["bin", "package.json"])
-    cpSync(join(checkout, part), join(folder, part), { recursive: true });
-  symlinkSync(join(checkout, "node_modules"), join(folder, "node_modules"));
-  return join(folder, "bin/inlet.cjs");
-}
-
 /** Installs an earlier commit with its own packages, and returns its launcher. */
 export function installEarlier(folder: string, commit: string): string {
-  const source = join(folder, "source");
-  mkdirSync(source, { recursive: true });
+  mkdirSync(folder, { recursive: true });
   const archive = execFileSync("git", ["archive", commit], { cwd: CHECKOUT, maxBuffer: 256 * 1024 ** 2 });
-  execFileSync("tar", ["-x", "-C", source], { input: archive });
-  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
-    cwd: source,
-    stdio: "ignore",
-  });
-  return installProgram(join(folder, "program"), source);
+  execFileSync("tar", ["-x", "-C", folder], { input: archive });
+  const inFolder = { cwd: folder, stdio: "ignore" } as const;
+  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], inFolder);
+  execFileSync("npm", ["run", "build"], inFolder);
+  // Without the sources its launcher starts the built program.
+  rmSync(join(folder, "src"), { recursive: true });
+  return join(folder, "bin/inlet.cjs");
 }
 
 export interface Sample {

@@ -23,6 +23,8 @@ export type Shares = Readonly<Record<Group, number>>;
 interface Frame {
   readonly functionName: string;
   readonly url: string;
+  /** From 0. */
+  readonly lineNumber: number;
 }
 
 interface CpuProfile {
@@ -89,11 +91,11 @@ const LOADING = /^node:internal\/(modules|bootstrap)\//;
 
 /** The first match decides. */
 const GROUPS_BY_FILE: readonly (readonly [RegExp, Group])[] = [
-  [/\/dist\/(?:src\/)?base\/(descriptor|durable|folders)\.js$|^node:(internal\/)?fs/, "files"],
-  [/^node:internal\/crypto\/hash$|\/dist\/(?:src\/)?model\/checksum\.js$/, "hashing"],
-  [/\/node_modules\/undici\//, "requests"],
-  [/\/node_modules\//, "packages"],
-  [/\/dist\//, "own"],
+  [/^src\/base\/(descriptor|durable)\.ts$|^node:(internal\/)?fs/, "files"],
+  [/^node:internal\/crypto\/hash$|^src\/model\/checksum\.ts$/, "hashing"],
+  [/\bnode_modules\/undici\//, "requests"],
+  [/\bnode_modules\//, "packages"],
+  [/^src\//, "own"],
 ];
 
 /** By the innermost frame with a known file; a stack without one is Node's own. */
@@ -101,9 +103,21 @@ function findGroup(stack: readonly Frame[]): Group {
   const state = STATES.get(stack[0]?.functionName ?? "");
   if (state !== undefined) return state;
   if (stack.some(({ url }) => LOADING.test(url))) return "loading";
-  for (const { url } of stack) {
-    const found = GROUPS_BY_FILE.find(([pattern]) => pattern.test(url));
+  for (const frame of stack) {
+    const file = sourceOf(frame);
+    const found = GROUPS_BY_FILE.find(([pattern]) => pattern.test(file));
     if (found !== undefined) return found[1];
   }
   return "node";
+}
+
+const builtFiles = new Map<string, readonly string[]>();
+
+/** In the built program, a comment names the source of the lines below it. */
+function sourceOf({ url, lineNumber }: Frame): string {
+  if (!url.startsWith("file:")) return url;
+  const lines = builtFiles.get(url) ?? readFileSync(new URL(url), "utf8").split("\n");
+  builtFiles.set(url, lines);
+  const comment = lines.slice(0, lineNumber + 1).findLast((line) => /^\/\/ \S+\.[cm]?[jt]s$/.test(line));
+  return comment?.slice("// ".length) ?? url;
 }

@@ -1,29 +1,16 @@
 /** Checks a configuration against its schema, and explains each problem with a remedy. */
-import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
+import type { ErrorObject } from "ajv/dist/2020.js";
 import { describeUnknownKey, nearestName } from "../base/nearest.ts";
 import { type KeyPath, type Problems, showValue, variableFor } from "./draft.ts";
 import { type RawSettings, SCHEMA } from "./schema.ts";
 import { PATH, type SchemaNode, typesOf } from "./schema-nodes.ts";
-
-/**
- * Ajv adds no defaults and prints nothing. To start faster, it neither validates the schema, which a test does, nor
- * optimizes the compiled code, which runs once.
- */
-const VALIDATION_OPTIONS = {
-  allErrors: true,
-  verbose: true,
-  useDefaults: false,
-  allowUnionTypes: true,
-  logger: false,
-  meta: false,
-  validateSchema: false,
-  code: { optimize: false },
-} as const;
+import { findErrors } from "./validator.ts";
 
 /** A refused value: its key, and the message about it. */
 interface Refusal {
   readonly path: KeyPath;
   readonly message: string;
+  readonly isMissing?: boolean;
 }
 
 /** Adds every problem, and returns the values without the refused ones. `required`: top-level keys. */
@@ -32,13 +19,13 @@ export function checkSchema(
   required: readonly string[],
   problems: Problems,
 ): RawSettings {
-  const validate = validatorFor(required);
-  if (validate(values)) return values;
+  const missing = required.filter((key) => values[key] === undefined).map((key) => missingKey([key], SCHEMA));
+  const refusals = [...missing, ...findErrors(values).map(explain)];
+  if (refusals.length === 0) return values;
   const usable = structuredClone(values);
   const refused = new Set<string>();
-  for (const error of validate.errors ?? []) {
-    const { path, message } = explain(error);
-    const isReported = refused.has(path.join("\0")) || (error.keyword === "required" && problems.has(path));
+  for (const { path, message, isMissing = false } of refusals) {
+    const isReported = refused.has(path.join("\0")) || (isMissing && problems.has(path));
     if (!isReported) problems.add(path, message);
     refused.add(path.join("\0"));
     remove(usable, path);
@@ -46,25 +33,12 @@ export function checkSchema(
   return usable;
 }
 
-/** Kept, because compiling is slow. */
-const validators = new Map<string, ValidateFunction>();
-
-function validatorFor(required: readonly string[]): ValidateFunction {
-  const known = validators.get(required.join());
-  if (known !== undefined) return known;
-  const made = new Ajv2020(VALIDATION_OPTIONS).compile({ ...SCHEMA, required });
-  validators.set(required.join(), made);
-  return made;
-}
-
 function explain(error: ErrorObject): Refusal {
   const path = parsePointer(error.instancePath);
   const node = error.parentSchema as SchemaNode;
   switch (error.keyword) {
-    case "required": {
-      const key = String(error.params["missingProperty"]);
-      return { path: [...path, key], message: describeMissing([...path, key], node) };
-    }
+    case "required":
+      return missingKey([...path, String(error.params["missingProperty"])], node);
     case "additionalProperties": {
       const key = String(error.params["additionalProperty"]);
       const known = Object.keys(node.properties ?? {});
@@ -77,10 +51,10 @@ function explain(error: ErrorObject): Refusal {
   }
 }
 
-function describeMissing(path: KeyPath, node: SchemaNode): string {
+function missingKey(path: KeyPath, node: SchemaNode): Refusal {
   const allowed = describeAllowed(node.properties?.[String(path.at(-1))]);
-  const isTop = path.length === 1;
-  return `is missing: give ${allowed}${isTop ? `, or set ${variableFor(path.map(String))}` : ""}`;
+  const variable = path.length === 1 ? `, or set ${variableFor(path.map(String))}` : "";
+  return { path, message: `is missing: give ${allowed}${variable}`, isMissing: true };
 }
 
 function describeUnknownInSecret(key: string, known: readonly string[], node: SchemaNode): string {

@@ -1,13 +1,11 @@
 /**
  * Finds out how the file system below a folder behaves, by trying each operation that a delivery rests on. The probe
- * works in a new folder of its own, removes it afterwards, and changes nothing else. Run as a program, this file is the
- * second process of the lock trial.
+ * works in a new folder of its own, removes it afterwards, and changes nothing else.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { dirname, extname, join } from "node:path";
 import { promisify } from "node:util";
 import { systemDisk } from "../base/disk.ts";
 import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
@@ -47,6 +45,8 @@ const ROUNDS = 6;
 const FILES = 12;
 const LONGEST_TRIED = 255;
 const LOCK_TIMEOUT_MS = 10_000;
+/** A program of its own: `.ts` in a checkout, `.js` where installed. */
+const LOCK_TRIAL = join(import.meta.dirname, `lock-trial${extname(import.meta.filename)}`);
 
 /**
  * Both folders must exist. No other user may be able to rename entries of `folder`: otherwise the probe could remove a
@@ -177,7 +177,7 @@ async function tryExclusive(path: string): Promise<Trial> {
 async function tryOtherProcess(path: string, signal: AbortSignal): Promise<Trial> {
   const lock = await tryLock(path, "alone");
   try {
-    const argv = [fileURLToPath(import.meta.url), path];
+    const argv = [LOCK_TRIAL, path];
     const options = { timeout: LOCK_TIMEOUT_MS, signal };
     const { stdout } = await promisify(execFile)(process.execPath, argv, options);
     return lock !== undefined && stdout === "held" ? undefined : "it lets others in";
@@ -251,10 +251,4 @@ function reasonOf(error: unknown): string {
   if (code === "" || ["ENOSPC", "EDQUOT", "DISK_FULL"].includes(code)) throw error;
   if (error instanceof Fault) return error.message;
   return code;
-}
-
-if (import.meta.main) {
-  const lock = await tryLock(process.argv[2] ?? "", "alone");
-  process.stdout.write(lock === undefined ? "held" : "free");
-  lock?.release();
 }

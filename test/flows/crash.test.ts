@@ -10,14 +10,12 @@ import { AT_ONCE, PLANS, walkPoints } from "../support/crashes.ts";
 import { readTree, withoutTimes } from "../support/daemon.ts";
 import { isOnRedis } from "../support/engine.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
-import { makeFolder, runCommand } from "../support/program.ts";
+import { childProgram, makeFolder, runCommand } from "../support/program.ts";
 import { accept, openReceiver, type Receiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
-import { ROOT } from "../support/root.ts";
 import { openTestSimulator } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
 
-const CHILD = join(ROOT, "test/support/crash-child.ts");
 const OTHER_USER = 65534;
 /** There are some 70: fewer mean that the daemon left something out. */
 const LEAST_STEPS = 50;
@@ -145,7 +143,7 @@ async function runWithCrashes(
   }
   await runToItsEnd(task);
   await consumer?.stop();
-  await observer.close();
+  observer.close();
   const journal = readdirSync(join(inbox, ".inlet/journal")).flatMap((name) =>
     readFileSync(join(inbox, ".inlet/journal", name), "utf8")
       .trim()
@@ -191,7 +189,7 @@ async function runToItsEnd(task: CrashTask & { readonly user?: number }): Promis
 }
 
 function runChild(task: object) {
-  return runCommand(process.execPath, [CHILD, JSON.stringify(task)], { cwd: ROOT });
+  return runCommand(process.execPath, [childProgram("crash-child"), JSON.stringify(task)]);
 }
 
 /** Moves every folder out of the inbox as soon as it appears. Fails if one appears twice. */

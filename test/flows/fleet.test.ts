@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
-import { makeFolder, startCommand } from "../support/program.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
-import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 import { openTcpProxy } from "../support/tcp-proxy.ts";
@@ -49,10 +48,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   };
   const start = (behindProxy = false) => {
     const task = behindProxy ? { ...direct, redis: `redis://127.0.0.1:${proxy.port}` } : direct;
-    const daemon = startCommand(process.execPath, [
-      join(ROOT, "test/support/daemon-child.ts"),
-      JSON.stringify(task),
-    ]);
+    const daemon = startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
     // A process whose log is not read could not end.
     daemon.stdout?.resume();
     daemon.stderr?.resume();
@@ -114,7 +110,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
-  await observer.close();
+  observer.close();
 
   expect(observer.problems).toEqual([]);
   expect(delivered()).toEqual(names);

@@ -7,8 +7,7 @@ import { describe, expect, onTestFailed, test } from "vitest";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { findProgram } from "../support/debian.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
-import { makeFolder, startCommand } from "../support/program.ts";
-import { ROOT } from "../support/root.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
@@ -133,7 +132,7 @@ async function openSmallDisk() {
   await expect.poll(() => lines.join("\n")).toBe("mounted");
   const seen = join(`/proc/${holder.pid}/root`, mountPoint);
   const inbox = join(seen, "inbox");
-  const observer = observeInbox(inbox);
+  const observer = observeInbox(inbox, 1);
   const ballast = join(seen, "ballast");
   const nsenter = await findProgram("nsenter", ["util-linux"]);
   return {
@@ -166,11 +165,11 @@ async function openSmallDisk() {
       const child = startCommand(nsenter.path, [
         `--mount=/proc/${holder.pid}/ns/mnt`,
         process.execPath,
-        join(ROOT, "test/support/daemon-child.ts"),
+        childProgram("daemon-child"),
         task,
       ]);
       return watchDaemon(child, async () => {
-        await observer.close();
+        observer.close();
         expect(observer.problems).toEqual([]);
       });
     },

@@ -10,15 +10,13 @@ import { giveOrder } from "../../src/ledger/orders.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { type HandoffTask, handoffOf, WEBHOOK_SECRET } from "../support/handoff.ts";
-import { makeFolder, startCommand } from "../support/program.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
-import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
 const SENDER = "anna@supplier.example";
-const CHILD = join(ROOT, "test/support/daemon-child.ts");
 
 /** Appends its id and transfer to a file. */
 const NOTE = 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"';
@@ -387,7 +385,7 @@ test("of two daemons on Redis, one takes over the hand-off of the killed one, fo
   const { url, clientId } = simulator;
   const command = ["sh", "-c", `${NOTE}; while ! [ -e "$1" ]; do sleep 0.05; done`, note, go];
   const task = { url, clientId, folder, redis: redis.url, lockMs: 2_000, handoff: { command } };
-  const start = () => startCommand(process.execPath, [CHILD, JSON.stringify(task)]);
+  const start = () => startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
   const first = start();
   await expect.poll(() => notes(note).length).toBe(1);
   const second = start();

@@ -15,9 +15,8 @@ import { readTree, withoutTimes } from "../support/daemon.ts";
 import { observeInbox } from "../support/inbox-observer.ts";
 import { readRecords } from "../support/ledger.ts";
 import { pausingAfterSteps, pausingBeforeCalls, type StartPausing } from "../support/pausing.ts";
-import { makeFolder, startCommand } from "../support/program.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
-import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 import { oneIn } from "../support/thorough.ts";
@@ -291,7 +290,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
   const finish = async (delivered: readonly string[]): Promise<Outcome> => {
     const late = listDeliveries({ inbox }).filter((name) => !delivered.includes(name));
     await runCrashDaemon(task);
-    await observer.close();
+    observer.close();
     await redis?.client.flushall();
     const entries = listNames(join(work, "outbox")).filter((name) => name.includes("."));
     const left = EMPTY_AT_LAST.map((place) => listNames(join(work, place)).map((name) => join(place, name)));
@@ -312,7 +311,7 @@ async function prepare(redis: TestRedis | undefined, { hasCommand = false, isHel
 /** A daemon that runs until it is stopped. */
 function startDaemon(task: CrashTask): ChildProcess {
   const daemon = startCommand(process.execPath, [
-    join(ROOT, "test/support/daemon-child.ts"),
+    childProgram("daemon-child"),
     JSON.stringify({ ...task, lockMs: LOCK_MS, mailbox: { layout: "{mailbox}/{trackingId}" } }),
   ]);
   daemon.stdout?.resume();

@@ -11,12 +11,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { AT_ONCE, PLANS } from "../support/crashes.ts";
 import { findProgram } from "../support/debian.ts";
 import type { Aftermath, DiskState, PowerTask } from "../support/power-loss-driver.ts";
-import { makeFolder, runCommand } from "../support/program.ts";
-import { ROOT } from "../support/root.ts";
+import { childProgram, makeFolder, runCommand } from "../support/program.ts";
 import { openTestSimulator } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
 
-const DRIVER = join(ROOT, "test/support/power-loss-driver.ts");
 /** There are some 70. */
 const LEAST_STEPS = 50;
 /** After these steps all names are durable. */
@@ -137,9 +135,8 @@ async function openPowerSwitch(
     const task: PowerTask = { ...service, folder, programs, first, every };
     // All processes of the namespace end with its first one, and its mounts with the last one.
     const alone = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
-    const args = [...alone, process.execPath, DRIVER, JSON.stringify(task)];
+    const args = [...alone, process.execPath, childProgram("power-loss-driver"), JSON.stringify(task)];
     const { exitCode, stdout, stderr } = await runCommand(unshare.path, args, {
-      cwd: ROOT,
       env: unshare.env,
     });
     if (exitCode !== 0 || stderr !== "") {

@@ -36,7 +36,7 @@ test("without locks, two daemons deliver each transfer once and complete", async
   const { sent, inbox, installation, env } = await setUp();
   const observer = observeInbox(inbox, 5);
   const contested = await runBoth(installation, env, () => listNames(join(inbox, MAILBOX, SENDER)).length);
-  await observer.close();
+  observer.close();
 
   expect(observer.problems).toEqual([]);
   expect(listNames(join(inbox, MAILBOX, SENDER))).toEqual(NAMES);

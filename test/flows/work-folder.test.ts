@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { runDaemon } from "../../src/daemon.ts";
 import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { makeFolder, runCommand, runProgram } from "../support/program.ts";
+import { LAUNCHER, makeFolder, runCommand, runProgram } from "../support/program.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
 import { MAILBOX, mailboxSettings } from "../support/settings.ts";
 
@@ -65,7 +65,7 @@ describe("a work folder made by another user", () => {
     await chown(inbox, DAEMON, DAEMON);
     await chown(folder, DAEMON, DAEMON);
     const who = ["--reuid", String(DAEMON), "--regid", String(DAEMON), "--clear-groups"];
-    const inlet = [process.execPath, join(import.meta.dirname, "../../bin/inlet.cjs"), "once"];
+    const inlet = [process.execPath, LAUNCHER, "once"];
     const run = () => runCommand("setpriv", [...who, ...inlet, "--config", config]);
     const { exitCode, stderr } = await run();
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`belongs to user ${CONSUMER}`)]);

@@ -124,7 +124,7 @@ export function startDaemon(
   const end = async () => {
     stop.abort();
     await outcome;
-    await observer.close();
+    observer.close();
   };
   onTestFinished(async () => {
     await end();

@@ -140,7 +140,7 @@ async function runPoint(
   const problems = problemsOf(failing);
   if (claimsSuccess(failing) && !(await isDelivered())) problems.push("it claims success without a delivery");
   const second = "died" in failing ? failing : await daemon.run({ ...task, aheadMs: 2 * HOUR_MS });
-  await observer.close();
+  observer.close();
   problems.push(...observer.problems);
   if (second !== failing) {
     problems.push(...problemsOf(second).map((problem) => `second run: ${problem}`));

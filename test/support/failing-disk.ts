@@ -4,11 +4,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { DaemonTask, RunEnd } from "./failing-disk-child.ts";
-import { startCommand } from "./program.ts";
-import { ROOT } from "./root.ts";
+import { childProgram, startCommand } from "./program.ts";
 import { startTracing, type TraceOptions } from "./strace.ts";
 
-const CHILD = join(ROOT, "test/support/failing-disk-child.ts");
 /** Far longer than a run takes on a busy machine. */
 const HANGS_AFTER_MS = 180_000;
 /** More temporary files and stages than a run makes. */
@@ -55,8 +53,7 @@ export interface DiskDaemon {
 
 /** With a single libuv thread, so that only this thread has to be traced. */
 export async function startDiskDaemon(): Promise<DiskDaemon> {
-  const child = startCommand(process.execPath, [CHILD], {
-    cwd: ROOT,
+  const child = startCommand(process.execPath, [childProgram("failing-disk-child")], {
     env: { UV_THREADPOOL_SIZE: "1" },
   });
   const { stdin, stdout, stderr, pid } = child;

@@ -3,63 +3,55 @@
  * missing file, wrong content.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setImmediate, setTimeout } from "node:timers/promises";
 
 export interface InboxObserver {
   readonly problems: string[];
-  /** Folders in the order of their appearance. */
-  readonly seen: string[];
-  close(): Promise<void>;
+  close(): void;
 }
 
-/** `everyMs`: the pause between two looks; by default none. */
+/** `everyMs`: the pause between two looks. By default, for a daemon in this process, each turn of the event loop. */
 export function observeInbox(inbox: string, everyMs?: number): InboxObserver {
   const problems: string[] = [];
-  const seen: string[] = [];
+  const seen = new Set<string>();
   let open = true;
   const look = () => {
-    for (const folder of findDeliveries(inbox)) {
-      if (seen.includes(folder)) continue;
-      seen.push(folder);
+    for (const folder of findDeliveries(inbox, seen)) {
+      seen.add(folder);
       problems.push(...inspect(folder).map((problem) => `${folder}: ${problem}`));
     }
   };
-  const watching = (async () => {
-    while (open) {
-      look();
-      await (everyMs === undefined ? setImmediate() : setTimeout(everyMs));
-    }
+  const watch = () => {
+    if (!open) return;
     look();
-  })();
+    // Without a reference it runs in every turn, and lets the process rest while nothing happens.
+    if (everyMs === undefined) setImmediate(watch).unref();
+    else setTimeout(watch, everyMs);
+  };
+  watch();
   return {
     problems,
-    seen,
-    async close() {
+    close() {
       open = false;
-      await watching;
+      look();
     },
   };
 }
 
 /** A delivery is a folder with files; folders above it hold only folders. */
-function findDeliveries(folder: string): string[] {
-  if (!existsSync(folder)) return [];
-  let entries: ReturnType<typeof readEntries>;
+function findDeliveries(folder: string, seen: ReadonlySet<string>): string[] {
+  if (seen.has(folder)) return [];
+  let entries: Dirent[];
   try {
-    entries = readEntries(folder);
+    entries = readdirSync(folder, { withFileTypes: true });
   } catch {
     return [];
   }
   if (entries.some((entry) => entry.isFile())) return [folder];
   return entries.flatMap((entry) =>
-    entry.name === ".inlet" || !entry.isDirectory() ? [] : findDeliveries(join(folder, entry.name)),
+    entry.name === ".inlet" || !entry.isDirectory() ? [] : findDeliveries(join(folder, entry.name), seen),
   );
-}
-
-function readEntries(folder: string) {
-  return readdirSync(folder, { withFileTypes: true });
 }
 
 function inspect(folder: string): string[] {

@@ -7,8 +7,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "vitest";
 import type { CrashTask } from "./crash-daemon.ts";
 import { compilePreload } from "./preload.ts";
-import { makeFolder, startCommand } from "./program.ts";
-import { ROOT } from "./root.ts";
+import { childProgram, makeFolder, startCommand } from "./program.ts";
 
 interface PausingDaemon {
   /** Resolves when it is suspended, or to false when it has ended. */
@@ -44,11 +43,7 @@ export async function pausingBeforeCalls(from: string): Promise<StartPausing<num
 }
 
 function start(task: object, env: Record<string, string>, steps: string): PausingDaemon {
-  const child = startCommand(
-    process.execPath,
-    [join(ROOT, "test/support/pause-child.ts"), JSON.stringify(task)],
-    { env },
-  );
+  const child = startCommand(process.execPath, [childProgram("pause-child"), JSON.stringify(task)], { env });
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error("no pipes");
   const outcome = Promise.all([text(stdout), text(stderr), once(child, "exit")]);

@@ -58,7 +58,8 @@ export interface DiskState {
   readonly leftOver: readonly string[];
 }
 
-const CHILD = join(import.meta.dirname, "crash-child.ts");
+/** Built beside this program. */
+const CHILD = join(import.meta.dirname, "crash-child.js");
 const IMAGE_BYTES = 24 * 1024 ** 2;
 /** Nothing is written without a sync: no timed commits, no flush of a new file when a rename replaces an old one. */
 const OPTIONS = "loop,noauto_da_alloc,commit=600";

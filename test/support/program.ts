@@ -5,13 +5,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { expect, onTestFinished } from "vitest";
-import { ROOT } from "./root.ts";
+import { expect, inject, onTestFinished } from "vitest";
+import type { ChildName } from "./built-program.ts";
 
-export const LAUNCHER = join(ROOT, "bin/inlet.cjs");
+const BUILT = inject("builtProgram");
 
-/** Hundreds of processes start from the same source. A cache of Node's compiled code halves their start. */
-const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
+/** Of the program as it is installed. */
+export const LAUNCHER = join(BUILT, "bin/inlet.cjs");
+
+/** Hundreds of processes start the same programs: the first one compiles for the others. */
+const NODE_COMPILE_CACHE = join(BUILT, "compiled");
 
 export interface Finished {
   readonly exitCode: number | null;
@@ -73,6 +76,11 @@ function startOnTerminal(args: readonly string[], options: RunOptions): ChildPro
     .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
     .join(" ");
   return startCommand("script", ["-qec", `exec ${words}`, "/dev/null"], options);
+}
+
+/** A program of tests, built like the product. */
+export function childProgram(name: ChildName): string {
+  return join(BUILT, "children", `${name}.js`);
 }
 
 /** npm with this machine's registry, cache and certificates, which come from the environment. */
