@@ -12,7 +12,7 @@ import { VALIDATED_SCHEMA, VALIDATION_OPTIONS } from "./src/config/validator.ts"
 const ROOT = import.meta.dirname;
 /** The files that are started as programs. The page's assets lie beside them. */
 const PROGRAMS = { main: "src/main.ts", "lock-trial": "src/inbox/lock-trial.ts" };
-const ASSETS = "src/observe/assets";
+const ASSETS = "src/console/assets";
 const LICENSES = "THIRD-PARTY-LICENSES";
 
 /** The packed files that the program uses. */

@@ -17,6 +17,7 @@ import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
+import { journalSettings } from "./daemon/settings-journal.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
 import { openWorkspace } from "./daemon/workspace.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
@@ -115,6 +116,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
 
   const live = new LiveSettings(settings);
   const { ledger, inbox, passwords } = await openWorkspace(live, scope, emit, clock);
+  scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   const mailboxes = await openMailboxes(settings, scope, clock, emit, stop);
   const { states, isClockRight } = mailboxes;
   const placed = await recoverLeftOvers(inbox, passwords, ledger, states, emit);
@@ -146,14 +148,14 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
     pulse: monitor.pulse,
     clock,
   });
+  const isShared = settings.queue !== "embedded";
   const orders = scope.use(
     await startOrderRunner(
-      { work: settings.work, ledger, inbox, passwords, queue, handoffs, clock, diskFull, emit },
+      { work: settings.work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskFull, emit },
       states,
     ),
     (it) => it.close(),
   );
-  const isShared = settings.queue !== "embedded";
   const refreshUnfinished = async () => {
     const unfinished = await readUnfinished({ ledger, inbox, diskFull });
     unfinished.apply(states);
@@ -165,7 +167,6 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
     await keepBoardFresh(
       {
         board: monitor.board,
-        queue,
         work: settings.work,
         clock,
         isShared,

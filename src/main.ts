@@ -4,6 +4,7 @@ import type { FaultCode } from "./base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
 import type { Context, Outcome } from "./cli/context.ts";
+import { explainPermission } from "./cli/permission.ts";
 import { printable } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
 
@@ -54,6 +55,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   DISK_FULL: "failed",
   DISK_REFUSED: "failed",
   DISK_UNREADABLE: "failed",
+  PERMISSION_DENIED: "usage",
   WATCH_REFUSED: "failed",
   CONFIG_INVALID: "usage",
   SECRET_UNREADABLE: "usage",
@@ -65,6 +67,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   WORK_OLDER: "usage",
   LINKS_MISSING: "usage",
   WORK_NEWER: "usage",
+  DAEMON_UNREACHABLE: "unreachable",
   QUEUE_UNREACHABLE: "unreachable",
   QUEUE_UNSUITABLE: "usage",
   NO_SUCH_TRANSFER: "usage",
@@ -123,7 +126,7 @@ async function run(context: Context, argv: readonly string[]): Promise<keyof typ
     return outcome;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";
-    const fault = asFault(error);
+    const fault = await explainPermission(asFault(error));
     const sentence = argv.includes("--json")
       ? faultAsJson(fault)
       : `inlet: ${printableLines(describeFault(fault))}`;

@@ -18,6 +18,7 @@ const CAPABILITIES = [
   "inbox",
   "handoff",
   "observe",
+  "console",
   "host",
 ];
 const FLOWS = ["mailbox", "transfer"];

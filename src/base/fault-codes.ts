@@ -259,6 +259,12 @@ const LOCAL_FAULTS = {
     happened: "The file or folder could not be read",
     advice: "Check that it exists, that its disk is healthy, and that this user may read it.",
   },
+  PERMISSION_DENIED: {
+    verdict: "fatal",
+    happened: "This user may not do that here",
+    advice:
+      "Run the command as the owner of the folder, for example with sudo -u, or act through the daemon: set http.listen to a Unix socket and http.actions to true, and add the user to the socket's group.",
+  },
   WATCH_REFUSED: {
     verdict: "retry",
     happened: "The system cannot watch this folder for changes",
@@ -319,6 +325,11 @@ const LOCAL_FAULTS = {
     verdict: "fatal",
     happened: "A newer version of Inlet wrote this work folder",
     advice: "Nothing was changed. Update this installation of Inlet.",
+  },
+  DAEMON_UNREACHABLE: {
+    verdict: "retry",
+    happened: "The daemon does not answer as it should",
+    advice: "Check that it runs, with the same version as this command.",
   },
   QUEUE_UNREACHABLE: {
     verdict: "retry",

@@ -104,7 +104,7 @@ function demoSettings(folder: string, simulator: Simulator): Settings {
     handoff: { fileMode: 0o640, folderMode: 0o750, marker: undefined },
     keep: { ledgerMs: undefined, historyMs: undefined },
     // Any free port: a daemon may run on this machine.
-    http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, token: undefined, hosts: [] },
+    http: { listen: { host: "127.0.0.1", port: 0 }, actions: false, tokens: new Map(), hosts: [] },
     warnings: [],
   };
 }

@@ -192,6 +192,6 @@ function secretsOf({ mailboxes, queue, handoff, http }: Settings): SecretSource[
     ]),
     ...redis,
     handoff.webhook?.secret,
-    http?.token,
+    ...(http?.tokens.values() ?? []),
   ].filter((source) => source !== undefined);
 }

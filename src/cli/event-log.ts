@@ -122,6 +122,8 @@ function logProcess(log: Log) {
       log.error({ fault }, "the configuration was refused: the old one stays in force"),
     "order-failed": ({ order: { action, mailbox, trackingId }, fault }) =>
       log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is retried"),
+    "operator-acted": ({ act, by, mailbox, trackingId }) =>
+      log.info({ mailbox, trackingId, act, ...by }, "an operator acted"),
     "folder-unwatchable": ({ fault }) =>
       log.warn({ fault }, "a folder cannot be watched for changes: it is checked every few seconds"),
     "console-opened": ({ address }) => log.info({ address }, "the console is open"),

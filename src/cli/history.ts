@@ -1,12 +1,19 @@
-/** `history`: past transfers, from the journal. */
+/** `history`: past transfers, and what operators did, from the journal. */
 import { type Command, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import { loadFolders } from "../config/load.ts";
-import { type HistoryEntry, type HistoryQuery, readHistory } from "../ledger/history.ts";
+import {
+  type ActEntry,
+  type HistoryEntry,
+  type HistoryQuery,
+  type OnDamagedLines,
+  readActs,
+  readHistory,
+} from "../ledger/history.ts";
 import { STATES } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { addConfig, parseSince, parseUntil, wholeNumber } from "./options.ts";
-import { printRows, say } from "./printing.ts";
+import { addConfig, invalid, parseSince, parseUntil, wholeNumber } from "./options.ts";
+import { type Column, formatTime, printRows, say } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
 interface HistoryOptions extends HistoryQuery {
@@ -14,6 +21,7 @@ interface HistoryOptions extends HistoryQuery {
   readonly json?: boolean;
   readonly since?: number;
   readonly until?: number;
+  readonly actions?: boolean;
 }
 
 /** Entries are kept in memory until they are printed. */
@@ -23,11 +31,16 @@ const HELP = `
 Without --changes, each transfer has one line: its last matching change of state. So --state delivered
 lists every delivery, even if a consumer has picked up the folder since.
 
+With --actions, it lists what operators did: each retry, release, discard, redeliver, supplied password and granted
+attempt, with who, when and from where, and each change of the configuration with its keys. Passwords and values are
+never recorded.
+
 It reads the journal in the work folder, with or without a running daemon, and changes nothing.
 
   inlet history --since 7d --state quarantined
   inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
-  inlet history --search 20260301-080300 --changes      one transfer from start to end`;
+  inlet history --search 20260301-080300 --changes      one transfer from start to end
+  inlet history --actions --since 7d`;
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
@@ -36,8 +49,12 @@ export function define(command: Command, run: Run): void {
     .option("--sender <pattern>", "only from these senders; * matches any text")
     .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
     .addOption(new Option("--state <state>", "only transfers that entered this state").choices(STATES))
-    .option("--search <text>", "only if the tracking-id, sender or folder contains this text")
+    .option(
+      "--search <text>",
+      "only if the tracking-id, sender or folder contains this text; with --actions, also the operator",
+    )
     .option("--changes", "list every change of state, not only the last of each transfer")
+    .option("--actions", "list what operators did, and changes of the configuration")
     .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
@@ -45,28 +62,53 @@ export function define(command: Command, run: Run): void {
 }
 
 async function showHistory(context: Context, options: HistoryOptions): Promise<Outcome> {
-  const { config: path, since: sinceMs, until: untilMs, limit } = options;
+  const { config: path, since: sinceMs, until: untilMs, actions } = options;
+  if (actions && (options.state !== undefined || options.changes)) {
+    throw invalid("--actions goes with neither --state nor --changes");
+  }
   const { work } = await loadFolders({ env: context.env, path });
   const damaged: string[] = [];
+  const onDamaged: OnDamagedLines = (file, lines) =>
+    damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
   // One more than asked for shows whether there are more.
-  const query = { ...options, sinceMs, untilMs, limit: limit + 1 };
-  const found = await Array.fromAsync(
-    readHistory(
-      work,
-      query,
-      (file, lines) => damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`),
-      context.stop,
-    ),
-  );
-  const entries = found.slice(0, limit);
-  printRows(
-    context,
-    options,
-    transferColumns(context, ({ at }: HistoryEntry) => at),
-    entries,
-  );
+  const query = { ...options, sinceMs, untilMs, limit: options.limit + 1 };
+  if (actions) {
+    const found = await Array.fromAsync(readActs(work, query, onDamaged, context.stop));
+    print(context, options, actColumns(context), found);
+  } else {
+    const found = await Array.fromAsync(readHistory(work, query, onDamaged, context.stop));
+    print(
+      context,
+      options,
+      transferColumns(context, ({ at }: HistoryEntry) => at),
+      found,
+    );
+  }
   for (const lines of damaged) say(context, `Skipped as damaged: ${lines}.`);
-  if (entries.length === 0) say(context, "No transfer matches.");
-  if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
   return "fine";
+}
+
+function print<Entry>(
+  context: Context,
+  { json, limit, actions }: HistoryOptions,
+  columns: readonly Column<Entry>[],
+  found: readonly Entry[],
+): void {
+  const entries = found.slice(0, limit);
+  printRows(context, json === undefined ? {} : { json }, columns, entries);
+  if (entries.length === 0) say(context, actions ? "No action matches." : "No transfer matches.");
+  if (found.length > limit) say(context, `These are the newest ${limit}. Show more with --limit.`);
+}
+
+function actColumns(context: Context): Column<ActEntry>[] {
+  return [
+    { title: "WHEN", value: ({ given, at }) => formatTime(context, given ?? at) },
+    { title: "ACTION", value: ({ act }) => act },
+    { title: "WHO", value: ({ who }) => who },
+    { title: "FROM", value: ({ from }) => from },
+    { title: "MAILBOX", value: ({ mailbox = "" }) => mailbox },
+    { title: "SENDER", value: ({ sender = "" }) => sender },
+    { title: "TRACKING ID", value: ({ trackingId = "" }) => trackingId },
+    { title: "DETAIL", value: ({ keys = [], reason }) => reason ?? keys.join(", ") },
+  ];
 }

@@ -1,15 +1,11 @@
 /** `list`: all known transfers with their states. */
 import { type Command, Option } from "commander";
-import { Fault } from "../base/faults.ts";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
-import { makeMatcher } from "../ledger/history.ts";
-import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
-import { STATES, type State, type TransferRecord } from "../model/record.ts";
-import { canonicalAddress } from "../model/transfer.ts";
+import { type ListedTransfer, timeOf } from "../daemon/transfers.ts";
+import { STATES, type State } from "../model/record.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { openAccess } from "./open-access.ts";
 import { addConfig, wholeNumber } from "./options.ts";
 import { printRows, say, writeOut } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
@@ -18,6 +14,7 @@ interface ListOptions {
   readonly config?: string;
   readonly json?: boolean;
   readonly state?: State;
+  readonly reason?: string;
   readonly mailbox?: string;
   readonly sender?: string;
   readonly limit?: number;
@@ -28,14 +25,12 @@ const DEFAULT_LIMIT = 50;
 const MOST_SORTED = 100_000;
 const MOST_DAMAGED_SHOWN = 10;
 
-/** Only open rounds are in these states, and each has a note. */
-const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
-
 const HELP = `
 Lists all known transfers, the newest first. With --json it prints all of them in no particular order,
 one JSON object per line; with --json and --limit, only the newest.
 
-It reads the work folder, with or without a running daemon, and changes nothing.
+It reads the work folder, with or without a running daemon, and changes nothing. If this user may not read the
+folder, it asks the daemon through its Unix socket.
 
   inlet list --state quarantined
   inlet list --sender '*@supplier.example' --limit 200
@@ -44,6 +39,7 @@ It reads the work folder, with or without a running daemon, and changes nothing.
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .addOption(new Option("--state <state>", "only transfers in this state").choices(STATES))
+    .option("--reason <reason>", "only with this reason, such as password or CHECKSUM_MISMATCH")
     .option("--mailbox <pattern>", "only for these mailboxes; * matches any text")
     .option("--sender <pattern>", "only from these senders; * matches any text")
     .option(
@@ -57,17 +53,18 @@ export function define(command: Command, run: Run): void {
 }
 
 async function list(context: Context, options: ListOptions): Promise<Outcome> {
-  const { json, limit = json ? undefined : DEFAULT_LIMIT } = options;
+  const { json, limit = json ? undefined : DEFAULT_LIMIT, state, reason, mailbox, sender } = options;
   const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const peek = peekLedger(settings.work);
+  const access = await openAccess(context, settings);
+  const filter = { state, reason, mailbox, sender };
   const damaged = new Set<string>();
-  const records = selectRecords(context, peek, options, (path) => damaged.add(path));
+  const onDamaged = (path: string) => void damaged.add(path);
   if (limit === undefined) {
-    await printLines(context, records, await makeFormatter(settings, peek));
+    for await (const transfer of access.all(filter, onDamaged)) await printLine(context, transfer);
   } else {
-    const { newest, total } = await takeNewest(records, limit);
-    if (json) await printLines(context, newest, await makeFormatter(settings, peek));
-    else printRows(context, {}, transferColumns(context, timeOf), newest);
+    const { transfers, total } = await access.list(filter, { page: 1, size: limit }, onDamaged);
+    if (json) for (const transfer of transfers) await printLine(context, transfer);
+    else printRows(context, {}, transferColumns<ListedTransfer>(context, timeOf), transfers);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `These are the newest ${limit} of ${total} transfers. Show more with --limit.`);
@@ -77,95 +74,12 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   return "fine";
 }
 
-/** A transfer as JSON: every key is always present. */
-export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
-  return {
-    mailbox: record.mailbox,
-    trackingId: record.trackingId,
-    transferId: record.transferId,
-    sender: record.sender,
-    state: record.state,
-    reason: record.reason ?? null,
-    message: record.message ?? null,
-    until: record.until ?? null,
-    expires: record.expires ?? null,
-    folder: record.folder ?? null,
-    verified: record.verified ?? null,
-    released: record.released ?? null,
-    passwordsSpent: passwordsSpent ?? null,
-    round: record.round,
-    at: record.at,
-  };
-}
-
-/** The settings of a record's mailbox, unless it is no longer configured. */
-export function mailboxOf({ mailboxes }: Settings, { mailbox }: TransferRecord): MailboxSettings | undefined {
-  return mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
-}
-
-/** When the transfer entered its state. */
-export function timeOf({ at, state }: TransferRecord): string {
-  return at[state] ?? Object.values(at).toSorted().at(-1) ?? "";
-}
-
-/** Throws `STOPPED`. */
-async function* selectRecords(
-  { stop }: Context,
-  peek: LedgerPeek,
-  { state, ...patterns }: ListOptions,
-  onDamaged: (path: string) => void,
-): AsyncGenerator<TransferRecord, void, undefined> {
-  const [isMailbox, isSender] = [makeMatcher(patterns.mailbox), makeMatcher(patterns.sender)];
-  const records = NOTED.has(state) ? peek.open(onDamaged) : peek.all(onDamaged);
-  for await (const record of records) {
-    if (stop.aborted) throw new Fault("STOPPED");
-    const isWanted = state === undefined || record.state === state;
-    if (isWanted && isMailbox(record.mailbox) && isSender(record.sender)) yield record;
-  }
-}
-
-/** Keeps at most some twice the limit in memory, however many records there are. */
-async function takeNewest(records: AsyncIterable<TransferRecord>, limit: number) {
-  let [newest, total]: [TransferRecord[], number] = [[], 0];
-  const cut = () => newest.toSorted((a, b) => compare(timeOf(b), timeOf(a))).slice(0, limit);
-  for await (const record of records) {
-    total++;
-    newest.push(record);
-    if (newest.length >= 2 * limit + 100) newest = cut();
-  }
-  return { newest: cut(), total };
-}
-
-async function makeFormatter(
-  settings: Settings,
-  peek: LedgerPeek,
-): Promise<(record: TransferRecord) => string> {
-  const countOf = await peek.countAttempts();
-  const serviceIds = new Map(
-    settings.mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
-  );
-  return (record) => {
-    const { mailbox, trackingId } = record;
-    const serviceId = serviceIds.get(canonicalAddress(mailbox));
-    const spent = serviceId === undefined ? undefined : countOf({ serviceId, trackingId });
-    return escapeJson(JSON.stringify(formatTransfer(record, spent)));
-  };
-}
-
-async function printLines(
-  context: Context,
-  records: AsyncIterable<TransferRecord> | Iterable<TransferRecord>,
-  format: (record: TransferRecord) => string,
-): Promise<void> {
-  for await (const record of records) await writeOut(context, `${format(record)}\n`);
+function printLine(context: Context, transfer: ListedTransfer): Promise<void> {
+  return writeOut(context, `${escapeJson(JSON.stringify(transfer))}\n`);
 }
 
 function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
   if (paths.size === 0) return;
   say(context, `Skipped ${formatCount(paths.size, "unreadable record", "unreadable records")}:`);
   for (const path of [...paths].slice(0, MOST_DAMAGED_SHOWN)) say(context, `  ${path}`);
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : Number(one > other);
 }

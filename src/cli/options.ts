@@ -24,6 +24,16 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
   };
 }
 
+const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
+
+/** `90s`, `5m`, `1h`, or seconds; in milliseconds. */
+export function duration(text: string): number {
+  const [, count, unit = "s"] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
+  const seconds = Number(count) * (SECONDS[unit || "s"] ?? 1);
+  if (seconds > 0 && seconds <= 7 * 24 * 3_600) return seconds * 1_000;
+  throw new InvalidArgumentError("It must be a time such as 30s, 5m or 1h, up to a week.");
+}
+
 /** One byte. */
 const LEAST_MEGABYTES = 0.000_001;
 const MOST_MEGABYTES = 1_000_000;

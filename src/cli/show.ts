@@ -4,17 +4,16 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
-import type { MailboxSettings, Settings } from "../config/settings.ts";
-import { peekLedger, type RoundDescription, type TransferDescription } from "../ledger/peek.ts";
-import { objectionTo } from "../mailbox/orders.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
-import { ACTIONS, commandFor } from "../model/order.ts";
-import { isDelivered, STATES, type TransferRecord } from "../model/record.ts";
+import type { Story } from "../daemon/story.ts";
+import { timeOf } from "../daemon/transfers.ts";
+import type { ActEntry } from "../ledger/history.ts";
+import type { RoundDescription } from "../ledger/peek.ts";
+import { isDelivered, STATES } from "../model/record.ts";
+import { findOne } from "./acting.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { formatTransfer, mailboxOf, timeOf } from "./list.ts";
+import { openAccess } from "./open-access.ts";
 import { addConfig } from "./options.ts";
 import { formatTime, printable, printJson } from "./printing.ts";
-import { findTransfer } from "./transfers.ts";
 
 interface ShowOptions {
   readonly config?: string;
@@ -29,7 +28,7 @@ export function define(command: Command, run: Run): void {
     .option("--json", "print the transfer as JSON")
     .addHelpText(
       "after",
-      "\nIt reads the work folder, with or without a running daemon, and changes nothing.",
+      "\nIt reads the work folder, with or without a running daemon, and changes nothing. If this user may not read the\nfolder, it asks the daemon through its Unix socket.",
     )
     .action((trackingId: string, options: ShowOptions) =>
       run((context) => show(context, trackingId, options)),
@@ -38,69 +37,37 @@ export function define(command: Command, run: Run): void {
 
 async function show(context: Context, trackingId: string, options: ShowOptions): Promise<Outcome> {
   const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const found = await findTransfer(settings, trackingId, options.mailbox);
-  const mailbox = mailboxOf(settings, found);
-  const service = mailbox && {
-    serviceId: serviceIdOf(mailbox.service.baseUrl),
-    passwordAttempts: mailbox.passwordAttempts,
+  const access = await openAccess(context, settings);
+  const { config, mailbox } = options;
+  const [found] = await findOne(access, trackingId, mailbox);
+  const commandOptions = {
+    ...(config === undefined ? {} : { config }),
+    ...(mailbox === undefined ? {} : { mailbox }),
   };
-  const description = await peekLedger(settings.work).describe(found, service);
+  const story = found && (await access.story(found, commandOptions));
   // Retention may have removed its records meanwhile.
-  if (description === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
-  const commands = listCommands(description, options);
-  if (options.json) printJson(context, formatDocument(description, mailbox, commands));
-  else context.stdout.write(`${formatText(context, settings, description, mailbox, commands)}\n`);
+  if (story === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  if (options.json) printJson(context, story);
+  else context.stdout.write(`${formatText(context, settings.inbox, story)}\n`);
   return "fine";
 }
 
-/** The commands that apply to the transfer in its state, with the caller's `--config` and `--mailbox`. */
-function listCommands({ record, rounds }: TransferDescription, { config, mailbox }: ShowOptions): string[] {
-  const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
-  const needsPassword = record.state === "waiting" && record.reason === "password";
-  const options = { config, mailbox };
-  const onceMore = record.password?.isExhausted === true;
-  const supply = commandFor("password", record.trackingId, { ...options, onceMore });
-  const actions = ACTIONS.filter((action) => objectionTo(action, record, isHandedOver) === undefined);
-  const commands = actions.map((action) => commandFor(action, record.trackingId, options));
-  return needsPassword ? [supply, ...commands] : commands;
-}
-
-function formatDocument(
-  { record, rounds, staged, kept, passwordsSpent }: TransferDescription,
-  mailbox: MailboxSettings | undefined,
-  commands: readonly string[],
-) {
-  return {
-    ...formatTransfer(record, passwordsSpent),
-    passwordAttempts: mailbox?.passwordAttempts ?? null,
-    attempts: record.attempts,
-    acknowledged: record.acknowledged ?? false,
-    rounds,
-    staged,
-    kept: kept ?? null,
-    commands,
-  };
-}
-
-function formatText(
-  context: Context,
-  settings: Settings,
-  description: TransferDescription,
-  mailbox: MailboxSettings | undefined,
-  commands: readonly string[],
-): string {
+function formatText(context: Context, inbox: string, story: Story): string {
   const { stdout } = context;
-  const { record, rounds } = description;
+  const { rounds, acts, commands } = story;
   const time = (at: string) => formatTime(context, at);
-  const title = styleText("bold", printable(record.trackingId), { stream: stdout });
+  const title = styleText("bold", printable(story.trackingId), { stream: stdout });
   const times = STATES.flatMap((state) => {
-    const at = record.at[state];
+    const at = story.at[state];
     return at === undefined ? [] : [[state, time(at)] as const];
   });
   const sections = [
-    [title, ...formatFacts(factsOf(settings, description, mailbox, time))],
+    [title, ...formatFacts(factsOf(inbox, story, time))],
     ["Times:", ...formatFacts(times)],
     ["Rounds:", ...rounds.flatMap((round) => formatRound(round, time)).map((line) => `  ${printable(line)}`)],
+    ...(acts.length === 0
+      ? []
+      : [["Operators:", ...acts.map((act) => `  ${printable(formatAct(act, time))}`)]]),
     commands.length === 0
       ? ["No command applies in this state."]
       : ["Commands that apply now:", ...commands.map((command) => `  ${printable(command)}`)],
@@ -108,50 +75,41 @@ function formatText(
   return sections.map((lines) => lines.join("\n")).join("\n\n");
 }
 
-type Facts = readonly (readonly [label: string, value: string | undefined])[];
+type Facts = readonly (readonly [label: string, value: string | undefined | null])[];
 
-function factsOf(
-  { inbox }: Settings,
-  { record, staged, kept, passwordsSpent }: TransferDescription,
-  mailbox: MailboxSettings | undefined,
-  time: (at: string) => string,
-): Facts {
-  const { released, until, expires, folder, state } = record;
-  const isInInbox = isDelivered(record) || state === "delivering";
+function factsOf(inbox: string, story: Story, time: (at: string) => string): Facts {
+  const { released, until, expires, folder, state, passwordsSpent, passwordAttempts } = story;
+  const isInInbox = isDelivered(story) || state === "delivering";
+  const hasPasswords = passwordsSpent !== null && passwordAttempts !== null;
   return [
-    ["Mailbox", record.mailbox],
-    ["Sender", record.sender],
-    ["Transfer ID", record.transferId],
-    ["State", `${state}, since ${time(timeOf(record)) || "an unknown time"}`],
-    ["Reason", record.reason],
-    ["Message", record.message],
+    ["Mailbox", story.mailbox],
+    ["Sender", story.sender],
+    ["Transfer ID", story.transferId],
+    ["State", `${state}, since ${time(timeOf(story)) || "an unknown time"}`],
+    ["Reason", story.reason],
+    ["Message", story.message],
     ["Waits until", until && time(until)],
     ["Expires", expires && time(expires)],
     ["Folder", isInInbox ? folder && join(inbox, folder) : undefined],
-    ["Verified", record.verified],
+    ["Verified", story.verified],
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
-    ["Passwords", passwordsOf(passwordsSpent, mailbox)],
-    ["Downloads", `${record.attempts} started in this round`],
-    ["Kept in", kept],
-    ...staged.map((path) => ["Staged in", path] as const),
-    ["Acknowledged", acknowledgedOf(record)],
+    ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts used` : undefined],
+    ["Downloads", `${story.attempts} started in this round`],
+    ["Kept in", story.kept],
+    ...story.staged.map((path) => ["Staged in", path] as const),
+    ["Acknowledged", story.acknowledged ? "yes, by an operator" : undefined],
   ];
-}
-
-function passwordsOf(spent: number | undefined, mailbox: MailboxSettings | undefined): string | undefined {
-  if (spent === undefined || mailbox === undefined) return undefined;
-  return `${spent} of ${mailbox.passwordAttempts} attempts used`;
-}
-
-function acknowledgedOf({ acknowledged }: TransferRecord): string | undefined {
-  return acknowledged ? "yes, by an operator" : undefined;
 }
 
 /** Unknown facts have no line. */
 function formatFacts(facts: Facts): string[] {
-  const known = facts.filter(([, value]) => value !== undefined);
+  const known = facts.filter(([, value]) => value !== undefined && value !== null);
   const width = Math.max(0, ...known.map(([label]) => label.length));
   return known.map(([label, value]) => `  ${label.padEnd(width)}  ${printable(value ?? "")}`);
+}
+
+function formatAct({ act, who, from, given, at }: ActEntry, time: (at: string) => string): string {
+  return `${time(given ?? at)}  ${act}, by ${who} from ${from}`;
 }
 
 function formatRound({ round, begun, ended }: RoundDescription, time: (at: string) => string): string[] {

@@ -31,8 +31,8 @@ export function formatStatus(status: Status, instead: string | undefined, stream
     section("Needs attention", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
-    section("Downloading", status.inHand, totals.inHand, (transfer) => [
-      `${formatInHand(transfer)}${whose(transfer)}`,
+    section("Downloading", status.downloading, totals.downloading, (transfer) => [
+      `${formatDownloading(transfer)}${whose(transfer)}`,
     ]),
     section("Queued", status.queued, totals.queued, (transfer) =>
       formatQueued(transfer, whose(transfer), nowMs),
@@ -93,7 +93,7 @@ function formatAttention(transfer: TransferStatus, whose: string, nowMs: number,
   ];
 }
 
-function formatInHand({ trackingId, progress }: TransferStatus): string {
+function formatDownloading({ trackingId, progress }: TransferStatus): string {
   const { doneBytes = 0, totalBytes = 0, bytesPerSecond = 0, secondsLeft } = progress ?? {};
   const left = secondsLeft === undefined ? "" : `  ${formatSeconds(secondsLeft)} left`;
   const far = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s${left}`;

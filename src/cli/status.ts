@@ -270,10 +270,13 @@ const StatusShape = v.looseObject({
   needsRestart: v.array(v.string()),
   mailboxes: v.array(MailboxShape),
   counts: v.record(v.string(), v.number()),
-  totals: v.object({ attention: v.number(), inHand: v.number(), queued: v.number() }),
+  totals: v.object({ attention: v.number(), downloading: v.number(), queued: v.number() }),
   waitingSince: v.optional(Time),
+  causes: v.array(
+    v.looseObject({ state: State, reason: Text, count: v.number(), firstExpires: v.optional(Time) }),
+  ),
   attention: v.array(TransferShape),
-  inHand: v.array(TransferShape),
+  downloading: v.array(TransferShape),
   queued: v.array(TransferShape),
   recent: v.array(
     v.looseObject({
@@ -285,7 +288,6 @@ const StatusShape = v.looseObject({
       tookSeconds: v.optional(v.number()),
     }),
   ),
-  load: v.array(v.unknown()),
 });
 
 /** `undefined` for any other text. */

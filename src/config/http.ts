@@ -1,7 +1,8 @@
 /** The `http` group: the address and names of the console, and whether visitors may act. */
+import type { Secret, SecretSource } from "../base/secret.ts";
 import { readSecretKey, SECRET } from "./credentials.ts";
 import { type Draft, showValue } from "./draft.ts";
-import { group, HOST_PATTERN, SWITCH, type Written } from "./schema-nodes.ts";
+import { group, HOST_PATTERN, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import type { HttpSettings } from "./settings.ts";
 
 export const HTTP = group(
@@ -18,43 +19,90 @@ export const HTTP = group(
       ...SWITCH,
       default: false,
       description:
-        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token`, except on a Unix socket, whose permissions decide who may act.",
+        "Whether visitors may supply passwords, and retry, release, discard and redeliver transfers, through the console and its API. Requires `token` or `tokens`, except on a Unix socket, whose permissions decide who may act.",
     },
     token: {
       ...SECRET,
-      description: "The token that visitors sign in with, and programs send as `Authorization: Bearer`.",
+      description:
+        "The token that visitors sign in with, and programs send as `Authorization: Bearer`. At least 16 characters; the history records its actions under the name `token`.",
+    },
+    tokens: {
+      type: "array",
+      title: "a list of tokens",
+      items: {
+        type: "object",
+        title: "a name and a token",
+        properties: {
+          name: {
+            ...TEXT,
+            pattern: "^[\\p{L}\\p{N}._@-]{1,64}$",
+            title: "a name of letters, digits and ._@-",
+            description: "The name under which the history records the actions of this token.",
+          },
+          token: { ...SECRET, description: "The token, of at least 16 characters." },
+        },
+        required: ["name", "token"],
+        additionalProperties: false,
+      },
+      description: "More tokens, one for each person or program, so that the history says who did what.",
     },
     hosts: {
       type: "array",
       title: "a list of host names",
       items: { type: "string", title: "a host name", pattern: `^${HOST_PATTERN}$` },
       description:
-        "Host names under which browsers may open the console, such as that of a proxy, in addition to IP addresses, `localhost` and the machine's own name. Health and metrics answer under every name.",
+        "Host names under which browsers and scrapers may open the console, such as that of a proxy or a Kubernetes service, in addition to IP addresses, `localhost` and the machine's own name. Only `/healthz` answers under every name.",
     },
   },
-  "The console: a web page with an API, health checks and metrics.",
+  "The console: web pages with an API, health checks and metrics.",
 );
 
 const KEYS = HTTP.properties;
 const MAX_PORT = 65_535;
+const LEAST_TOKEN_CHARACTERS = 16;
 
 /** Problems go to the draft. `undefined` without a console. */
 export async function readHttp(
   raw: Written<typeof HTTP> = {},
   draft: Draft,
 ): Promise<HttpSettings | undefined> {
-  const { listen: given = KEYS.listen.default, actions = false, token, hosts = [] } = raw;
-  const secret = token === undefined ? undefined : await readSecretKey(token, ["http", "token"], draft);
+  const { listen: given = KEYS.listen.default, actions = false, hosts = [] } = raw;
+  const tokens = await readTokens(raw, draft);
   if (given === false || given === "false") return undefined;
   const listen = readListen(String(given), draft);
-  if (actions && secret === undefined && !("path" in listen) && !draft.problems.has(["http", "token"])) {
+  const hasProblem = draft.problems.has(["http", "token"]) || draft.problems.has(["http", "tokens"]);
+  if (actions && tokens.size === 0 && !("path" in listen) && !hasProblem) {
     draft.problems.add(
       ["http", "actions"],
-      "needs http.token: without it, everyone who can reach the address could act",
+      "needs http.token or http.tokens: without one, everyone who can reach the address could act",
     );
   }
   const names = hosts.filter((name) => name !== undefined).map((name) => name.toLowerCase());
-  return { listen, actions, token: secret, hosts: names };
+  return { listen, actions, tokens, hosts: names };
+}
+
+/** By name. */
+async function readTokens(
+  { token, tokens = [] }: Written<typeof HTTP>,
+  draft: Draft,
+): Promise<ReadonlyMap<string, SecretSource>> {
+  const read = new Map<string, SecretSource>();
+  if (token !== undefined) {
+    read.set("token", await readSecretKey(token, ["http", "token"], draft, describeShortToken));
+  }
+  for (const [at, named] of tokens.entries()) {
+    if (named?.name === undefined || named.token === undefined) continue;
+    const path = ["http", "tokens", at];
+    if (read.has(named.name)) draft.problems.add([...path, "name"], `${showValue(named.name)} is used twice`);
+    read.set(named.name, await readSecretKey(named.token, [...path, "token"], draft, describeShortToken));
+  }
+  return read;
+}
+
+function describeShortToken(token: Secret): string | undefined {
+  const { length } = token.reveal();
+  if (length >= LEAST_TOKEN_CHARACTERS) return undefined;
+  return `is too short: a token needs at least ${LEAST_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
 function readListen(text: string, draft: Draft): HttpSettings["listen"] {

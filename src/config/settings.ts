@@ -47,9 +47,10 @@ export interface KeepSettings {
 export interface HttpSettings {
   /** Port 0 is any free one. */
   readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
-  /** Whether visitors may act. They need the `token`, which may be missing on a Unix socket. */
+  /** Whether visitors may act. They need a token, except on a Unix socket. */
   readonly actions: boolean;
-  readonly token: SecretSource | undefined;
+  /** By name. */
+  readonly tokens: ReadonlyMap<string, SecretSource>;
   /** In lower case. */
   readonly hosts: readonly string[];
 }

@@ -1,17 +1,23 @@
 /** The console: its server, and the regular refresh of the status that it shows. */
 import type { Clock } from "../base/clock.ts";
 import type { Scope } from "../base/scope.ts";
+import type { ConsolePort } from "../console/port.ts";
 import type { Inbox } from "../inbox/port.ts";
+import { readActs, tallyHistory } from "../ledger/history.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Board } from "../observe/board.ts";
 import type { JobQueue } from "../queue/port.ts";
 import { openActions } from "./console-actions.ts";
-import { readDeliveries, readGone, readPast } from "./facts.ts";
+import { describeDaemon, readDeliveries, readGone, readPast } from "./facts.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
+import { readStory } from "./story.ts";
+import { listTransfers } from "./transfers.ts";
 
 const REFRESH_EVERY_MS = 30_000;
+/** Entries of the journal that a search shows. */
+const MOST_FOUND = 100;
 
 interface ConsoleTools {
   readonly live: LiveSettings;
@@ -32,9 +38,9 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
   const { http, work } = live.now;
   if (http === undefined) return;
   // Loaded only here: most commands need no server.
-  const { createHttp } = await import("../observe/http.ts");
-  const { startListening } = await import("../observe/listen.ts");
-  const server = createHttp({
+  const { createConsole } = await import("../console/server.ts");
+  const { startListening } = await import("../console/listen.ts");
+  const port: ConsolePort = {
     board,
     // A disk or a queue that does not answer leaves all other figures in place.
     metrics: async () =>
@@ -42,17 +48,24 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
         freeBytes: await inbox.freeBytes().catch(() => undefined),
         queueDepth: await queue.depth().catch(() => undefined),
       })) ?? "",
-    history: (query, signal) => readPast(work, query, signal),
+    journal: {
+      search: ({ limit = MOST_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
+      acts: ({ sinceMs, limit = MOST_FOUND }, signal) =>
+        Array.fromAsync(readActs(work, { sinceMs, limit }, () => {}, signal)),
+      tally: (sinceMs, slotMs, signal) =>
+        tallyHistory(work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
+    },
+    list: (query, signal) => listTransfers(work, live.now.mailboxes, query, query, () => {}, signal),
+    story: (key) => readStory(work, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
     actions: await openActions(live, clock, stop, runOrders),
     hosts: http.hosts,
     stuck: () => pulse.stuck(),
-  });
-  scope.use(startListening(server, http.listen, emit), (close) => close());
+  };
+  scope.use(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
 }
 
 interface RefreshTools {
   readonly board: Board;
-  readonly queue: JobQueue;
   readonly work: string;
   readonly clock: Clock;
   /** Other processes change transfers, and their events are not known here. */
@@ -64,10 +77,9 @@ interface RefreshTools {
 
 /** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
 export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
-  const { board, queue, work, clock, isShared, readUnfinished, learnArrivals } = tools;
+  const { board, work, clock, isShared, readUnfinished, learnArrivals } = tools;
   let isKnown = false;
   const refresh = async () => {
-    board.queued((await queue.depth()) ?? 0);
     if (isShared || !isKnown) board.learn(await readUnfinished());
     isKnown = true;
     await learnArrivals();

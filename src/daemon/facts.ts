@@ -44,13 +44,16 @@ export async function readPast(
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {
   return (await readPast(work, { state: "delivered" })).map(
-    ({ mailbox, trackingId, sender, folder = "", at }) => ({
+    ({ mailbox, trackingId, sender, folder = "", at, seconds, subject, files, bytes }) => ({
       mailbox,
       trackingId,
       sender,
       folder,
       at,
-      tookSeconds: undefined,
+      tookSeconds: seconds,
+      subject,
+      files,
+      bytes,
     }),
   );
 }

@@ -6,10 +6,13 @@ import { serviceIdOf } from "../model/mailbox.ts";
 
 export class LiveSettings {
   #now: Settings;
+  /** As they were read last: some keys are not in force yet. */
+  #last: Settings;
   #services: ReadonlyMap<string, string>;
 
   constructor(settings: Settings) {
     this.#now = settings;
+    this.#last = settings;
     this.#services = servicesOf(settings);
   }
 
@@ -19,12 +22,16 @@ export class LiveSettings {
 
   readonly services: Services = () => this.#services;
 
-  /** Puts new settings in force. Returns the keys that keep their old values until a restart. */
-  replace(next: Settings): string[] {
-    const before = this.#now;
+  /**
+   * Puts new settings in force. Returns the top-level keys that have changed, and the keys that keep their old values until
+   * a restart.
+   */
+  replace(next: Settings): { readonly changed: string[]; readonly needsRestart: string[] } {
+    const [before, last] = [this.#now, this.#last];
     this.#now = withFixedParts(before, next);
     this.#services = servicesOf(next);
-    return changedKeys(before, next);
+    this.#last = next;
+    return { changed: changedGroups(last, next), needsRestart: changedKeys(before, next) };
   }
 }
 
@@ -45,9 +52,40 @@ function withFixedParts(before: Settings, next: Settings): Settings {
     state,
     queue,
     keep,
-    http: http && { ...http, token: next.http?.token ?? http.token },
+    http: http && { ...http, tokens: next.http?.tokens ?? http.tokens },
     limits: { ...next.limits, transfers, minFreeBytes, ...(bandwidth === undefined ? {} : { bandwidth }) },
   };
+}
+
+/** Top-level keys of the configuration. Secrets are compared by where they come from, not by their values. */
+function changedGroups(before: Settings, next: Settings): string[] {
+  const groupsOf = ({
+    inbox,
+    work,
+    state,
+    queue,
+    mailboxes,
+    limits,
+    handoff,
+    keep,
+    http,
+    logLevel,
+  }: Settings) => ({
+    service: mailboxes.map(({ service }) => service),
+    inbox,
+    work,
+    state,
+    queue,
+    mailboxes: mailboxes.map(({ service: _, ...mailbox }) => mailbox),
+    limits,
+    handoff,
+    keep,
+    http,
+    log: logLevel,
+  });
+  const [old, now] = [groupsOf(before), groupsOf(next)];
+  const keys = Object.keys(old) as (keyof typeof old)[];
+  return keys.filter((key) => !isDeepStrictEqual(plain(old[key]), plain(now[key])));
 }
 
 /** Secrets are compared by where they come from, not by their values. */
@@ -58,7 +96,7 @@ function changedKeys(before: Settings, next: Settings): string[] {
     ["state", before.state, next.state],
     ["queue", plain(before.queue), plain(next.queue)],
     ["keep", before.keep, next.keep],
-    ["http", withoutToken(before.http), withoutToken(next.http)],
+    ["http", withoutTokens(before.http), withoutTokens(next.http)],
     ["limits.transfers", before.limits.transfers, next.limits.transfers],
     ["limits.minFreeSpace", before.limits.minFreeBytes, next.limits.minFreeBytes],
     ["limits.bandwidth", plain(before.limits.bandwidth), plain(next.limits.bandwidth)],
@@ -67,8 +105,8 @@ function changedKeys(before: Settings, next: Settings): string[] {
 }
 
 /** A changed token applies at its next use. Adding or removing it changes who may act, and needs a restart. */
-function withoutToken(http: Settings["http"]): unknown {
-  return plain(http && { ...http, token: http.token !== undefined });
+function withoutTokens(http: Settings["http"]): unknown {
+  return plain(http && { ...http, tokens: http.tokens.size > 0 });
 }
 
 /** As JSON, without functions. */

@@ -1,11 +1,17 @@
-/** Carries out operators' orders as they arrive, one after the other, and retries failed ones. */
+/**
+ * Carries out operators' orders as they arrive, one after the other, and retries failed ones. The journal has each order
+ * before it is carried out.
+ */
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
-import { listOrders, watchOrders } from "../ledger/orders.ts";
+import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
+import type { Act } from "../model/order.ts";
 
 const LOOK_EVERY_MS = 30_000;
+/** Another process that shares the inbox may have the mailbox, and takes the order up before that. */
+const LEFT_TO_OTHERS_MS = 60_000;
 
 export interface OrderRunner {
   /** Resolves when every order given before the call was tried. */
@@ -15,14 +21,31 @@ export interface OrderRunner {
 
 interface OrderRunnerTools extends OrderTools {
   readonly work: string;
+  /** Other processes may have mailboxes that this one does not have. */
+  readonly isShared?: boolean;
+}
+
+/** Orders that this process knows, by id. */
+export class KnownOrders {
+  /** Their failure was reported. */
+  readonly failing = new Set<string>();
+  /** The journal has them. */
+  readonly recorded = new Set<string>();
+
+  forgetAllBut(given: readonly GivenOrder[]): void {
+    const ids = new Set(given.map(({ id }) => id));
+    for (const known of [this.failing, this.recorded]) {
+      for (const id of known) if (!ids.has(id)) known.delete(id);
+    }
+  }
 }
 
 export async function startOrderRunner(
   tools: OrderRunnerTools,
   mailboxes: ReadonlyMap<string, MailboxState>,
 ): Promise<OrderRunner> {
-  const failing = new Set<string>();
-  const runs = new Coalesced(() => runOrders(tools, mailboxes, failing).catch(() => {}));
+  const known = new KnownOrders();
+  const runs = new Coalesced(() => runOrders(tools, mailboxes, known).catch(() => {}));
   const watcher = await watchOrders(
     tools.work,
     () => void runs.run(),
@@ -40,29 +63,53 @@ export async function startOrderRunner(
 }
 
 /**
- * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone.
- * `failing`: the ids of orders whose failure was reported.
+ * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone, except
+ * `discard`, which needs no service.
  */
 export async function runOrders(
   tools: OrderRunnerTools,
   mailboxes: ReadonlyMap<string, MailboxState>,
-  failing: Set<string>,
+  known: KnownOrders,
 ): Promise<void> {
   const given = await listOrders(tools.work);
-  for (const id of failing) if (!given.some((it) => it.id === id)) failing.delete(id);
-  for (const { id, order, remove } of given) {
+  known.forgetAllBut(given);
+  for (const each of given) {
+    const { id, order, remove } = each;
     const state = mailboxes.get(order.mailbox);
-    if (state === undefined) continue;
+    if (state === undefined && !isForAnyProcess(tools, each)) continue;
     try {
+      await record(tools, each, known);
       if (await carryOut(tools, state, order)) await remove();
       // An operator is at work on this mailbox, so it is polled at once.
-      if (state.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
-      failing.delete(id);
+      if (state?.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
+      known.failing.delete(id);
     } catch (error) {
       const fault = asFault(error);
       if (fault.code === "STOPPED") return;
-      if (!failing.has(id)) tools.emit({ type: "order-failed", order, fault });
-      failing.add(id);
+      if (!known.failing.has(id)) tools.emit({ type: "order-failed", order, fault });
+      known.failing.add(id);
     }
   }
+}
+
+function isForAnyProcess({ isShared, clock }: OrderRunnerTools, { order }: GivenOrder): boolean {
+  if (order.action !== "discard") return false;
+  return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;
+}
+
+/** Once per process. A crash before the order's removal leads to a second line with the same id. */
+async function record(
+  { ledger, emit }: OrderRunnerTools,
+  given: GivenOrder,
+  known: KnownOrders,
+): Promise<void> {
+  const { id, order } = given;
+  if (known.recorded.has(id)) return;
+  known.recorded.add(id);
+  const { mailbox, trackingId, round, by, at } = order;
+  // A damaged record is reported where the order is carried out.
+  const found = await ledger.find(order).catch(() => undefined);
+  const act: Act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
+  await ledger.recordAct({ id, act, ...by, given: at, mailbox, trackingId, sender: found?.sender, round });
+  emit({ type: "operator-acted", act, by, mailbox, trackingId });
 }

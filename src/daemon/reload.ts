@@ -31,8 +31,8 @@ export async function applySettings(tools: ReloadTools, next: Settings): Promise
   const before = new Map(mailboxes.states);
   applyMailboxes();
   unfinished.apply(mailboxes.states);
-  const needsRestart = live.replace(next);
-  tools.emit({ type: "settings-reloaded", mailboxes: next.mailboxes, needsRestart });
+  const { changed, needsRestart } = live.replace(next);
+  tools.emit({ type: "settings-reloaded", mailboxes: next.mailboxes, changed, needsRestart });
   const written = applyExpected();
   // Not awaited: Redis may be away, and the settings are in force without it.
   schedulePolls(queue, next).catch(() => {});

@@ -50,10 +50,13 @@ export async function peekEntry(work: string, key: string): Promise<Entry | unde
   return entry === "damaged" ? undefined : entry;
 }
 
-/** The steps of all deliveries of a transfer; none where they are done. */
-export async function peekSteps(work: string, name: string): Promise<PeekedStep[]> {
+/** The steps of all deliveries of a transfer, or of those from a round on; none where they are done. */
+export async function peekSteps(work: string, name: string, fromRound = 1): Promise<PeekedStep[]> {
   const found = await Array.fromAsync(listEntries(work)).catch(() => []);
-  const own = found.filter(({ key, kind }) => kind === "json" && parseKey(key).name === name);
+  const own = found.filter(({ key, kind }) => {
+    const entry = parseKey(key);
+    return kind === "json" && entry.name === name && entry.round >= fromRound;
+  });
   const entries = await Promise.all(own.map(({ key }) => peekEntry(work, key)));
   return entries.flatMap((entry) =>
     STEPS.flatMap((step) => {

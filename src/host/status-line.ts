@@ -25,12 +25,12 @@ export function describeInOneLine(status: Status): string {
   return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH - 1)}…` : line;
 }
 
-function describeWork({ inHand, totals }: Status): string | undefined {
-  if (totals.inHand === 0) {
+function describeWork({ downloading, totals }: Status): string | undefined {
+  if (totals.downloading === 0) {
     return totals.queued > 0 ? `${formatCount(totals.queued, "transfer", "transfers")} queued` : undefined;
   }
-  const done = inHand.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
-  const total = inHand.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
+  const done = downloading.reduce((sum, { progress }) => sum + (progress?.doneBytes ?? 0), 0);
+  const total = downloading.reduce((sum, { progress }) => sum + (progress?.totalBytes ?? 0), 0);
   const share = total === 0 ? "" : `, ${formatBytes(done)} of ${formatBytes(total)}`;
-  return `${formatCount(totals.inHand, "transfer", "transfers")} downloading${share}`;
+  return `${formatCount(totals.downloading, "transfer", "transfers")} downloading${share}`;
 }

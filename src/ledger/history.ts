@@ -1,10 +1,10 @@
 /**
- * Reads past transfers from the journal, newest first.
+ * Reads past transfers and operators' acts from the journal, newest first.
  *
  * Months are read from the last one back, and each file from its end, so that recent entries cost a few blocks however
  * long the journal is. The files of several writers are merged by the times of their lines. Where a clock was set back,
  * some entries may be out of order. Of each transfer, the newest entry that matches the query is shown: the journal may
- * hold a line twice.
+ * hold a line twice. An act is shown once, however often it was recorded.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,12 +12,14 @@ import { systemCode } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { type HistoryEntry, JournalFile, unreadable } from "./lines.ts";
-import { LedgerPaths } from "./paths.ts";
+import { type ActEntry, type HistoryEntry, JournalFile, unreadable } from "./lines.ts";
+import { LedgerPaths, nameOf } from "./paths.ts";
+import type { TransferKey } from "./port.ts";
 
-export type { HistoryEntry } from "./lines.ts";
+export type { ActEntry, HistoryEntry } from "./lines.ts";
 
-export interface HistoryQuery {
+/** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
+export interface ActQuery {
   /** From then on, in milliseconds. */
   readonly sinceMs?: number | undefined;
   /** Before then. */
@@ -25,31 +27,78 @@ export interface HistoryQuery {
   /** Patterns with `*` and `?`. Case is ignored. */
   readonly sender?: string | undefined;
   readonly mailbox?: string | undefined;
+  /** Part of the tracking-id, the sender, or the operator's name. Case is ignored. */
+  readonly search?: string | undefined;
+  /** On this transfer only. */
+  readonly transfer?: TransferKey | undefined;
+  readonly limit: number;
+}
+
+export interface HistoryQuery extends Omit<ActQuery, "transfer"> {
   /** Entries of this state, even where another state followed. */
   readonly state?: string | undefined;
   /** Part of the tracking-id, the sender or the folder. Case is ignored. */
   readonly search?: string | undefined;
   /** Every change of state, not only the last of each transfer. */
   readonly changes?: boolean | undefined;
-  readonly limit: number;
 }
 
 /** Gets the number of damaged lines in a file, as far as it was read. Damaged lines are skipped. */
 export type OnDamagedLines = (path: string, lines: number) => void;
 
 /** Throws `DISK_UNREADABLE` and `STOPPED`. No journal means no history. */
-export async function* readHistory(
+export function readHistory(
   work: string,
   query: HistoryQuery,
   onDamaged: OnDamagedLines,
   signal?: AbortSignal,
 ): AsyncGenerator<HistoryEntry, void, undefined> {
+  const { sinceMs, state: mark } = query;
+  const open = (path: string) => new JournalFile(path, "change", { sinceMs, mark }, signal);
+  const reading = { open, matches: makeFilter(query), keyOf: (entry: HistoryEntry) => keyOf(entry, query) };
+  return read(work, query, reading, onDamaged);
+}
+
+/** Operators' acts. Throws `DISK_UNREADABLE` and `STOPPED`. */
+export function readActs(
+  work: string,
+  query: ActQuery,
+  onDamaged: OnDamagedLines,
+  signal?: AbortSignal,
+): AsyncGenerator<ActEntry, void, undefined> {
+  const { sinceMs, transfer } = query;
+  const wanted = { sinceMs, mark: transfer?.trackingId };
+  const open = (path: string) => new JournalFile(path, "act", wanted, signal);
+  return read(work, query, { open, matches: makeActFilter(query), keyOf: ({ id }) => id }, onDamaged);
+}
+
+interface JournalEntry {
+  readonly at: string;
+}
+
+type JournalReader<Entry> = Pick<JournalFile<"act">, "path" | "damaged" | "isOver" | "readDownTo"> & {
+  readBlock(): Promise<Entry[]>;
+};
+
+interface Reading<Entry> {
+  open(path: string): JournalReader<Entry>;
+  matches(entry: Entry): boolean;
+  /** Of entries with the same key, only the newest is shown. */
+  keyOf(entry: Entry): string;
+}
+
+async function* read<Entry extends JournalEntry>(
+  work: string,
+  query: ActQuery,
+  reading: Reading<Entry>,
+  onDamaged: OnDamagedLines,
+): AsyncGenerator<Entry, void, undefined> {
   const { journal } = new LedgerPaths(work);
   const shown = new Set<string>();
   for (const paths of await listMonths(journal, query)) {
-    const newest = new Newest(query.limit - shown.size);
-    const files = paths.map((path) => new JournalFile(path, query, signal));
-    await readMonth(files, newest, query, shown);
+    const newest = new Newest<Entry>(query.limit - shown.size);
+    const files = paths.map((path) => reading.open(path));
+    await readMonth(files, newest, reading, shown);
     for (const { path, damaged } of files) if (damaged > 0) onDamaged(path, damaged);
     for (const [key, entry] of newest.list()) {
       shown.add(key);
@@ -59,29 +108,72 @@ export async function* readHistory(
   }
 }
 
+/** How transfers ended in a part of time. */
+export interface Tally {
+  delivered: number;
+  quarantined: number;
+  gone: number;
+  /** Of the deliveries, as far as their sizes are known. */
+  bytes: number;
+}
+
+/** One tally per slot, from `sinceMs` until `untilMs`. Throws `DISK_UNREADABLE` and `STOPPED`. */
+export async function tallyHistory(
+  work: string,
+  {
+    sinceMs,
+    untilMs,
+    slotMs,
+  }: { readonly sinceMs: number; readonly untilMs: number; readonly slotMs: number },
+  signal?: AbortSignal,
+): Promise<Tally[]> {
+  const slots = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({
+    delivered: 0,
+    quarantined: 0,
+    gone: 0,
+    bytes: 0,
+  }));
+  const { journal } = new LedgerPaths(work);
+  for (const path of (await listMonths(journal, { sinceMs, limit: 0 })).flat()) {
+    const file = new JournalFile(path, "change", { sinceMs }, signal);
+    while (!file.isOver) {
+      for (const entry of await file.readBlock()) {
+        const slot = slots[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
+        if (slot !== undefined) count(slot, entry);
+      }
+    }
+  }
+  return slots;
+}
+
+function count(tally: Tally, { state, bytes = 0 }: HistoryEntry): void {
+  if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
+  tally[state]++;
+  if (state === "delivered") tally.bytes += bytes;
+}
+
 /**
  * Reads blocks, each from the file with the newest unread line, until no unread line can be among the newest entries.
  */
-async function readMonth(
-  files: readonly JournalFile[],
-  newest: Newest,
-  query: HistoryQuery,
+async function readMonth<Entry extends JournalEntry>(
+  files: readonly JournalReader<Entry>[],
+  newest: Newest<Entry>,
+  { matches, keyOf }: Reading<Entry>,
   shown: ReadonlySet<string>,
 ): Promise<void> {
-  const matches = makeFilter(query);
   for (;;) {
     const unread = files.filter(({ isOver }) => !isOver);
     const file = unread.toSorted((a, b) => compare(b.readDownTo, a.readDownTo))[0];
     if (file === undefined || !newest.needs(file.readDownTo)) return;
     for (const entry of await file.readBlock()) {
-      const key = keyOf(entry, query);
+      const key = keyOf(entry);
       if (matches(entry) && !shown.has(key)) newest.add(key, entry);
     }
   }
 }
 
 /** The files of each month that the query covers, the last month first. A file holds one month of UTC. */
-async function listMonths(folder: string, { sinceMs, untilMs }: HistoryQuery): Promise<string[][]> {
+async function listMonths(folder: string, { sinceMs, untilMs }: ActQuery): Promise<string[][]> {
   const months = new Map<string, string[]>();
   for (const name of await namesIn(folder)) {
     const month = JOURNAL_FILE.exec(name)?.[1];
@@ -118,6 +210,25 @@ function makeFilter(query: HistoryQuery): (entry: HistoryEntry) => boolean {
   };
 }
 
+function makeActFilter(query: ActQuery): (entry: ActEntry) => boolean {
+  const { sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY, transfer } = query;
+  const name = transfer && nameOf(transfer);
+  const [isSender, isMailbox] = [makeMatcher(query.sender), makeMatcher(query.mailbox)];
+  const wanted = fold(query.search ?? "");
+  return (entry) => {
+    const { at, who, sender = "", mailbox = "", trackingId = "" } = entry;
+    const atMs = Date.parse(at);
+    return (
+      atMs >= sinceMs &&
+      atMs < untilMs &&
+      (name === undefined || name === nameOf({ mailbox, trackingId })) &&
+      isSender(sender) &&
+      isMailbox(mailbox) &&
+      (wanted === "" || [trackingId, sender, who].some((text) => fold(text).includes(wanted)))
+    );
+  };
+}
+
 /** Matches texts against a pattern with `*` and `?`. Case is ignored. Without a pattern, every text matches. */
 export function makeMatcher(pattern: string | undefined): (text: string) => boolean {
   if (pattern === undefined) return () => true;
@@ -138,15 +249,15 @@ function keyOf({ mailbox, trackingId, state, round, at }: HistoryEntry, { change
 /**
  * Keeps the newest entry of each key, and at most `limit` keys. Entries are added in the order in which files are read.
  */
-class Newest {
+class Newest<Entry extends JournalEntry> {
   readonly #limit: number;
-  #entries = new Map<string, HistoryEntry>();
+  #entries = new Map<string, Entry>();
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  add(key: string, entry: HistoryEntry): void {
+  add(key: string, entry: Entry): void {
     const known = this.#entries.get(key);
     // Of two entries with the same time, the first one read was written last.
     if (known !== undefined && known.at >= entry.at) return;
@@ -163,7 +274,7 @@ class Newest {
   }
 
   /** Newest first. Entries of the same time stay in the order in which they were read. */
-  list(): [string, HistoryEntry][] {
+  list(): [string, Entry][] {
     return [...this.#entries].toSorted(([, a], [, b]) => compare(b.at, a.at)).slice(0, this.#limit);
   }
 }

@@ -1,11 +1,13 @@
 /**
- * The journal: one line of JSON per change of state, in a file per month and writer. Lines are only appended. The
- * journal is for people, and no decision rests on it: it is not synced, and a power cut may lose its last lines.
+ * The journal: one line of JSON per change of state and per act of an operator, in a file per month and writer. Lines
+ * are only appended. The journal is for people, and no decision rests on it: it is not synced, and a power cut may lose
+ * its last lines.
  */
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { withDescriptor } from "../base/descriptor.ts";
+import type { RecordedAct } from "../model/order.ts";
 import type { TransferRecord } from "../model/record.ts";
 
 /** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` where several processes write. */
@@ -43,8 +45,19 @@ export class Journal {
   /** Written soon, together with others. */
   add(record: TransferRecord, onWritten: () => void = () => {}): void {
     const { mailbox, trackingId, sender, state, round, reason, folder } = record;
+    const content = state === "delivered" ? contentOf(record, this.#clock.now()) : {};
+    this.#append({ mailbox, trackingId, sender, state, round, reason, folder, ...content }, onWritten);
+  }
+
+  /** Written soon, together with others. */
+  addAct({ act, ...facts }: RecordedAct): void {
+    // Readers find the lines of acts by their second key.
+    this.#append({ act, ...facts }, () => {});
+  }
+
+  #append(facts: Readonly<Record<string, unknown>>, onWritten: () => void): void {
     const at = new Date(this.#clock.now()).toISOString();
-    const line = formatLine({ at, mailbox, trackingId, sender, state, round, reason, folder });
+    const line = formatLine({ at, ...facts });
     this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
     if (this.#unwritten.length > MOST_UNWRITTEN) this.#unwritten.shift()?.onWritten();
     this.#writing.schedule();
@@ -79,7 +92,15 @@ export class Journal {
   }
 }
 
-function formatLine(facts: Readonly<Record<string, string | number | undefined>>): string {
+/** `seconds`: from its discovery to its delivery. */
+function contentOf({ subject, files, bytes, round, at }: TransferRecord, nowMs: number) {
+  const discoveredMs = Date.parse(at.discovered ?? "");
+  // A later round began long after the discovery.
+  const isKnown = round === 1 && discoveredMs <= nowMs;
+  return { subject, files, bytes, seconds: isKnown ? (nowMs - discoveredMs) / 1000 : undefined };
+}
+
+function formatLine(facts: Readonly<Record<string, unknown>>): string {
   const line = JSON.stringify(facts);
   if (Buffer.byteLength(line) <= MOST_LINE_BYTES) return line;
   return JSON.stringify(facts, (_key, value: unknown) =>

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import { withDescriptor } from "../base/descriptor.ts";
 import { Fault, systemCode } from "../base/faults.ts";
+import { ACTS, ActorShape } from "../model/order.ts";
 import { MOST_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;
@@ -12,7 +13,7 @@ const MOST_DISORDER_MS = 24 * 60 * 60_000;
 /** The beginning of every line. Texts inside a line cannot contain it: JSON escapes their quotes. */
 const LINE_START = '{"at":';
 
-const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",/;
+const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",("act":)?/;
 
 const LineShape = v.object({
   at: v.pipe(v.string(), v.isoTimestamp()),
@@ -24,17 +25,46 @@ const LineShape = v.object({
   reason: v.optional(v.string()),
   /** From the inbox's root. */
   folder: v.optional(v.string()),
+  /** Of a delivery. */
+  subject: v.optional(v.string()),
+  files: v.optional(v.number()),
+  bytes: v.optional(v.number()),
+  seconds: v.optional(v.number()),
 });
 
+const ActShape = v.object({
+  at: v.pipe(v.string(), v.isoTimestamp()),
+  act: v.picklist(ACTS),
+  id: v.string(),
+  ...ActorShape.entries,
+  given: v.optional(v.string()),
+  mailbox: v.optional(v.string()),
+  trackingId: v.optional(v.string()),
+  sender: v.optional(v.string()),
+  round: v.optional(v.number()),
+  keys: v.optional(v.array(v.string())),
+  reason: v.optional(v.string()),
+});
+
+/** A change of state. */
 export type HistoryEntry = Readonly<v.InferOutput<typeof LineShape>>;
+/** An operator's act. */
+export type ActEntry = Readonly<v.InferOutput<typeof ActShape>>;
+
+/** The two kinds of lines. */
+const KINDS = { change: LineShape, act: ActShape } as const;
+
+type Kind = keyof typeof KINDS;
+type EntryOf<K extends Kind> = Readonly<v.InferOutput<(typeof KINDS)[K]>>;
 
 interface WantedLines {
   readonly sinceMs?: number | undefined;
-  readonly state?: string | undefined;
+  /** A text that each wanted line contains as a JSON string. */
+  readonly mark?: string | undefined;
 }
 
-/** A file of the journal that is read block by block. */
-export class JournalFile {
+/** A file of the journal that is read block by block, for lines of one kind. */
+export class JournalFile<K extends Kind> {
   readonly path: string;
   damaged = 0;
   /** No line is left that the query could cover. */
@@ -45,37 +75,39 @@ export class JournalFile {
   readonly #sinceMs: number;
   readonly #mark: string | undefined;
   readonly #signal: AbortSignal | undefined;
+  readonly #kind: K;
 
-  /** `sinceMs`: nothing older is wanted. `state`: no other state is wanted. */
-  constructor(path: string, { sinceMs, state }: WantedLines, signal: AbortSignal | undefined) {
+  /** `sinceMs`: nothing older is wanted. */
+  constructor(path: string, kind: K, { sinceMs, mark }: WantedLines, signal: AbortSignal | undefined) {
     this.path = path;
+    this.#kind = kind;
     this.#blocks = readLinesBackward(path, { mostBytes: MOST_LINE_BYTES, signal });
     this.#sinceMs = sinceMs ?? Number.NEGATIVE_INFINITY;
-    this.#mark = state === undefined ? undefined : JSON.stringify(state);
+    this.#mark = mark === undefined ? undefined : JSON.stringify(mark);
     this.#signal = signal;
   }
 
   /** The next older entries, the last written first. Throws `DISK_UNREADABLE` and `STOPPED`. */
-  async readBlock(): Promise<HistoryEntry[]> {
-    const entries: HistoryEntry[] = [];
+  async readBlock(): Promise<EntryOf<K>[]> {
+    const entries: EntryOf<K>[] = [];
     for (const line of await this.#nextLines()) {
       if (this.#isSkipped(line)) continue;
       const { entry, isDamaged } = parseLine(line);
       if (isDamaged) this.damaged++;
       if (entry === undefined) continue;
-      entries.push(entry);
       this.readDownTo = entry.at;
+      if (("act" in entry ? "act" : "change") === this.#kind) entries.push(entry as EntryOf<K>);
     }
     if (Date.parse(this.readDownTo) < this.#sinceMs - MOST_DISORDER_MS) this.isOver = true;
     return entries;
   }
 
-  /** Parsing a line takes ten times as long as seeing that it has another state. */
+  /** Parsing a line takes ten times as long as seeing that it is not wanted. */
   #isSkipped(line = ""): boolean {
-    if (this.#mark === undefined || line.includes(this.#mark) || line.lastIndexOf(LINE_START) > 0)
-      return false;
-    const at = TIME.exec(line)?.[1];
-    if (at === undefined || !line.endsWith("}")) return false;
+    const [, at, act] = TIME.exec(line) ?? [];
+    if (at === undefined || !line.endsWith("}") || line.lastIndexOf(LINE_START) > 0) return false;
+    const isOther = (act !== undefined) !== (this.#kind === "act");
+    if (!isOther && (this.#mark === undefined || line.includes(this.#mark))) return false;
     this.readDownTo = at;
     return true;
   }
@@ -99,7 +131,7 @@ export class JournalFile {
 
 interface ParsedLine {
   /** `undefined` where the line holds no complete entry. */
-  readonly entry: HistoryEntry | undefined;
+  readonly entry: HistoryEntry | ActEntry | undefined;
   readonly isDamaged: boolean;
 }
 
@@ -112,9 +144,11 @@ function parseLine(line = ""): ParsedLine {
   return { entry: start > 0 ? parseEntry(text.slice(start)) : undefined, isDamaged: true };
 }
 
-function parseEntry(text: string): HistoryEntry | undefined {
+function parseEntry(text: string): HistoryEntry | ActEntry | undefined {
   try {
-    const result = v.safeParse(LineShape, JSON.parse(text));
+    const parsed: unknown = JSON.parse(text);
+    const isAct = typeof parsed === "object" && parsed !== null && "act" in parsed;
+    const result = v.safeParse(KINDS[isAct ? "act" : "change"], parsed);
     return result.success ? result.output : undefined;
   } catch {
     return undefined;

@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { type Disk, meansNoLinks, OpenFolders, systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, faultOfDisk, makeFolderDurably, temporaryName } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
+import type { RecordedAct } from "../model/order.ts";
 import { hasEnded, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import type { BeginRecord, EndRecord, Occasion } from "./format.ts";
@@ -279,6 +280,11 @@ class FileLedger implements Ledger {
 
   pickedUp(record: TransferRecord): void {
     this.#journal.add({ ...record, state: "picked-up" });
+  }
+
+  recordAct(act: RecordedAct): Promise<void> {
+    this.#journal.addAct(act);
+    return this.#journal.flush();
   }
 
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined> {

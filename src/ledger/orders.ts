@@ -10,35 +10,44 @@ import * as v from "valibot";
 import { createTextDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode } from "../base/faults.ts";
 import { type FolderEvents, type FolderWatch, watchFolder } from "../base/watch-folder.ts";
-import { ACTIONS, type Order } from "../model/order.ts";
+import { ACTIONS, ActorShape, type Order, type PasswordNotice } from "../model/order.ts";
 import { parseJson } from "./format.ts";
 import { nameOf } from "./paths.ts";
 
-const Shape = v.object({
-  action: v.picklist(ACTIONS),
+const Common = {
   mailbox: v.string(),
   trackingId: v.string(),
   round: v.number(),
-  by: v.string(),
-  grants: v.optional(v.number()),
-});
+  by: ActorShape,
+  /** When it was given. */
+  at: v.pipe(v.string(), v.isoTimestamp()),
+};
 
-const ENTRY = /^.+~[0-9a-f]{16}\.json$/;
+const Shape = v.variant("action", [
+  v.object({ ...Common, action: v.picklist(ACTIONS), grants: v.optional(v.number()) }),
+  v.object({ ...Common, action: v.literal("password") }),
+]);
+
+const ENTRY = /^.+~([0-9a-f]{16})\.json$/;
 
 export interface GivenOrder {
-  /** The name of its file. */
+  /** Random, from the name of its file. */
   readonly id: string;
-  readonly order: Order;
+  readonly order: (Order | PasswordNotice) & { readonly at: string };
   /** Called when the order is carried out, or is impossible. May be called twice. */
   remove(): Promise<void>;
 }
 
 /** Returns the path of the order's file, which is removed when the order is carried out. */
-export async function giveOrder(work: string, order: Order): Promise<string> {
+export async function giveOrder(
+  work: string,
+  order: Order | PasswordNotice,
+  nowMs = Date.now(),
+): Promise<string> {
   const folder = folderOf(work);
   await makeFolderDurably(folder, 0o700);
   const path = join(folder, `${nameOf(order)}~${randomBytes(8).toString("hex")}.json`);
-  await createTextDurably(path, `${JSON.stringify(order)}\n`);
+  await createTextDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
   return path;
 }
 
@@ -46,8 +55,10 @@ export async function giveOrder(work: string, order: Order): Promise<string> {
 export async function listOrders(work: string): Promise<GivenOrder[]> {
   const folder = folderOf(work);
   const found: GivenOrder[] = [];
-  for (const id of (await readdir(folder).catch(() => [])).filter((name) => ENTRY.test(name)).toSorted()) {
-    const path = join(folder, id);
+  for (const name of (await readdir(folder).catch(() => [])).toSorted()) {
+    const id = ENTRY.exec(name)?.[1];
+    if (id === undefined) continue;
+    const path = join(folder, name);
     const parsed = v.safeParse(Shape, parseJson(await readFile(path, "utf8").catch(() => "")));
     if (parsed.success) found.push({ id, order: parsed.output, remove: () => remove(path) });
   }

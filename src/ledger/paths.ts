@@ -108,11 +108,15 @@ export function nameOf({ mailbox, trackingId }: TransferKey): string {
   const key = `${canonicalAddress(mailbox)}\0${trackingId}`;
   const known = names.get(key);
   if (known !== undefined) return known;
-  const readable = trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60);
-  const name = `${readable}.${hash("sha256", key, "hex").slice(0, 32)}`;
+  const name = `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
   if (names.size >= MOST_NAMES) names.clear();
   names.set(key, name);
   return name;
+}
+
+/** The part of a name that does not depend on the mailbox. */
+export function startOfName(trackingId: string): string {
+  return `${trackingId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 60)}.`;
 }
 
 /** Each name is needed many times while its transfer is worked on. */

@@ -22,6 +22,7 @@ import {
   parseNotes,
   parseRecordFile,
   parseStaged,
+  startOfName,
 } from "./paths.ts";
 import type { OnDamaged, TransferKey } from "./port.ts";
 import { Rounds } from "./rounds.ts";
@@ -129,6 +130,22 @@ export class LedgerPeek {
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
   find(key: TransferKey): Promise<TransferRecord | undefined> {
     return this.#reading(() => this.#find(nameOf(key)));
+  }
+
+  /** The transfer in every mailbox that has received it, configured or not. Reads only records with a fitting name. */
+  async findAll(trackingId: string): Promise<TransferRecord[]> {
+    const start = startOfName(trackingId);
+    const names = new Set(
+      parseNotes(await this.#list(this.#paths.notes)).filter((it) => it.startsWith(start)),
+    );
+    for (const spread of await this.#list(this.#paths.ledger)) {
+      const files = await this.#list(join(this.#paths.ledger, spread));
+      for (const name of groupByName(files.filter((it) => it.startsWith(start))).keys()) names.add(name);
+    }
+    const found = await Promise.all([...names].map((name) => this.#reading(() => this.#find(name))));
+    return found.filter(
+      (record) => record !== undefined && record.trackingId === trackingId,
+    ) as TransferRecord[];
   }
 
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */

@@ -5,6 +5,7 @@
  * created once and never changed. Everything else may be lost, at the cost of time.
  */
 import type { AttemptSlots } from "../model/attempts.ts";
+import type { RecordedAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { Occasion } from "./format.ts";
 import type { Quarantined, QuarantineReason } from "./quarantine.ts";
@@ -61,6 +62,8 @@ export interface Ledger {
   isPlaced(end: TransferRecord): Promise<boolean>;
   /** Adds the pick-up of a delivery to the journal. */
   pickedUp(record: TransferRecord): void;
+  /** Adds an operator's act to the journal. Resolves when it is written, or the disk has refused it. */
+  recordAct(act: RecordedAct): Promise<void>;
   /** Removes everything that the quarantine holds of a transfer. */
   clearQuarantine(key: TransferKey): Promise<void>;
   /** Removes records beyond their retention, from one part of the ledger per call. The clock must be right. */

@@ -9,7 +9,7 @@ import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
-import type { Action, Order } from "../model/order.ts";
+import type { Action, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
   hasEnded,
@@ -65,12 +65,22 @@ export function objectionTo(
   return undefined;
 }
 
-/** Returns false, or throws a fault of the disk or the queue, where the order has to be tried again later. */
-export async function carryOut(tools: OrderTools, state: MailboxState, order: Order): Promise<boolean> {
+/**
+ * `state`: of the order's mailbox; without one, only `discard` can be carried out. Returns false, or throws a fault of the
+ * disk or the queue, where the order has to be tried again later.
+ */
+export async function carryOut(
+  tools: OrderTools,
+  state: MailboxState | undefined,
+  order: Order | PasswordNotice,
+): Promise<boolean> {
+  // The transfer is tried because of the password itself.
+  if (order.action === "password") return true;
   const record = await tools.ledger.find(order);
   if (record === undefined) return true;
   const { action } = order;
   if (action === "discard") await discard(tools, state, order);
+  else if (state === undefined) return false;
   // A round that began since then fulfils the order.
   else if (record.round > order.round || objectionTo(action, record, false) !== undefined) return true;
   else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
@@ -105,9 +115,9 @@ async function beginAgain(
   state.transfers.noteOpen(trackingId, expiresMs);
   if (hasEnded(record)) {
     const { reason = "", message = "" } = record;
-    const released = { by, at: new Date(clock.now()).toISOString(), reason, message };
+    const released = { by: by.who, at: new Date(clock.now()).toISOString(), reason, message };
     const next = nextRound(record, { wanted: true, ...(action === "release" ? { released } : {}) });
-    if (await ledger.begin(next, action, by)) emit({ type: "transfer-changed", record: next });
+    if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
   } else ledger.note({ ...record, wanted: true });
   // Another process may take the job at once.
   await ledger.flush();
@@ -115,11 +125,11 @@ async function beginAgain(
 }
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
-async function discard(tools: OrderTools, { mailbox }: MailboxState, order: Order): Promise<void> {
+async function discard(tools: OrderTools, state: MailboxState | undefined, order: Order): Promise<void> {
   const { ledger, passwords, diskFull, inbox } = tools;
   while (!(await stepDiscard(tools, order)));
   await ledger.clearQuarantine(order);
-  passwords.settled(mailbox, order.trackingId);
+  if (state !== undefined) passwords.settled(state.mailbox, order.trackingId);
   const name = ledger.nameOf(order);
   diskFull.clear(name);
   inbox.forget(name);
@@ -133,7 +143,7 @@ async function stepDiscard({ ledger, clock, emit }: OrderTools, order: Order): P
   if (hasEnded(record)) {
     const isGone = record.state === "gone";
     const last = nextRound(record, isGone ? { acknowledged: true, reason, message } : {});
-    await ledger.begin(last, isGone ? "acknowledge" : "discard", order.by);
+    await ledger.begin(last, isGone ? "acknowledge" : "discard", order.by.who);
     return false;
   }
   const { acknowledged } = record;

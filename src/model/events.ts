@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
 import type { Expectation, Mailbox } from "./mailbox.ts";
-import type { Order } from "./order.ts";
+import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
 import type { TransferRecord } from "./record.ts";
 
 export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | ProcessEvent;
@@ -137,12 +137,22 @@ type ProcessEvent =
   | {
       readonly type: "settings-reloaded";
       readonly mailboxes: readonly ShownMailbox[];
+      /** Top-level keys whose values have changed. */
+      readonly changed?: readonly string[];
       readonly needsRestart: readonly string[];
     }
   /** The new settings are invalid or cannot be applied. The old ones stay in force. */
   | { readonly type: "settings-refused"; readonly fault: Fault }
   /** An order cannot be carried out now, and is retried. Emitted once for each order. */
-  | { readonly type: "order-failed"; readonly order: Order; readonly fault: Fault }
+  | { readonly type: "order-failed"; readonly order: Order | PasswordNotice; readonly fault: Fault }
+  /** An order or a password of an operator was taken up, and is in the journal. */
+  | {
+      readonly type: "operator-acted";
+      readonly act: Act;
+      readonly by: Actor;
+      readonly mailbox: string;
+      readonly trackingId: string;
+    }
   /** The system cannot watch a folder: it is checked every few seconds instead. Emitted once for each folder. */
   | { readonly type: "folder-unwatchable"; readonly fault: Fault }
   | { readonly type: "console-opened"; readonly address: string }
@@ -154,7 +164,9 @@ type ProcessEvent =
   | { readonly type: "work-stuck"; readonly work: string };
 
 /** The settings of a mailbox that the status shows. */
-export type ShownMailbox = Pick<Mailbox, "name" | "email" | "pollMs" | "paused" | "quiet">;
+export type ShownMailbox = Pick<Mailbox, "name" | "email" | "pollMs" | "paused" | "quiet"> & {
+  readonly service: { readonly baseUrl: URL };
+};
 
 /** Must not throw. */
 export type Emit = (event: DaemonEvent) => void;

@@ -1,4 +1,6 @@
-/** An operator's order for one transfer, and the command that gives it. */
+/** An operator's order for one transfer, who gave it, and the command that gives it. */
+import * as v from "valibot";
+import type { TransferKey } from "./record.ts";
 
 export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
 
@@ -8,16 +10,67 @@ export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
  */
 export type Action = (typeof ACTIONS)[number];
 
-export interface Order {
+const MOST_NAME = 200;
+const MOST_HOST = 300;
+
+/** Untrusted text, in one line of bounded length. */
+function oneLine(most: number) {
+  return v.pipe(
+    v.string(),
+    v.transform((text) =>
+      text
+        .toWellFormed()
+        .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?")
+        .slice(0, most),
+    ),
+  );
+}
+
+/** `who`: a user of the system, the name of a token, or what a program claims. `from`: a host or an address. */
+export const ActorShape = v.object({ who: oneLine(MOST_NAME), from: oneLine(MOST_HOST) });
+
+/** Who acts, and from where. */
+export type Actor = Readonly<v.InferOutput<typeof ActorShape>>;
+
+/** Long names are cut, and characters that could hide text are replaced. */
+export function actorOf(who: string, from: string): Actor {
+  return v.parse(ActorShape, { who: who === "" ? "unknown" : who, from });
+}
+
+/** Everything that the journal records of operators. `grant`: one more password attempt. */
+export const ACTS = [...ACTIONS, "password", "grant", "reload", "reload-refused"] as const;
+
+export type Act = (typeof ACTS)[number];
+
+/** An operator's act, or a change of the configuration, as the journal records it. */
+export interface RecordedAct extends Actor {
+  /** The same in each record of one act: several processes may record it, and one may do so twice. */
+  readonly id: string;
+  readonly act: Act;
+  /** When the operator acted. */
+  readonly given?: string | undefined;
+  readonly mailbox?: string | undefined;
+  readonly trackingId?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly round?: number | undefined;
+  /** Changed keys of the configuration. */
+  readonly keys?: readonly string[] | undefined;
+  /** Why new settings were refused: a fault's code. */
+  readonly reason?: string | undefined;
+}
+
+export interface Order extends TransferKey {
   readonly action: Action;
-  readonly mailbox: string;
-  readonly trackingId: string;
   /** The transfer's round when the order was given. In a later round the order is done already. */
   readonly round: number;
-  /** The operator's name. */
-  readonly by: string;
+  readonly by: Actor;
   /** With `retry`: password attempts allowed beyond the budget from now on. */
   readonly grants?: number | undefined;
+}
+
+/** Says who supplied a password. The password itself is elsewhere. */
+export interface PasswordNotice extends Pick<Order, "mailbox" | "trackingId" | "round" | "by"> {
+  readonly action: "password";
 }
 
 /** Options of a command that acts on a transfer. */

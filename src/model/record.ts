@@ -65,6 +65,8 @@ export interface TransferRecord extends TransferKey {
   readonly reason: string | undefined;
   /** What happened, and what to do. */
   readonly message: string | undefined;
+  /** The fault that it waits for, where one occurred: its code. */
+  readonly code?: string | undefined;
   /** End of the wait, if known. */
   readonly until: string | undefined;
   readonly expires: string | undefined;
@@ -76,6 +78,10 @@ export interface TransferRecord extends TransferKey {
   readonly hasMessage?: boolean | undefined;
   /** The delivery's folder, planned or done, relative to the inbox. */
   readonly folder: string | undefined;
+  /** The sender's words, and how much was sent. Known once the transfer was opened. Untrusted text. */
+  readonly subject?: string | undefined;
+  readonly files?: number | undefined;
+  readonly bytes?: number | undefined;
   /** As in the manifest. Known once the content is complete. */
   readonly verified?: Verified | undefined;
   /** The file name reserved in the folder for the consumer's acknowledgement. */
@@ -121,11 +127,11 @@ export function mayComeBack({ state, reason }: TransferRecord): boolean {
   return state === "gone" && reason !== DISCARDED;
 }
 
-export function hasEnded({ state }: TransferRecord): boolean {
+export function hasEnded({ state }: Pick<TransferRecord, "state">): boolean {
   return ENDED.has(state);
 }
 
-export function isDelivered({ state }: TransferRecord): boolean {
+export function isDelivered({ state }: Pick<TransferRecord, "state">): boolean {
   return state === "delivered" || state === "picked-up";
 }
 
@@ -143,8 +149,8 @@ export function withState(
   facts: Partial<TransferRecord> = {},
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
-  const { reason, message, until, password, wanted, vanished, missedPolls, failures, needsPerson, ...kept } =
-    record;
+  const { reason, message, code, until, password, wanted, ...others } = record;
+  const { vanished, missedPolls, failures, needsPerson, ...kept } = others;
   const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
@@ -161,7 +167,7 @@ export function withoutMissing(facts: Partial<TransferRecord>): Partial<Transfer
 /** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
   const { mailbox, trackingId, transferId, sender, round, expires, at } = record;
-  const { passwordInLink, hasNoPassword, hasMessage } = record;
+  const { passwordInLink, hasNoPassword, hasMessage, subject, files, bytes } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -177,6 +183,7 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
     passwordInLink,
     hasNoPassword,
     hasMessage,
+    ...withoutMissing({ subject, files, bytes }),
     folder: undefined,
     attempts: 0,
     at: { discovered: at.discovered ?? new Date(0).toISOString() },

@@ -18,18 +18,19 @@ export interface Status {
   /** Transfers per state, without those that ended well. */
   readonly counts: Readonly<Partial<Record<State, number>>>;
   /** The full length of each list below; the lists themselves are cut. */
-  readonly totals: Readonly<Record<"attention" | "inHand" | "queued", number>>;
+  readonly totals: Readonly<Record<"attention" | "downloading" | "queued", number>>;
   /** When the oldest transfer that is not being downloaded entered its state. */
   readonly waitingSince: string | undefined;
+  /** Why transfers need a person, the most urgent cause first. */
+  readonly causes: readonly Cause[];
   /** Transfers that need a person: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
   readonly attention: readonly TransferStatus[];
   /** Being downloaded by this process. */
-  readonly inHand: readonly TransferStatus[];
+  readonly downloading: readonly TransferStatus[];
   /** Waiting, without the need of a person. */
   readonly queued: readonly TransferStatus[];
   /** Newest first. */
   readonly recent: readonly Delivery[];
-  readonly load: readonly LoadSlot[];
 }
 
 export interface DaemonFacts {
@@ -45,9 +46,12 @@ export interface DaemonFacts {
   readonly config?: string | undefined;
 }
 
+/** One cause, however many mailboxes it affects. */
 export interface Trouble {
-  /** `disk`, `queue`, `configuration`, or `mailbox NAME`. */
+  /** `disk`, `queue`, `configuration`, `mailbox NAME`, or `service ADDRESS` where several of its mailboxes are affected. */
   readonly what: string;
+  /** The names of the mailboxes that it affects. */
+  readonly mailboxes?: readonly string[] | undefined;
   readonly since: string;
   readonly code: string;
   readonly message: string;
@@ -57,6 +61,8 @@ export interface Trouble {
 export interface MailboxStatus {
   readonly name: string;
   readonly email: string;
+  /** The address of its service. */
+  readonly service: string;
   readonly paused: boolean;
   readonly pollSeconds: number;
   readonly lastPoll: string | undefined;
@@ -70,16 +76,29 @@ export interface MailboxStatus {
   readonly trouble: Trouble | undefined;
 }
 
+/** `attention`: a person has to act. `downloading`: by this process. `queued`: it continues without a person. */
+export const TRANSFER_GROUPS = ["attention", "downloading", "queued"] as const;
+
+export type TransferGroup = (typeof TRANSFER_GROUPS)[number];
+
 export interface TransferStatus {
   readonly mailbox: string;
   readonly trackingId: string;
   readonly sender: string;
   readonly state: State;
+  /** The section of the console that it is shown in. */
+  readonly group: TransferGroup;
   readonly round?: number | undefined;
+  /** Known once the transfer was opened. */
+  readonly subject?: string | undefined;
+  readonly files?: number | undefined;
+  readonly bytes?: number | undefined;
   readonly since: string | undefined;
   /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
+  /** It needs a person only because it may not be downloaded before it expires. */
+  readonly isExpiring?: boolean | undefined;
   /** The budget of password attempts is spent. */
   readonly noAttemptsLeft?: boolean | undefined;
   readonly until: string | undefined;
@@ -109,13 +128,43 @@ export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Hea
   };
 }
 
+/** Transfers that need a person for the same reason. */
+export interface Cause extends Pick<TransferStatus, "state" | "reason" | "isExpiring"> {
+  readonly count: number;
+  /** The first expiry among them. */
+  readonly firstExpires: string | undefined;
+}
+
+/** `transfers`: those that need a person, the most urgent first. */
+export function causesOf(transfers: readonly TransferStatus[]): Cause[] {
+  const groups = Map.groupBy(transfers, causeKeyOf);
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { state, isExpiring, expires } = first;
+    const reason = state === "gone" ? undefined : first.reason;
+    return [{ state, reason, isExpiring, count: group.length, firstExpires: expires }];
+  });
+}
+
+/** Equal for transfers with the same cause. Each service has its own words for transfers that are gone. */
+export function causeKeyOf({
+  state,
+  reason,
+  isExpiring = false,
+}: Pick<Cause, "state" | "reason" | "isExpiring">): string {
+  return [state, state === "gone" ? "" : reason, isExpiring].join(" ");
+}
+
 export interface Headline {
   readonly tone: "bad" | "warn" | "good" | "plain";
   readonly words: string;
 }
 
 /** The state of a transfer that is not over, in a few words. */
-export function describeState({ state, reason }: TransferStatus): string {
+export function describeState(transfer: Pick<TransferStatus, "state" | "reason" | "isExpiring">): string {
+  const { state, reason, isExpiring } = transfer;
+  if (isExpiring) return `expires soon: ${describeState({ state, reason })}`;
   if (reason === "password") return "needs a password";
   if (state === "quarantined") return "in quarantine";
   if (reason === "handoff") return "delivered, but the hand-off failed";
@@ -147,13 +196,7 @@ export interface Delivery {
   readonly at: string;
   /** Since its discovery, if known. */
   readonly tookSeconds: number | undefined;
-}
-
-/** A quarter of an hour within the last day. */
-export interface LoadSlot {
-  readonly from: string;
-  readonly bytes: number;
-  readonly delivered: number;
-  /** The longest queue in this time. */
-  readonly mostQueued: number;
+  readonly subject?: string | undefined;
+  readonly files?: number | undefined;
+  readonly bytes?: number | undefined;
 }

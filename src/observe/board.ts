@@ -4,20 +4,21 @@ import type { Fault } from "../base/faults.ts";
 import { type Emit, type Listeners, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import {
+  causesOf,
   type DaemonFacts,
   type Delivery,
   STATUS_VERSION,
   type Status,
+  type TransferGroup,
   type TransferStatus,
   type Trouble,
 } from "../model/status.ts";
 import { HandoffBoard } from "./handoff-board.ts";
 import { withHelp } from "./help.ts";
-import { Load } from "./load.ts";
 import { MailboxBoard } from "./mailbox-board.ts";
-import { TransferBoard } from "./transfer-board.ts";
+import { byUrgency, TransferBoard } from "./transfer-board.ts";
 
-/** More than so many are counted, but not shown. */
+/** Of each list; the totals count all. */
 const MOST_SHOWN = 100;
 const MOST_RECENT = 50;
 
@@ -32,14 +33,13 @@ export class Board {
   readonly #transfers: TransferBoard;
   readonly #troubles = new Map<GeneralTrouble, Trouble>();
   #needsRestart: readonly string[] = [];
-  readonly #load = new Load();
   #recent: Delivery[] = [];
   #overdue: readonly Overdue[] = [];
   readonly #handoffs = new HandoffBoard();
   readonly #subscribers = new Set<() => void>();
   readonly #apply = listenTo(this.#listeners());
 
-  /** `keptIn`: where content is kept that is in quarantine. */
+  /** `keptIn`: finds the folder of a transfer in quarantine. */
   constructor(
     facts: DaemonFacts,
     mailboxes: readonly ShownMailbox[],
@@ -65,30 +65,37 @@ export class Board {
     return () => this.#subscribers.delete(subscriber);
   }
 
-  /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
+  /** Takes over every unfinished transfer from the disk, and forgets those that other processes have finished. */
   learn(ledger: readonly TransferRecord[]): void {
     this.#transfers.learn(ledger);
     this.#changed();
   }
 
-  /** Deliveries of earlier runs, newest first, and what was gone lately. */
+  /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
     this.#recent = [...this.#recent, ...deliveries].slice(0, MOST_RECENT);
     for (const record of gone) this.#transfers.recall(record);
   }
 
-  /** How many jobs wait for a slot now. */
-  queued(count: number): void {
-    this.#load.queued(count, this.#clock.now());
+  /** Every transfer that is downloaded, queued, or needs a person, the most urgent first. */
+  transfers(): TransferStatus[] {
+    return [...this.#transfers.list(), ...this.#handoffs.list()].toSorted(byUrgency);
+  }
+
+  /** Adds the commands that help, and where the content is kept. */
+  withHelp(transfer: TransferStatus): TransferStatus {
+    const hasSeveral = this.#mailboxes.size > 1;
+    return withHelp(transfer, { daemon: this.#facts, hasSeveral, keptIn: this.#keptIn });
   }
 
   read(): Status {
     const nowMs = this.#clock.now();
-    const mailboxes = this.#mailboxes.read();
-    const unusable = this.#mailboxes.unusable();
-    const transfers = this.#transfers.read();
-    const handoffs = this.#handoffs.read();
-    const { quarantined, gone, pressing, inHand, queued, totals, counts, waitingSince } = transfers;
+    const { troubles: unusable, entries } = this.#mailboxes.unusable();
+    const { totals, counts, waitingSince } = this.#transfers.read();
+    const transfers = this.transfers();
+    const attention = transfers.filter(({ group }) => group === "attention");
+    const first = (wanted: TransferGroup) =>
+      transfers.filter(({ group }) => group === wanted).slice(0, MOST_SHOWN);
     return {
       version: STATUS_VERSION,
       at: new Date(nowMs).toISOString(),
@@ -97,21 +104,19 @@ export class Board {
       troubles: [
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
-        ...mailboxes.flatMap(({ trouble }) => trouble ?? []),
-        ...unusable.troubles,
+        ...this.#mailboxes.troubles(),
+        ...unusable,
       ],
       needsRestart: this.#needsRestart,
-      mailboxes,
+      mailboxes: this.#mailboxes.read(),
       counts,
-      totals: { ...totals, attention: totals.attention + handoffs.total + unusable.entries },
+      totals: { ...totals, attention: totals.attention + this.#handoffs.total + entries },
       waitingSince,
-      attention: shareOut([quarantined, gone, handoffs.failed, pressing, handoffs.notPickedUp]).map(
-        (transfer) => withHelp(transfer, { daemon: this.#facts, mailboxes, keptIn: this.#keptIn }),
-      ),
-      inHand: inHand.slice(0, MOST_SHOWN),
-      queued: queued.slice(0, MOST_SHOWN),
+      causes: causesOf(attention),
+      attention: attention.slice(0, MOST_SHOWN).map((transfer) => this.withHelp(transfer)),
+      downloading: first("downloading"),
+      queued: first("queued"),
       recent: this.#recent,
-      load: this.#load.read(nowMs),
     };
   }
 
@@ -122,10 +127,8 @@ export class Board {
         if (record.state === "delivered") this.#delivered(record);
         this.#transfers.keep(record);
       },
-      "transfer-progressed": ({ record, doneBytes, totalBytes, receivedBytes }) => {
-        this.#transfers.progressed(record, doneBytes, totalBytes);
-        this.#load.received(receivedBytes, this.#clock.now());
-      },
+      "transfer-progressed": ({ record, doneBytes, totalBytes }) =>
+        this.#transfers.progressed(record, doneBytes, totalBytes),
       "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
       "transfer-lost": ({ record }) => this.#transfers.forget(record),
       "poll-succeeded": (event) => this.#mailboxes.polled(event),
@@ -160,19 +163,24 @@ export class Board {
     this.#troubles.set(what, { what, since, code, message, advice });
   }
 
-  #delivered({ mailbox, trackingId, sender, folder = "", at }: TransferRecord): void {
+  #delivered(record: TransferRecord): void {
+    const { mailbox, trackingId, sender, folder = "", at, subject, files, bytes } = record;
     const nowMs = this.#clock.now();
     const tookSeconds =
       at.discovered === undefined ? undefined : Math.max(0, (nowMs - Date.parse(at.discovered)) / 1000);
-    const delivery = {
+    const deliveredAt = at.delivered ?? new Date(nowMs).toISOString();
+    const facts = {
       mailbox,
       trackingId,
       sender,
       folder,
-      at: at.delivered ?? new Date(nowMs).toISOString(),
+      at: deliveredAt,
+      tookSeconds,
+      subject,
+      files,
+      bytes,
     };
-    this.#recent = [{ ...delivery, tookSeconds }, ...this.#recent].slice(0, MOST_RECENT);
-    this.#load.delivered(nowMs);
+    this.#recent = [facts, ...this.#recent].slice(0, MOST_RECENT);
   }
 
   #changed(): void {
@@ -188,15 +196,4 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
     message: `An expected transfer did not arrive: ${expectation.described}.`,
     advice: "Ask its sender. This is over as soon as one arrives.",
   };
-}
-
-/** Many of one kind do not hide another: each has its share of the places, and what is left goes to the first. */
-function shareOut(kinds: readonly (readonly TransferStatus[])[]): TransferStatus[] {
-  const share = Math.floor(MOST_SHOWN / kinds.length);
-  let left = MOST_SHOWN - kinds.reduce((sum, { length }) => sum + Math.min(length, share), 0);
-  return kinds.flatMap((kind) => {
-    const more = Math.min(left, Math.max(0, kind.length - share));
-    left -= more;
-    return kind.slice(0, share + more);
-  });
 }

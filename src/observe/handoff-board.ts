@@ -1,4 +1,4 @@
-/** What is wrong with transfers after their delivery: a command or webhook that fails, a folder that no consumer picks up. */
+/** Problems after a delivery: a command or webhook fails, or no consumer picks the folder up. */
 import type { Delivered, HandoffStep, HandoffSummary, HandoffTrouble } from "../model/handoff.ts";
 import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
@@ -39,18 +39,12 @@ export class HandoffBoard {
     this.#keep({ ...delivered, isOverdue: false, failed });
   }
 
-  /** `notPickedUp`: every step succeeded, but no consumer took the folder. */
-  read(): {
-    readonly failed: readonly TransferStatus[];
-    readonly notPickedUp: readonly TransferStatus[];
-    readonly total: number;
-  } {
-    const shown = [...this.#troubles.values()].map(show);
-    return {
-      failed: shown.filter(({ reason }) => reason === "handoff"),
-      notPickedUp: shown.filter(({ reason }) => reason === "not-picked-up"),
-      total: this.#troubles.size + this.#others,
-    };
+  list(): TransferStatus[] {
+    return [...this.#troubles.values()].map(describe);
+  }
+
+  get total(): number {
+    return this.#troubles.size + this.#others;
   }
 
   #keep(trouble: HandoffTrouble): void {
@@ -61,7 +55,7 @@ export class HandoffBoard {
   }
 }
 
-function show({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOverdue }: HandoffTrouble) {
+function describe({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOverdue }: HandoffTrouble) {
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
     willRetry
@@ -74,6 +68,7 @@ function show({ mailbox, trackingId, sender, folder, deliveredAt, failed, isOver
     trackingId,
     sender,
     state: "delivered",
+    group: "attention",
     since: deliveredAt,
     reason: failures.length > 0 ? "handoff" : "not-picked-up",
     message: [...failures, ...waits].join(" "),

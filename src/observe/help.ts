@@ -1,20 +1,21 @@
 /** Adds the commands that help a transfer, with the options that reach this daemon. */
 import { type Action, commandFor } from "../model/order.ts";
-import type { DaemonFacts, MailboxStatus, TransferStatus } from "../model/status.ts";
+import type { DaemonFacts, TransferStatus } from "../model/status.ts";
 
 export interface HelpContext {
   readonly daemon: DaemonFacts;
-  readonly mailboxes: readonly MailboxStatus[];
+  /** There are several mailboxes, so commands have to name one. */
+  readonly hasSeveral: boolean;
   /** The folder of a transfer in quarantine. */
   readonly keptIn: ((transfer: TransferStatus) => string) | undefined;
 }
 
 export function withHelp(
   transfer: TransferStatus,
-  { daemon, mailboxes, keptIn }: HelpContext,
+  { daemon, hasSeveral, keptIn }: HelpContext,
 ): TransferStatus {
   const { mailbox, trackingId, message, state } = transfer;
-  const options = { config: daemon.config, ...(mailboxes.length > 1 ? { mailbox } : {}) };
+  const options = { config: daemon.config, ...(hasSeveral ? { mailbox } : {}) };
   const onceMore = transfer.reason === "password" && transfer.noAttemptsLeft === true;
   const commands = actionsFor(transfer).map((action) => ({
     short: commandFor(action, trackingId, { onceMore }),

@@ -1,4 +1,4 @@
-/** What is known of each mailbox: when it was polled, when it will be, and what is wrong since when. */
+/** The health of each mailbox: when it was and will be polled, and its trouble. */
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/faults.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
@@ -9,10 +9,10 @@ type EventOf<Type extends DaemonEvent["type"]> = Extract<DaemonEvent, { readonly
 
 interface Known {
   readonly facts: ShownMailbox;
-  /** Since when it is to be polled. */
+  /** When its polls began. */
   readonly sinceMs: number;
   lastPollMs?: number;
-  /** After a poll that failed: the next one comes no sooner. */
+  /** The pause after a failed poll. */
   waitMs?: number;
   lastSuccessMs?: number;
   listed?: number;
@@ -21,7 +21,7 @@ interface Known {
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
-/** A mailbox whose last poll is older than so many intervals, and so long ago, is not polled any more. */
+/** A mailbox counts as no longer polled when its last poll is older than both. */
 const SILENT = { intervals: 5, leastMs: 5 * 60_000 };
 
 export class MailboxBoard {
@@ -37,7 +37,11 @@ export class MailboxBoard {
     this.#known = new Map(mailboxes.map((facts) => [facts.name, { facts, sinceMs }]));
   }
 
-  /** What is known of one that stays is kept. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** Mailboxes that stay keep their health. */
   set(mailboxes: readonly ShownMailbox[]): void {
     const before = new Map(this.#known);
     this.#known.clear();
@@ -57,18 +61,24 @@ export class MailboxBoard {
     if (unusable === 0) known.unusable = undefined;
   }
 
-  /** Entries of the list cannot be used, so that transfers may be missed. */
+  /** Entries of the list cannot be used, so transfers may be missed. */
   rejected(name: string, entries: number, { message, advice }: Fault): void {
     const known = this.#known.get(name);
     if (known === undefined) return;
     const since = known.unusable?.since ?? new Date(this.#clock.now()).toISOString();
     const count = entries === 1 ? "An entry" : `${entries} entries`;
-    const told = `${count} of the list cannot be used: ${message}`;
-    const code = "ENTRIES_UNUSABLE";
-    known.unusable = { entries, what: `mailbox ${name}`, since, code, message: told, advice };
+    known.unusable = {
+      entries,
+      what: `mailbox ${name}`,
+      mailboxes: [name],
+      since,
+      code: "ENTRIES_UNUSABLE",
+      message: `${count} of the list cannot be used: ${message}`,
+      advice,
+    };
   }
 
-  /** Troubles of mailboxes that are polled well, and how many transfers these are about. */
+  /** Troubles of mailboxes whose polls succeed, and the number of transfers that they concern. */
   unusable(): { readonly troubles: readonly Trouble[]; readonly entries: number } {
     const all = [...this.#known.values()].flatMap(({ unusable }) => unusable ?? []);
     return {
@@ -86,17 +96,36 @@ export class MailboxBoard {
     known.waitMs = waitMs;
     known.tokenValidUntilMs = tokenValidUntilMs;
     const since = known.trouble?.since ?? new Date(nowMs).toISOString();
-    known.trouble = { what: `mailbox ${mailbox}`, since, code, message, advice };
+    known.trouble = { what: `mailbox ${mailbox}`, mailboxes: [mailbox], since, code, message, advice };
+  }
+
+  /** One per cause: mailboxes of one service that fail in the same way share it. */
+  troubles(): Trouble[] {
+    const failing = [...this.#known.values()].flatMap((known) => {
+      const trouble = this.#troubleOf(known);
+      return trouble === undefined ? [] : [{ service: known.facts.service.baseUrl.origin, trouble }];
+    });
+    const causes = Map.groupBy(failing, ({ service, trouble }) => `${service} ${trouble.code}`);
+    return [...causes.values()].flatMap(([first, ...others]) => {
+      if (first === undefined) return [];
+      const { service, trouble } = first;
+      if (others.length === 0) return [trouble];
+      const all = [trouble, ...others.map((other) => other.trouble)];
+      const since = all.map((it) => it.since).toSorted()[0] ?? trouble.since;
+      const mailboxes = all.flatMap((it) => it.mailboxes ?? []);
+      return [{ ...trouble, what: `service ${service}`, since, mailboxes }];
+    });
   }
 
   read(): MailboxStatus[] {
     const nowMs = this.#clock.now();
     return [...this.#known.values()].map((known) => {
-      const { name, email, pollMs, paused, quiet } = known.facts;
+      const { name, email, pollMs, paused, quiet, service } = known.facts;
       const { lastPollMs, waitMs = 0 } = known;
       return {
         name,
         email,
+        service: service.baseUrl.origin,
         paused,
         pollSeconds: pollMs / 1000,
         lastPoll: isoOf(lastPollMs),
@@ -106,12 +135,16 @@ export class MailboxBoard {
         listed: known.listed,
         tokenValidUntil: isoOf(known.tokenValidUntilMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
-        trouble: known.trouble ?? this.#silence(known),
+        trouble: this.#troubleOf(known),
       };
     });
   }
 
-  /** Whatever the reason is: one that nobody asks after must not look fine. */
+  #troubleOf(known: Known): Trouble | undefined {
+    return known.trouble ?? this.#silence(known);
+  }
+
+  /** The trouble of a mailbox that is no longer polled, for whatever reason. */
   #silence({ facts, sinceMs, lastPollMs = 0 }: Known): Trouble | undefined {
     const { name, pollMs, paused } = facts;
     const lastMs = Math.max(lastPollMs, sinceMs);
@@ -119,10 +152,11 @@ export class MailboxBoard {
     if (paused || !this.#isPolledHere || this.#clock.now() - lastMs <= mostMs) return undefined;
     return {
       what: `mailbox ${name}`,
+      mailboxes: [name],
       since: new Date(lastMs + pollMs).toISOString(),
       code: "POLL_OVERDUE",
       message: `It has not been polled since ${new Date(lastMs).toISOString()}, though it should be every ${pollMs / 1000} seconds.`,
-      advice: "Look into the log for what was told last; a restart of the daemon has it polled again.",
+      advice: "Read the last lines of the log, and restart the daemon.",
     };
   }
 }

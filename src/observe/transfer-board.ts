@@ -1,51 +1,41 @@
 /**
- * What is known of each transfer that has not ended well: whether it is in hand, has its turn later, or needs a person.
- * All are counted; of as many as a person would look at more is known.
+ * The transfers that have not ended well: being downloaded, queued, or in need of a person. All are counted; up to a
+ * limit their records are kept too.
  */
 import type { Clock } from "../base/clock.ts";
 import { needsNoAttention, type State, type TransferRecord } from "../model/record.ts";
-import type { Status, TransferStatus } from "../model/status.ts";
+import type { Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { ProgressMeter } from "./progress.ts";
 
-/** Of so many, and of so many more that need a person whatever comes, everything is known. */
-const MOST_KNOWN = 5_000;
-const MOST_GRAVE = 1_000;
+/** Records that are kept; those in quarantine and those that are gone have a limit of their own. */
+const MOST_KEPT = 10_000;
+const MOST_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Entry {
   readonly state: State;
-  readonly reason: string | undefined;
   readonly needsPerson: boolean;
   readonly since: string | undefined;
   readonly expires: string | undefined;
-  /** Missing for those beyond the bounds. */
+  /** Missing beyond the limits. */
   readonly record: TransferRecord | undefined;
-  /** This process has it in hand. */
+  /** Present while this process downloads it. */
   readonly meter: ProgressMeter | undefined;
 }
 
-/** In each list what expires first is first. */
-export interface TransferPicture extends Pick<Status, "counts" | "totals" | "waitingSince"> {
-  readonly quarantined: readonly TransferStatus[];
-  /** The newest first. */
-  readonly gone: readonly TransferStatus[];
-  /** Others that need a person. */
-  readonly pressing: readonly TransferStatus[];
-  readonly inHand: readonly TransferStatus[];
-  readonly queued: readonly TransferStatus[];
-}
+export interface TransferTotals extends Pick<Status, "counts" | "totals" | "waitingSince"> {}
 
 export class TransferBoard {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  #known = 0;
-  #grave = 0;
+  #open = 0;
+  #ended = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Everything that is not finished, as it stands on the disk: what others have finished since is forgotten. */
+  /** Takes over every unfinished transfer from the disk, and forgets those that other processes have finished. */
   learn(ledger: readonly TransferRecord[]): void {
     const listed = new Set(ledger.map(keyOf));
     for (const [key, entry] of this.#entries) {
@@ -56,7 +46,7 @@ export class TransferBoard {
     }
   }
 
-  /** `isOurs`: it is this process that works on it, if anybody does. */
+  /** `isOurs`: if the transfer is being downloaded, then by this process. */
   keep(record: TransferRecord, isOurs = true): void {
     const key = keyOf(record);
     if (needsNoAttention(record)) {
@@ -66,17 +56,20 @@ export class TransferBoard {
     const before = this.#entries.get(key);
     if (before?.record !== undefined) this.#count(before.state, -1);
     const { state, reason, expires, at } = record;
-    const isKnown = isGrave(state) ? this.#grave < MOST_GRAVE : this.#known < MOST_KNOWN;
+    const isKept = isEnded(state) ? this.#ended < MOST_ENDED : this.#open < MOST_KEPT;
     const isWorkedOn = isOurs && (state === "downloading" || state === "delivering");
-    const meter = isWorkedOn && isKnown ? (before?.meter ?? new ProgressMeter()) : undefined;
-    const needsPerson = record.needsPerson === true || reason === "password";
-    const facts = { state, reason, needsPerson, since: at[state] };
-    const shown = { expires: state === "gone" ? undefined : expires, record: isKnown ? record : undefined };
-    this.#entries.set(key, { ...facts, ...shown, meter });
-    if (isKnown) this.#count(state, 1);
+    this.#entries.set(key, {
+      state,
+      needsPerson: record.needsPerson === true || reason === "password",
+      since: at[state],
+      expires: state === "gone" ? undefined : expires,
+      record: isKept ? record : undefined,
+      meter: isWorkedOn && isKept ? (before?.meter ?? new ProgressMeter()) : undefined,
+    });
+    if (isKept) this.#count(state, 1);
   }
 
-  /** Of what is known already, more has happened since. */
+  /** A record from the past: a known transfer has changed since. */
   recall(record: TransferRecord): void {
     if (!this.#entries.has(keyOf(record))) this.keep(record, false);
   }
@@ -89,33 +82,27 @@ export class TransferBoard {
     this.#entries.get(keyOf(record))?.meter?.note(doneBytes, totalBytes, this.#clock.now());
   }
 
-  read(): TransferPicture {
+  /** Those whose records are kept, the first to expire first. */
+  list(): TransferStatus[] {
     const nowMs = this.#clock.now();
-    const lists = { quarantined: [], gone: [], pressing: [], inHand: [], queued: [] } as Record<
-      Place,
-      TransferStatus[]
-    >;
-    const places = { quarantined: 0, gone: 0, pressing: 0, inHand: 0, queued: 0 };
+    const kept = [...this.#entries.values()].flatMap((entry) =>
+      entry.record === undefined ? [] : [describe(entry, entry.record, nowMs)],
+    );
+    return kept.toSorted(byUrgency);
+  }
+
+  read(): TransferTotals {
+    const nowMs = this.#clock.now();
+    const totals = { attention: 0, downloading: 0, queued: 0 };
     const counts: Partial<Record<State, number>> = {};
     let waitingSince: string | undefined;
     for (const entry of this.#entries.values()) {
-      const place = placeOf(entry, nowMs);
-      places[place]++;
+      const group = groupOf(entry, nowMs);
+      totals[group]++;
       counts[entry.state] = (counts[entry.state] ?? 0) + 1;
-      if (place !== "inHand" && (entry.since ?? "9") < (waitingSince ?? "9")) waitingSince = entry.since;
-      if (entry.record !== undefined) lists[place].push(show(entry, entry.record, nowMs));
+      if (group !== "downloading" && (entry.since ?? "9") < (waitingSince ?? "9")) waitingSince = entry.since;
     }
-    const { inHand, queued, ...attention } = places;
-    return {
-      quarantined: lists.quarantined.toSorted(byExpiry),
-      gone: lists.gone.toSorted((a, b) => (b.since ?? "").localeCompare(a.since ?? "")),
-      pressing: lists.pressing.toSorted(byExpiry),
-      inHand: lists.inHand,
-      queued: lists.queued.toSorted(byExpiry),
-      counts,
-      totals: { attention: attention.quarantined + attention.gone + attention.pressing, inHand, queued },
-      waitingSince,
-    };
+    return { counts, totals, waitingSince };
   }
 
   #delete(key: string): void {
@@ -125,39 +112,64 @@ export class TransferBoard {
   }
 
   #count(state: State, change: 1 | -1): void {
-    if (isGrave(state)) this.#grave += change;
-    else this.#known += change;
+    if (isEnded(state)) this.#ended += change;
+    else this.#open += change;
   }
 
-  /** What is gone is shown for a day, so that somebody hears of it. */
+  /** A transfer that is gone is shown for a day. */
   #isNews({ state, since }: Entry): boolean {
     return state === "gone" && since !== undefined && this.#clock.now() - Date.parse(since) < DAY_MS;
   }
 }
 
-type Place = "quarantined" | "gone" | "pressing" | "inHand" | "queued";
-
-function placeOf({ state, needsPerson, expires, meter }: Entry, nowMs: number): Place {
-  if (meter !== undefined) return "inHand";
-  if (state === "quarantined" || state === "gone") return state;
-  // It will not go on by itself, or not in time.
-  const isLate = expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
-  return needsPerson || isLate ? "pressing" : "queued";
+/** The first to expire first, then the longest without a change. */
+export function byUrgency(a: TransferStatus, b: TransferStatus): number {
+  const byExpiry = compare(a.expires ?? "9", b.expires ?? "9");
+  return byExpiry === 0 ? compare(a.since ?? "9", b.since ?? "9") : byExpiry;
 }
 
-function show({ since, expires, meter }: Entry, record: TransferRecord, nowMs: number): TransferStatus {
-  const { mailbox, trackingId, sender, state, reason, message, password, until } = record;
-  const progress = meter?.read(nowMs);
-  const facts = { mailbox, trackingId, sender, state, since, reason, message, until, expires, progress };
-  return { ...facts, round: record.round, noAttemptsLeft: password?.isExhausted };
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
 }
 
-function isGrave(state: State): boolean {
+function groupOf(entry: Entry, nowMs: number): TransferGroup {
+  if (entry.meter !== undefined) return "downloading";
+  if (isEnded(entry.state) || entry.needsPerson) return "attention";
+  return isExpiring(entry, nowMs) ? "attention" : "queued";
+}
+
+/** It is queued, and may not be downloaded in time. */
+function isExpiring({ state, needsPerson, expires, meter }: Entry, nowMs: number): boolean {
+  if (meter !== undefined || isEnded(state) || needsPerson || expires === undefined) return false;
+  return Date.parse(expires) - nowMs < DAY_MS;
+}
+
+function describe(entry: Entry, record: TransferRecord, nowMs: number): TransferStatus {
+  const { mailbox, trackingId, sender, state, reason, message, password, until, round } = record;
+  const { subject, files, bytes } = record;
+  return {
+    mailbox,
+    trackingId,
+    sender,
+    state,
+    group: groupOf(entry, nowMs),
+    round,
+    subject,
+    files,
+    bytes,
+    since: entry.since,
+    reason,
+    message,
+    isExpiring: isExpiring(entry, nowMs) || undefined,
+    noAttemptsLeft: password?.isExhausted,
+    until,
+    expires: entry.expires,
+    progress: entry.meter?.read(nowMs),
+  };
+}
+
+function isEnded(state: State): boolean {
   return state === "quarantined" || state === "gone";
-}
-
-function byExpiry(a: TransferStatus, b: TransferStatus): number {
-  return (a.expires ?? "9999").localeCompare(b.expires ?? "9999");
 }
 
 function keyOf({ mailbox, trackingId }: TransferRecord): string {

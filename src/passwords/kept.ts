@@ -76,11 +76,6 @@ export class KeptPasswords {
   }
 }
 
-/** Whether a supplied password was accepted for a transfer, for commands. */
-export function isKept(state: string, of: AttemptKey): Promise<boolean> {
-  return exists(join(folderIn(state), nameOf(of)));
-}
-
 function folderIn(state: string): string {
   return join(state, "accepted");
 }

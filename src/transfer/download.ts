@@ -49,7 +49,12 @@ export async function downloadTransfer(
       return DONE;
     }
     const putOff = await putOffMs(tools, source, run, signal);
-    if (putOff === "idle") return DONE;
+    if (putOff === "idle") {
+      // An operator's order ends here: a command that waits for its outcome sees that.
+      const { wanted, ...rest } = record;
+      if (wanted) tools.ledger.note(rest);
+      return DONE;
+    }
     if (putOff !== undefined) return { kind: "again", afterMs: putOff };
   } catch (error) {
     return retryStuck(tools, run, asFault(error));
@@ -199,6 +204,7 @@ async function fetchContents(
   const { mailbox, service } = source;
   const { released } = run.record;
   const plan = await planTransfer(transfer, mailbox, tools.handoff, tools.inbox);
+  run.learn({ subject: transfer.subject, files: plan.files.length, bytes: plan.totalBytes });
   run.stage = await tools.ledger.stages.openStage(run.record);
   const fetched = await fetchContent(tools, source, run, run.stage, transfer.access, plan, signal);
   const message = await fetchMessage(

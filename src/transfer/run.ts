@@ -3,7 +3,7 @@ import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Contents } from "../model/manifest.ts";
-import { type State, type TransferRecord, withState } from "../model/record.ts";
+import { type State, type TransferRecord, withoutMissing, withState } from "../model/record.ts";
 import { Pace } from "./give-way.ts";
 import type { TransferTools } from "./tools.ts";
 
@@ -39,6 +39,11 @@ export class Run {
     this.#record = withState(this.#record, state, this.#tools.clock.now(), facts);
     this.#tools.ledger.noteChange(this.#record);
     this.#tools.emit({ type: "transfer-changed", record: this.#record, fault });
+  }
+
+  /** Adds facts that the next state is recorded with. */
+  learn(facts: Pick<TransferRecord, "subject" | "files" | "bytes">): void {
+    this.#record = { ...this.#record, ...withoutMissing(facts) };
   }
 
   /** Counts one more failure of an operation. Returns how often it has failed in this round. */

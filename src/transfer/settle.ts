@@ -131,7 +131,8 @@ function wait(
 ): Next {
   const until = new Date(clock.now() + afterMs).toISOString();
   const person = reason === "retry" && failRequired(run, fault) ? { needsPerson: true } : {};
-  run.enter("waiting", { reason, message: describeFault(fault), until, ...person, ...facts }, fault);
+  const why = { reason, message: describeFault(fault), code: fault.code };
+  run.enter("waiting", { ...why, until, ...person, ...facts }, fault);
   if (fault.code !== "RATE_LIMITED") return { kind: "again", afterMs };
   // The backoff of this transfer must not pause the others of its service.
   return { kind: "again", afterMs, limitMs: fault.retryAfterMs ?? patience.retryMs };

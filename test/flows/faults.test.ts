@@ -11,7 +11,7 @@ import { daemonSettings, readTree, runOnce, startDaemon } from "../support/daemo
 import { readRecords } from "../support/ledger.ts";
 import { openWitness } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, pageSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, pageSettings } from "../support/settings.ts";
 
 const FILES: FilePlan[] = [
   { name: "large.bin", generate: { bytes: 2_000_000 } },
@@ -291,7 +291,7 @@ describe("I7 nothing silent: a lasting failure ends in a state with a reason", (
       reason: "SIZE_MISMATCH",
       message: expect.stringContaining(`announces ${value} bytes in total and lists files of 13 bytes`),
     });
-    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "anna" };
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
     await giveOrder(settings.work, { action: "release", ...order });
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   });

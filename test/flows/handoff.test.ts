@@ -14,7 +14,7 @@ import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
 const SENDER = "anna@supplier.example";
 
@@ -117,7 +117,7 @@ describe("the command", () => {
     const { settings, folder } = await prepare(
       ({ note, go }) => ({ command: ["sh", "-c", `${NOTE}; [ -e "$1" ]`, note, go] }),
       ["t1"],
-      { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, token: undefined } },
+      { http: { listen: { host: "127.0.0.1", port: 0 }, hosts: [], actions: false, tokens: new Map() } },
     );
     const daemon = startDaemon(settings, { handoff: { giveUpMs: 0 } });
     await expect.poll(() => daemon.handoffs[0]).toContain("given up");
@@ -134,7 +134,7 @@ describe("the command", () => {
       mailbox: MAILBOX,
       trackingId: "t1",
       round: 1,
-      by: "test",
+      by: OPERATOR,
     });
     await expect.poll(() => daemon.handoffs.at(-1)).toBe("t1: command done");
     await expect.poll(attention).toEqual([]);
@@ -311,7 +311,7 @@ describe("a folder is picked up", () => {
       mailbox: MAILBOX,
       trackingId: "t1",
       round: 1,
-      by: "test",
+      by: OPERATOR,
     });
     await expect.poll(() => daemon.handoffs.length).toBe(3);
     expect(daemon.handoffs.at(-1)).toBe("t1: command done");

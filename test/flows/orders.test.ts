@@ -13,7 +13,7 @@ import { install, mailboxKeys } from "../support/installation.ts";
 import { makeFolder, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { openTestSimulator, SIGNAL, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR } from "../support/settings.ts";
 
 const OTHER_USER = 65534;
 const WRONG = [{ name: "a.txt", text: "Hello", csvChecksum: "wrong" } as const];
@@ -95,7 +95,7 @@ describe("inlet password", () => {
     await expect.poll(() => states()).toEqual({ t1: "waiting" });
     daemon.kill("SIGSTOP");
     const { exitCode, stderr } = await inlet("password", "t1", { input: "the-Right:1\n" });
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining("did not try the password in time")]);
+    expect([exitCode, stderr]).toEqual([4, expect.stringContaining("did not try the password")]);
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
   });
 
@@ -139,8 +139,12 @@ describe("a transfer in quarantine", () => {
     run(config);
     await expect.poll(() => states()).toEqual({ t1: "quarantined" });
     const before = simulator.totals().file;
-    expect((await inlet("retry", "t1")).exitCode).toBe(0);
-    await expect.poll(() => simulator.totals().file).toBeGreaterThan(before);
+    const { exitCode, stderr } = await inlet("retry", "t1");
+    expect([exitCode, stderr]).toEqual([
+      3,
+      expect.stringMatching(/^t1 is in quarantine: The bytes received/),
+    ]);
+    expect(simulator.totals().file).toBeGreaterThan(before);
     await expect.poll(() => states()).toEqual({ t1: "quarantined" });
   });
 
@@ -215,10 +219,13 @@ test("retry of a failed hand-off reports the outcome", async () => {
   const status = async () => (await inlet("status", "--json")).stdout;
   await expect.poll(status).toContain("The hand-off command failed");
   const failed = await inlet("retry", "t1");
-  expect([failed.exitCode, failed.stderr]).toEqual([3, expect.stringMatching(/^The command failed again: /)]);
+  expect([failed.exitCode, failed.stderr]).toEqual([
+    3,
+    "t1 was not handed over. The hand-off command failed: it ended with exit code 1. The daemon retries it.\n",
+  ]);
   await writeFile(join(marks, "mended"), "");
   const mended = await inlet("retry", "t1");
-  expect([mended.exitCode, mended.stderr]).toEqual([0, "The command succeeded.\n"]);
+  expect([mended.exitCode, mended.stderr]).toEqual([0, "t1 was handed over.\n"]);
 });
 
 test("release delivers complete content from quarantine after its expiry, and the manifest names the operator", async () => {
@@ -228,7 +235,7 @@ test("release delivers complete content from quarantine after its expiry, and th
   await runOnce(settings);
   const fetched = simulator.totals().file;
   simulator.revoke("t1");
-  const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "anna" };
+  const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
   await giveOrder(settings.work, { action: "release", ...order });
   expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
   expect(simulator.totals().file).toBe(fetched);
@@ -257,7 +264,7 @@ test("a released transfer has left quarantine before its record says that it is 
     mailbox: MAILBOX,
     trackingId: "t1",
     round: 1,
-    by: "test",
+    by: OPERATOR,
   });
   const seen: [string, number][] = [];
   const onEvent = listenTo({ "transfer-changed": ({ record }) => void seen.push([record.state, kept()]) });

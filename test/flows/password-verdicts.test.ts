@@ -9,7 +9,7 @@ import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, plainSecret } from "../support/settings.ts";
 
 const GATEWAY_TIMEOUT: Misbehaviour = { kind: "html", status: 504, late: true };
 
@@ -96,7 +96,13 @@ describe("a supplied password", () => {
     const settings = await daemonSettings([mailboxSettings(simulator, { passwords: [] })]);
     await drop(settings, "t1", PASSWORD);
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
-    const order = { action: "redeliver", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" } as const;
+    const order = {
+      action: "redeliver",
+      mailbox: MAILBOX,
+      trackingId: "t1",
+      round: 1,
+      by: OPERATOR,
+    } as const;
     await giveOrder(settings.work, order);
     expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
     expect(simulator.refusedPasswords("t1")).toEqual([]);

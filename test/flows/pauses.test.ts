@@ -18,7 +18,7 @@ import { pausingAfterSteps, pausingBeforeCalls, type StartPausing } from "../sup
 import { childProgram, makeFolder, startCommand } from "../support/program.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX } from "../support/settings.ts";
+import { MAILBOX, OPERATOR } from "../support/settings.ts";
 import { oneIn } from "../support/thorough.ts";
 
 /** Each has its own Redis, and mostly waits for the lock of a suspended daemon. */
@@ -80,7 +80,13 @@ describe("I2 once: a daemon is suspended at any step of a delivery, and continue
     const { outcome, steps } = await runUndisturbed(pausingAfterSteps, { hasCommand: true });
     const ends = await walk({ steps, every: oneIn(5) }, async (redis, point) => {
       const discardAndRun = async ({ task, work }: Scene) => {
-        await giveOrder(work, { action: "discard", mailbox: MAILBOX, trackingId: "t1", round: 1, by: "me" });
+        await giveOrder(work, {
+          action: "discard",
+          mailbox: MAILBOX,
+          trackingId: "t1",
+          round: 1,
+          by: OPERATOR,
+        });
         await runCrashDaemon(task);
       };
       const life = await runPaused(redis, pausingAfterSteps, point, discardAndRun, { hasCommand: true });

@@ -8,7 +8,7 @@ import { POLLS_AT_ONCE } from "../../src/model/job.ts";
 import type { Status } from "../../src/model/status.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, PASSWORD, pageSettings } from "../support/settings.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
 
 const SOON = [0, 1, 2, 3, 4].map((at) => transferPlan({ trackingId: `t${at}` }));
 
@@ -106,7 +106,7 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     simulator.addFault({ on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } });
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
-    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: "test" };
+    const order = { mailbox: MAILBOX, trackingId: "t1", round: 1, by: OPERATOR };
     await giveOrder(settings.work, { action: "retry", ...order });
     await expect.poll(() => daemon.reports).toEqual([`${MAILBOX}: RATE_LIMITED`, `${MAILBOX}: recovered`]);
   });

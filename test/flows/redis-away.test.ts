@@ -25,8 +25,8 @@ test("a stop ends it although an order waits for the queue, and the next start c
   await expect.poll(() => logged()).toContain('"msg":"waiting"');
   await redis.kill();
   await expect.poll(() => logged()).toContain("the queue cannot be reached");
-  const { exitCode } = await runProgram(["retry", "t1", "--config", config]);
-  expect(exitCode).toBe(0);
+  const { exitCode, stderr } = await runProgram(["retry", "t1", "--config", config]);
+  expect([exitCode, stderr]).toEqual([4, expect.stringContaining("The order is kept.")]);
   await expectToEnd(daemon);
   const orders = join(folder, "inbox/.inlet/orders");
   expect(await readdir(orders)).toHaveLength(1);

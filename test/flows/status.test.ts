@@ -67,7 +67,7 @@ describe("inlet status", () => {
     const credential = [{ sender: "*", password: { credential: "secret_supplier" } }];
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, passwords: credential }] });
     expect((await runProgram(["status", "--config", config])).exitCode).toBe(3);
-    expect((await runProgram(["retry", "closed", "--config", config])).exitCode).toBe(0);
+    expect((await runProgram(["retry", "closed", "--config", config])).exitCode).toBe(3);
     await rewrite({ ...keys, mailboxes: [{ email: MAILBOX, poll: "two monkeys" }] });
     expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(0);
     await writeFile(config, "a: [");
@@ -153,8 +153,8 @@ describe("another program at http.listen", () => {
         mailboxes: [],
         counts: {},
         attention: [],
-        totals: { attention: 0, inHand: 0, queued: 1 },
-        inHand: [],
+        totals: { attention: 0, downloading: 0, queued: 1 },
+        downloading: [],
         recent: [],
         load: [],
       };

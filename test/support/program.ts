@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly input?: string;
   /** On a terminal: the input is typed after this was printed. */
   readonly prompt?: string;
+  /** The user and group to run as, if not the test's own. */
+  readonly user?: number;
 }
 
 /** Killed at the end of the test if it still runs. */
@@ -122,13 +124,14 @@ async function printed(child: ChildProcess, prompt: string): Promise<void> {
 export function startCommand(
   command: string,
   args: readonly string[],
-  { env, cwd }: RunOptions = {},
+  { env, cwd, user }: RunOptions = {},
 ): ChildProcess {
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(command, args, {
     cwd: cwd ?? tmpdir(),
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
+    ...(user === undefined ? {} : { uid: user, gid: user }),
   });
   onTestFinished(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,6 +1,6 @@
 /** Settings of a daemon for tests. This file needs no test runner. */
 import { join } from "node:path";
-import { Secret } from "../../src/base/secret.ts";
+import { Secret, type SecretSource } from "../../src/base/secret.ts";
 import type {
   HttpSettings,
   MailboxSettings,
@@ -10,6 +10,7 @@ import type {
 import type { RedisSettings } from "../../src/queue/bullmq-connection.ts";
 
 export const MAILBOX = "orders@example.com";
+export const OPERATOR = { who: "anna", from: "desk" } as const;
 export const PASSWORD = "Sunny+Harbour%42 ä";
 export const NO_PROXY = { http: "", https: "", except: "" };
 
@@ -81,10 +82,15 @@ export function pageSettings(settings: Partial<HttpSettings> = {}): HttpSettings
   return {
     listen: { host: "127.0.0.1", port: 0 },
     actions: false,
-    token: undefined,
+    tokens: new Map(),
     hosts: [],
     ...settings,
   };
+}
+
+/** The token of one operator. */
+export function namedToken(source: SecretSource, name = "anna"): ReadonlyMap<string, SecretSource> {
+  return new Map([[name, source]]);
 }
 
 /** A queue on the test's Redis. */

@@ -1,5 +1,5 @@
 /** Orders carried out by several daemons on one inbox, and across crashes. */
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -7,8 +7,9 @@ import { exists } from "../../../src/base/durable.ts";
 import { Fault } from "../../../src/base/faults.ts";
 import { Outage } from "../../../src/base/outage.ts";
 import { coRecipientsAmong } from "../../../src/daemon/co-recipients.ts";
-import { runOrders } from "../../../src/daemon/orders.ts";
+import { KnownOrders, runOrders } from "../../../src/daemon/orders.ts";
 import { openInbox } from "../../../src/inbox/open.ts";
+import { readActs } from "../../../src/ledger/history.ts";
 import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import { LedgerPaths } from "../../../src/ledger/paths.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
@@ -22,6 +23,7 @@ import { createEmbeddedQueue } from "../../../src/queue/embedded.ts";
 import { ledgerIn } from "../../support/ledger.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
+import { OPERATOR } from "../../support/settings.ts";
 
 const CRASH = new Error("the process ends here");
 
@@ -176,6 +178,89 @@ test("an order that has to wait for another daemon stays", async () => {
   expect(await exists(given)).toBe(false);
 });
 
+test("I7 nothing silent: the journal has each order once, although two daemons and a restart record it", async () => {
+  const fixture = await openFixture();
+  await fixture.settle("t1", "delivered");
+  const given = await fixture.give("retry", "t1");
+  const [first, second] = [await fixture.daemon({}, false), await fixture.daemon({}, false)];
+  for (const daemon of [first, second, first, await fixture.daemon({}, false)]) await daemon.run();
+  expect(await exists(given)).toBe(true);
+  const journal = await readFile(
+    join(fixture.work, "journal", (await readdir(join(fixture.work, "journal")))[0] ?? ""),
+    "utf8",
+  );
+  expect(journal.match(/"act":"retry"/g)).toHaveLength(3);
+  const acts = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  expect(acts).toEqual([
+    expect.objectContaining({
+      act: "retry",
+      ...OPERATOR,
+      mailbox: "m",
+      trackingId: "t1",
+      sender: "a@example.org",
+    }),
+  ]);
+});
+
+test("an order that grants password attempts is recorded as a grant", async () => {
+  const fixture = await openFixture();
+  await fixture.settle("t1", "quarantined");
+  await giveOrder(fixture.work, {
+    action: "retry",
+    mailbox: "m",
+    trackingId: "t1",
+    round: 1,
+    by: OPERATOR,
+    grants: 1,
+  });
+  await (await fixture.daemon()).run();
+  const [act] = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  expect(act).toMatchObject({ act: "grant", ...OPERATOR, trackingId: "t1" });
+});
+
+test("who supplied a password is recorded, and nothing else is done", async () => {
+  const fixture = await openFixture();
+  await fixture.settle("t1", "quarantined");
+  const notice = {
+    mailbox: "m",
+    trackingId: "t1",
+    round: 1,
+    by: { who: `x${"y".repeat(500)}`, from: "a\nb" },
+  };
+  await giveOrder(fixture.work, { ...notice, action: "password" });
+  await (await fixture.daemon()).run();
+  expect(await listOrders(fixture.work)).toEqual([]);
+  expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+  const [act] = await Array.fromAsync(readActs(fixture.work, { limit: 10 }, () => {}));
+  expect(act).toMatchObject({ act: "password", who: `x${"y".repeat(199)}`, from: "a?b" });
+});
+
+describe("a transfer whose mailbox is no longer configured", () => {
+  test("is discarded, and nothing else is done with it", async () => {
+    const fixture = await openFixture();
+    const daemon = await fixture.daemon();
+    await fixture.settle("t1", "quarantined");
+    await fixture.give("retry", "t1");
+    await runOrders(daemon.tools, new Map(), new KnownOrders());
+    expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+    await fixture.give("discard", "t1");
+    await runOrders(daemon.tools, new Map(), new KnownOrders());
+    expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
+  });
+
+  test("is left for a minute to processes that may have the mailbox", async () => {
+    const fixture = await openFixture();
+    const { tools } = await fixture.daemon();
+    await fixture.settle("t1", "quarantined");
+    await fixture.give("discard", "t1");
+    await runOrders({ ...tools, isShared: true }, new Map(), new KnownOrders());
+    expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+    const clock = { now: () => Date.now() + 61_000 };
+    await runOrders({ ...tools, isShared: true, clock }, new Map(), new KnownOrders());
+    expect(await fixture.roundOf("t1")).toEqual([2, "gone"]);
+  });
+});
+
 /** One inbox with daemons that run their orders on demand. */
 async function openFixture() {
   const folder = await makeFolder();
@@ -188,7 +273,7 @@ async function openFixture() {
       ...keyOf(trackingId),
       action,
       round: (await find(trackingId))?.round ?? 1,
-      by: "test",
+      by: OPERATOR,
     });
   let giving: Promise<unknown> = Promise.resolve();
   return {
@@ -244,8 +329,8 @@ async function openFixture() {
         health: new PollHealth(),
         lookup: { stateOf: async () => "active" },
       } as unknown as MailboxState;
-      const failing = new Set<string>();
-      return { tools, state, reports, run: () => runOrders(tools, new Map([["m", state]]), failing) };
+      const known = new KnownOrders();
+      return { tools, state, reports, run: () => runOrders(tools, new Map([["m", state]]), known) };
     },
   };
 }

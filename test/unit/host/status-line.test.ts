@@ -60,6 +60,7 @@ function makeBoard(): Board {
     email: `${name}@example.org`,
     pollMs: 60_000,
     paused: name === "m3",
+    service: { baseUrl: new URL("https://transfer.example.com/") },
   }));
   return new Board(facts, mailboxes, systemClock);
 }

@@ -90,11 +90,11 @@ class TestVitals implements Vitals {
   status(): Status {
     return {
       troubles: [],
-      totals: { attention: 0, inHand: 0, queued: 0 },
+      totals: { attention: 0, downloading: 0, queued: 0 },
       attention: [],
       mailboxes: [],
       recent: [],
-      inHand: [],
+      downloading: [],
       queued: [],
     } as unknown as Status;
   }

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Descriptor } from "../../../src/base/descriptor.ts";
-import { type HistoryQuery, readHistory } from "../../../src/ledger/history.ts";
+import { type ActQuery, type HistoryQuery, readActs, readHistory } from "../../../src/ledger/history.ts";
 import { Journal } from "../../../src/ledger/journal.ts";
 import { readLinesBackward } from "../../../src/ledger/lines.ts";
+import type { RecordedAct } from "../../../src/model/order.ts";
 import { RECORD_VERSION, type State } from "../../../src/model/record.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -258,6 +259,78 @@ describe("lines from the end of a file", () => {
     expect((await lines.next()).value).toEqual(["one"]);
   });
 });
+
+describe("operators' acts", () => {
+  const ACT = {
+    id: "1",
+    act: "retry",
+    who: "anna",
+    from: "desk",
+    mailbox: "m",
+    trackingId: "t1",
+    sender: "s",
+  } as const;
+
+  test("are shown apart from changes of state, newest first, each once", async () => {
+    const work = await makeWork();
+    await deliver(work, "t1", "2026-03-01T08:00:00");
+    await record(work, ACT, "2026-03-01T09:00:00");
+    await record(work, { ...ACT, id: "2", act: "password" }, "2026-04-01T09:00:00");
+    await record(work, ACT, "2026-04-02T09:00:00");
+    await record(
+      work,
+      { id: "3", act: "reload", who: "/etc/inlet.yaml", from: "h", keys: ["limits"] },
+      "2026-04-03T09:00:00",
+    );
+    expect((await acts(work)).map(({ id, at }) => `${id} ${at.slice(0, 10)}`)).toEqual([
+      "3 2026-04-03",
+      "1 2026-04-02",
+      "2 2026-04-01",
+    ]);
+    expect(await ids(work, { changes: true })).toEqual(["t1", "t1", "t1", "t1"]);
+    expect((await read(work, { changes: true })).damaged).toEqual([]);
+  });
+
+  test.each([
+    [{ transfer: { mailbox: "M", trackingId: "t1" } }, ["1"]],
+    [{ transfer: { mailbox: "other", trackingId: "t1" } }, []],
+    [{ search: "ANNA" }, ["1"]],
+    [{ search: "t2" }, ["2"]],
+    [{ sender: "*@x" }, ["2"]],
+    [{ mailbox: "n" }, ["2"]],
+    [{ sinceMs: Date.parse("2026-03-01T09:30:00Z") }, ["2"]],
+    [{ untilMs: Date.parse("2026-03-01T09:30:00Z") }, ["1"]],
+  ])("are selected by %j", async (query, found) => {
+    const work = await makeWork();
+    await record(work, ACT, "2026-03-01T09:00:00");
+    const other = { mailbox: "n", trackingId: "t2", sender: "b@x", who: "bob" };
+    await record(work, { ...ACT, ...other, id: "2" }, "2026-03-01T10:00:00");
+    expect((await acts(work, query)).map(({ id }) => id)).toEqual(found);
+  });
+
+  test("by an operator whose name would hide text are shown in one line", async () => {
+    const work = await makeWork();
+    const line = { at: "2026-03-01T09:00:00.000Z", ...ACT, who: "a\u202eb\nc" };
+    const { at, act, ...rest } = line;
+    await writeJournal(work, "2026-03", [
+      JSON.stringify({ at, act, ...rest }),
+      '{"at":"2026-03-01T09:00:00.000Z","act":"unknown"}',
+    ]);
+    const damaged: number[] = [];
+    const found = await Array.fromAsync(readActs(work, { limit: 10 }, (_path, lines) => damaged.push(lines)));
+    expect([found.map(({ who }) => who), damaged]).toEqual([["a?b?c"], [1]]);
+  });
+});
+
+async function record(work: string, act: RecordedAct, at: string): Promise<void> {
+  const journal = new Journal(join(work, "journal"), undefined, { now: () => Date.parse(`${at}Z`) });
+  journal.addAct(act);
+  await journal.flush();
+}
+
+function acts(work: string, query: Partial<ActQuery> = {}) {
+  return Array.fromAsync(readActs(work, { limit: 50, ...query }, () => {}));
+}
 
 function splitForward(bytes: Buffer, mostBytes: number): (string | undefined)[] {
   const lines: (string | undefined)[] = [];

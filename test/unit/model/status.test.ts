@@ -15,7 +15,7 @@ test.each<[troubles: number, attention: number, mailboxes: MailboxStatus[], queu
 ])(
   "with %i problems and %i that need attention (%j, %s) the headline says %s",
   (troubles, attention, mailboxes, queue, words) => {
-    const totals = { attention, inHand: 0, queued: 0 };
+    const totals = { attention, downloading: 0, queued: 0 };
     const status = {
       troubles: Array.from({ length: troubles }, () => trouble),
       totals,

@@ -18,7 +18,13 @@ import { mailboxSettings, pageSettings, settingsIn } from "../../support/setting
 
 const START_MS = Date.UTC(2026, 2, 1, 8);
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
-const ONE = { name: "m", email: "m@example.com", pollMs: 60_000, paused: false };
+const ONE = {
+  name: "m",
+  email: "m@example.com",
+  pollMs: 60_000,
+  paused: false,
+  service: { baseUrl: new URL("https://transfer.example.com/") },
+};
 
 test("every end state has a series before the first transfer ends in it, also after a reload", async () => {
   const { metrics, grep } = open();
@@ -46,7 +52,11 @@ test("a paused mailbox has no overdue poll", async () => {
     'inlet_mailbox_last_success_seconds{mailbox="m"} 60',
     'inlet_mailbox_poll_interval_seconds{mailbox="m"} 60',
   ]);
-  board.listener({ type: "settings-reloaded", mailboxes: [{ ...ONE, paused: true }], needsRestart: [] });
+  board.listener({
+    type: "settings-reloaded",
+    mailboxes: [{ ...ONE, paused: true, service: { baseUrl: new URL("https://transfer.example.com/") } }],
+    needsRestart: [],
+  });
   metrics.listener({ type: "settings-reloaded", mailboxes: [ONE], needsRestart: [] });
   pass(7_200_000);
   expect(await grep("inlet_mailbox_")).toEqual([]);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { html } from "../../../src/observe/html.ts";
+import { html } from "../../../src/console/html.ts";
 
 describe("the HTML of the console", () => {
   test("escapes senders' text in elements and in attributes", () => {

@@ -13,7 +13,14 @@ import { makeFolder, runCommand } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { openFront } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
-import { MAILBOX, mailboxSettings, pageSettings, plainSecret, redisQueue } from "../support/settings.ts";
+import {
+  MAILBOX,
+  mailboxSettings,
+  namedToken,
+  pageSettings,
+  plainSecret,
+  redisQueue,
+} from "../support/settings.ts";
 
 const ANYWHERE = pageSettings({ hosts: ["inbox.example.com"] });
 
@@ -36,7 +43,7 @@ describe("the API", () => {
     const newest = await read(`${url}api/history?since=1h&state=delivered&limit=1`);
     expect(newest.json).toMatchObject([{ trackingId: "t1" }]);
     expect((await read(`${url}api/history?state=quarantined`)).json).toEqual([]);
-    for (const wrong of ["limit=0", "limit=x", "since=soon", "state=lost", "sender=anna"]) {
+    for (const wrong of ["limit=0", "limit=x", "since=soon", "state=lost", "folder=x"]) {
       const refused = await read(`${url}api/history?${wrong}`);
       expect([refused.status, refused.json]).toEqual([400, { error: expect.any(String) }]);
     }
@@ -50,7 +57,10 @@ describe("the API", () => {
     await expect
       .poll(() => read(`${url}readyz`))
       .toMatchObject({ status: 503, json: { ready: false, reasons: ["No mailbox can be polled."] } });
-    expect((await read(url)).body).toContain("cannot be polled");
+    expect((await read(url)).body).toContain("1 failing");
+    expect((await read(`${url}mailbox?name=${encodeURIComponent(MAILBOX)}`)).body).toContain(
+      "The service failed",
+    );
   });
 
   test("shows a lost queue, and its return", async () => {
@@ -84,12 +94,18 @@ describe("the API", () => {
     await expect.poll(async () => (await read(`${url}readyz`)).status).toBe(200);
   });
 
-  test("sends changes as events, as JSON and as sections of the page", async () => {
+  test("sends changes as events: the status for programs, a heartbeat for browsers", async () => {
     const { simulator, url } = await start({});
-    const [plain, page] = [await listen(`${url}api/events`), await listen(`${url}api/events?as=page`)];
+    const [plain, page] = [await listen(`${url}api/events`), await listen(`${url}api/events?as=heartbeat`)];
     simulator.addTransfer(transferPlan({ trackingId: "t1" }));
     await expect.poll(() => plain.received()).toMatch(/event: status\ndata: .*"recent":\[\{[^\]]*"t1"/);
-    await expect.poll(() => page.received()).toMatch(/event: page\ndata: .*anna@supplier.example\/t1/);
+    await expect
+      .poll(() => page.received())
+      .toMatch(/event: heartbeat\ndata: .*"tone":"good","words":"All is well"/);
+    const beats = () => page.received().split("event: heartbeat").length;
+    const before = beats();
+    // Also where nothing happens.
+    await expect.poll(beats).toBeGreaterThan(before + 1);
   });
 
   test("has metrics that Prometheus accepts", async () => {
@@ -129,7 +145,18 @@ describe("hostile visitors", () => {
     const { url } = await start({});
     const { port } = new URL(url);
     const askAs = (host: string, path = "/") => read(`http://127.0.0.1:${port}${path}`, { host });
-    for (const path of ["/", "/api/status", "/api/events", "/api/history", "/page.js"]) {
+    for (const path of [
+      "/",
+      "/transfers",
+      "/history",
+      "/api/status",
+      "/api/transfers",
+      "/api/events",
+      "/api/history",
+      "/console.js",
+      "/metrics",
+      "/readyz",
+    ]) {
       expect((await askAs("evil.example", path)).status).toBe(421);
     }
     expect((await askAs("inbox.example.com")).status).toBe(200);
@@ -138,19 +165,29 @@ describe("hostile visitors", () => {
     for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
       expect((await read(url, {}, method)).status).toBe(405);
     }
-    for (const path of ["/nothing", "/../../etc/passwd", "//x", "/assets/page.css", "/%2e%2e/x"]) {
+    for (const path of ["/nothing", "/../../etc/passwd", "//x", "/assets/console.css", "/%2e%2e/x"]) {
       expect((await read(`http://127.0.0.1:${port}${path}`)).status).toBe(404);
     }
   });
 
-  test("cannot make another user's browser request anything but the page itself", async () => {
+  test("cannot make another user's browser request anything but pages", async () => {
     const { url } = await start({});
     const askAcross = async (path: string) =>
       (await read(url + path, { "sec-fetch-site": "cross-site" })).status;
-    for (const path of ["?search=x", "api/history", "api/status", "api/events", "page.js"]) {
+    for (const path of [
+      "history?search=x",
+      "api/history",
+      "api/status",
+      "api/events",
+      "api/transfers",
+      "console.js",
+    ]) {
       expect([path, await askAcross(path)]).toEqual([path, 403]);
     }
-    for (const path of ["", "healthz", "metrics"]) expect(await askAcross(path)).toBe(200);
+    for (const path of ["", "transfers?state=waiting", "healthz", "metrics"])
+      expect(await askAcross(path)).toBe(200);
+    const asImage = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
+    expect((await read(url, asImage)).status).toBe(403);
   });
 
   test("I4 no leaks: no answer contains a secret", async () => {
@@ -161,7 +198,20 @@ describe("hostile visitors", () => {
       ],
     });
     await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
-    const paths = ["", "api/status", "api/history", "metrics", "readyz", "page.js"];
+    const story = `mailbox=${encodeURIComponent(MAILBOX)}&trackingId=t2`;
+    const paths = [
+      "",
+      "transfers",
+      `transfer?${story}`,
+      "mailboxes",
+      "history",
+      "api/status",
+      "api/transfers",
+      `api/transfers/story?${story}`,
+      "api/history",
+      "metrics",
+      "readyz",
+    ];
     const bodies = await Promise.all(paths.map(async (path) => (await read(url + path)).body));
     const token = daemon.settings.mailboxes[0]?.passwords[0]?.password;
     const secrets = [simulator.clientId, (await token?.read(new AbortController().signal))?.reveal() ?? "?"];
@@ -183,8 +233,10 @@ describe("hostile visitors", () => {
 });
 
 describe("acting", () => {
-  const TOKEN = "page-Token:1";
-  const CLOSED = { transfers: [transferPlan({ trackingId: "t1", password: "the-Right:1" })] };
+  const TOKEN = "console-Token:1-0";
+  const CLOSED = {
+    transfers: ["t1", "t2"].map((trackingId) => transferPlan({ trackingId, password: "the-Right:1" })),
+  };
   const BEARER = { authorization: `Bearer ${TOKEN}` };
   const order = { action: "password", mailbox: MAILBOX, trackingId: "t1", password: "the-Right:1" };
 
@@ -196,7 +248,7 @@ describe("acting", () => {
 
   test("is possible for programs with the token, and answers in JSON", async () => {
     const { url, daemon } = await start(CLOSED, {
-      http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
+      http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
     });
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
     for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: TOKEN }]) {
@@ -209,18 +261,30 @@ describe("acting", () => {
     const elsewhere = await post(`${url}api/actions`, { ...order, mailbox: "else" }, { authorization });
     expect([elsewhere.status, elsewhere.json]).toEqual([
       404,
-      { error: "No such transfer waits for a password." },
+      {
+        error: "Nothing was done with t1: there is no such transfer here.",
+        results: [expect.objectContaining({ result: "refused" })],
+      },
     ]);
     expect(await post(`${url}api/actions`, { ...order, password: "" }, { authorization })).toMatchObject({
       status: 400,
       json: { error: "The password is missing." },
     });
-    expect((await post(`${url}api/actions`, order, { authorization })).status).toBe(200);
-    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    const wrong = { ...order, trackingId: "t2", password: "wrong:1", wait: 60 };
+    expect((await post(`${url}api/actions`, wrong, { authorization })).json).toMatchObject({
+      results: [{ status: 200, result: "attention", state: "waiting" }],
+    });
+    const right = await post(`${url}api/actions`, { ...order, wait: 60 }, { authorization });
+    expect(right).toMatchObject({
+      status: 200,
+      json: { results: [{ trackingId: "t1", result: "fine", state: "delivered" }] },
+    });
     const late = await post(`${url}api/actions`, { ...order, action: "discard" }, { authorization });
     expect([late.status, late.json]).toEqual([
       409,
-      { error: "Nothing was done with t1: it is delivered, and nothing is left to discard." },
+      expect.objectContaining({
+        error: "Nothing was done with t1: it is delivered, and nothing is left to discard.",
+      }),
     ]);
     expect(await post(`${url}api/actions`, order, { authorization })).toMatchObject({
       status: 409,
@@ -232,7 +296,7 @@ describe("acting", () => {
   });
 
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {
-    const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
+    const http = pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) });
     const simulator = await openTestSimulator(CLOSED);
     const belowPath = await openFront(simulator, () => undefined, "/transfer");
     const mailbox = mailboxSettings(belowPath, { passwordAttempts: 1 });
@@ -245,86 +309,102 @@ describe("acting", () => {
       json: { error: expect.stringContaining("1 attempts are spent, which is all") },
     });
     expect(await readdir(join(daemon.settings.state, "passwords"))).toEqual([]);
-    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
     const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
     const { body } = await read(url, { cookie });
     expect(body).toContain('value="discard"');
+    expect(body).toContain('value="grant"');
     expect(body).not.toContain('name="password"');
   });
 
   test("cannot be forged by another site, even in the browser of a signed-in user", async () => {
     const { url, daemon } = await start(CLOSED, {
-      http: pageSettings({ actions: true, token: plainSecret(TOKEN) }),
+      http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
     });
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
     const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
     expect(String(signedIn.headers["set-cookie"])).toMatch(/HttpOnly; SameSite=Strict/);
     const { body } = await read(url, { cookie });
     const proof = /name="proof" value="([^"]+)"/.exec(body)?.[1] ?? "";
+    const form = {
+      action: "password",
+      t: JSON.stringify([MAILBOX, "t1"]),
+      password: "the-Right:1",
+      page: "yes",
+    };
     for (const [fields, headers] of [
-      [order, { cookie }],
-      [{ ...order, proof: "guessed" }, { cookie }],
-      [{ ...order, proof }, {}],
+      [form, { cookie }],
+      [{ ...form, proof: "guessed" }, { cookie }],
+      [{ ...form, proof }, {}],
       [
-        { ...order, proof },
+        { ...form, proof },
         { cookie, origin: "https://evil.example" },
       ],
       [
-        { ...order, proof },
+        { ...form, proof },
         { cookie, "sec-fetch-site": "cross-site" },
       ],
       [
-        { ...order, proof },
+        { ...form, proof },
         { cookie, host: "evil.example" },
       ],
     ] as const) {
-      expect([403, 421]).toContain(
-        (await post(`${url}api/actions`, fields, headers as Record<string, string>)).status,
-      );
+      const { status } = await submit(`${url}actions`, fields, headers as Record<string, string>);
+      expect([403, 421]).toContain(status);
     }
+    // A cookie is not enough for the API.
+    expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(403);
     expect(daemon.stateOf("t1")).toBe("waiting");
-    expect((await post(`${url}api/actions`, { ...order, proof }, { cookie })).status).toBe(200);
+    expect((await submit(`${url}actions`, { ...form, proof }, { cookie })).status).toBe(303);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
   test("a changed token applies without a restart, and ends sessions of the old one", async () => {
     let token = TOKEN;
     const source = { described: "the test", read: async () => new Secret(token) };
-    const { url, daemon } = await start(CLOSED, { http: pageSettings({ actions: true, token: source }) });
+    const { url, daemon } = await start(CLOSED, {
+      http: pageSettings({ actions: true, tokens: namedToken(source) }),
+    });
     await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
-    const signedIn = await post(`${url}sign-in`, { token });
+    const signedIn = await submit(`${url}sign-in`, { token });
     const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
     const proof = /name="proof" value="([^"]+)"/.exec((await read(url, { cookie })).body)?.[1] ?? "";
-    const act = async (fields: object, headers: Record<string, string>) =>
-      (await post(`${url}api/actions`, { ...order, ...fields }, headers)).status;
-    expect(await act({ proof }, { cookie })).toBe(200);
-    token = "another-Token:2";
-    await expect.poll(() => act({ proof }, { cookie })).toBe(403);
-    expect(await act({}, { authorization: `Bearer ${TOKEN}` })).toBe(403);
+    const form = { action: "password", t: JSON.stringify([MAILBOX, "t1"]), password: "the-Right:1", proof };
+    const act = async () => (await submit(`${url}actions`, form, { cookie })).status;
+    const ask = async (used: string) =>
+      (await post(`${url}api/actions`, order, { authorization: `Bearer ${used}` })).status;
+    expect(await act()).toBe(303);
+    token = "another-Token:2-0";
+    await expect.poll(act).toBe(403);
+    expect(await ask(TOKEN)).toBe(403);
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
     // The new token is accepted, but nothing is left to do.
-    expect(await act({}, { authorization: `Bearer ${token}` })).toBe(409);
+    expect(await ask(token)).toBe(409);
   });
 
-  test("guessing tokens is slowed down, and locks no other visitor out", async () => {
-    const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
+  test("guessing tokens is slowed down, also with many requests at once", async () => {
+    const { url } = await start(CLOSED, {
+      http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
+    });
     for (let guess = 0; guess < 10; guess++) {
-      expect((await post(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
+      expect((await submit(`${url}sign-in`, { token: `wrong ${guess}` })).status).toBe(403);
     }
-    expect((await post(`${url}sign-in`, { token: "wrong again" })).status).toBe(429);
-    const guessed = await post(`${url}api/actions`, order, { authorization: "Bearer wrong" });
-    expect(guessed.status).toBe(429);
-    expect((await post(`${url}sign-in`, { token: TOKEN })).status).toBe(303);
+    const guess = () => post(`${url}api/actions`, order, { authorization: "Bearer wrong" });
+    const answers = await Promise.all(Array.from({ length: 20 }, guess));
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(429));
+    // The right token waits with the others, and is accepted.
+    expect((await submit(`${url}sign-in`, { token: TOKEN })).status).toBe(303);
     const right = await post(`${url}api/actions`, { ...order, mailbox: "else" }, BEARER);
     expect(right.status).toBe(404);
   });
 
   test("a second Inlet on the same host does not end sessions of the first", async () => {
-    const http = pageSettings({ actions: true, token: plainSecret(TOKEN) });
+    const http = pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) });
     const [one, other] = [await start(CLOSED, { http }), await start(CLOSED, { http })];
     const cookies = await Promise.all(
       [one, other].map(async ({ url }) => {
-        const { headers } = await post(`${url}sign-in`, { token: TOKEN });
+        const { headers } = await submit(`${url}sign-in`, { token: TOKEN });
         return String(headers["set-cookie"]).split(";")[0] ?? "";
       }),
     );
@@ -335,17 +415,31 @@ describe("acting", () => {
   });
 
   test("shows only notices of the daemon, and no text from a link", async () => {
-    const { url } = await start(CLOSED, { http: pageSettings({ actions: true, token: plainSecret(TOKEN) }) });
-    const signedIn = await post(`${url}sign-in`, { token: TOKEN });
+    const { url } = await start(CLOSED, {
+      http: pageSettings({ actions: true, tokens: namedToken(plainSecret(TOKEN)) }),
+    });
+    const signedIn = await submit(`${url}sign-in`, { token: TOKEN });
     const [cookie = ""] = String(signedIn.headers["set-cookie"]).split(";");
     expect((await read(`${url}?notice=Call+0900+1234`, { cookie })).body).not.toContain("0900");
     const proof = /name="proof" value="([^"]+)"/.exec((await read(url, { cookie })).body)?.[1] ?? "";
-    const wanted = { action: "retry", mailbox: MAILBOX, trackingId: "nothing", page: "yes", proof };
-    expect((await post(`${url}api/actions`, wanted, { cookie })).status).toBe(303);
-    const notice =
-      '<p class="notice bad" role="alert">Nothing was done with nothing: there is no such transfer here.</p>';
+    const wanted = { action: "retry", t: JSON.stringify([MAILBOX, "nothing"]), back: "transfers", proof };
+    expect(await submit(`${url}actions`, wanted, { cookie })).toMatchObject({
+      status: 303,
+      headers: { location: "transfers" },
+    });
+    const outcome = "nothing: Nothing was done with nothing: there is no such transfer here.";
+    await expect.poll(async () => (await read(`${url}transfers`, { cookie })).body).toContain(outcome);
+    // A form without a selection is answered by a notice, once.
+    const { t: _, ...none } = wanted;
+    await submit(`${url}actions`, none, { cookie });
+    const notice = '<p class="notice bad" role="alert">No transfer is selected.</p>';
     expect((await read(url, { cookie })).body).toContain(notice);
     expect((await read(url, { cookie })).body).not.toContain(notice);
+    // It never leads to another site.
+    for (const back of ["https://evil.example/", "//evil.example", "javascript:alert(1)", "../x"]) {
+      const { headers } = await submit(`${url}actions`, { ...wanted, back }, { cookie });
+      expect(headers["location"]).toBe("./");
+    }
   });
 });
 
@@ -430,6 +524,13 @@ async function post(url: string, fields: object, headers: Record<string, string>
     undefined,
     JSON.stringify(fields),
   );
+}
+
+/** Sends a form, as a browser does. */
+async function submit(url: string, fields: object, headers: Record<string, string> = {}): Promise<Answer> {
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  const body = new URLSearchParams(Object.entries(fields) as [string, string][]).toString();
+  return read(url, { ...headers, ...type }, "POST", undefined, body);
 }
 
 async function listen(url: string): Promise<{ received(): string }> {

@@ -1,12 +1,12 @@
-/** The page over HTTP limits the requests of hostile visitors. */
+/** The console over HTTP limits the requests of hostile visitors. */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
+import type { JournalReader } from "../../../src/console/port.ts";
+import { createConsole } from "../../../src/console/server.ts";
 import { Board } from "../../../src/observe/board.ts";
-import { createHttp } from "../../../src/observe/http.ts";
-import type { ReadPast } from "../../../src/observe/past.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
@@ -15,7 +15,7 @@ test("the journal is searched by one request at a time, and only while its clien
   const url = await serve(searches.read);
   const visitors = Array.from({ length: 20 }, () => new AbortController());
   const answers = visitors.map(({ signal }, at) =>
-    fetch(`${url}${at % 2 === 0 ? "?" : "api/history?"}search=x`, { signal }).then(
+    fetch(`${url}${at % 2 === 0 ? "history?" : "api/history?"}search=x`, { signal }).then(
       ({ status }) => status,
       () => "left",
     ),
@@ -70,7 +70,7 @@ function makeSearches() {
   let running = 0;
   let most = 0;
   const finished = Promise.withResolvers<void>();
-  const read: ReadPast = async (_query, signal) => {
+  const read: JournalReader["search"] = async (_query, signal) => {
     begun++;
     running++;
     most = Math.max(most, running);
@@ -95,10 +95,12 @@ async function settledOf(answers: readonly Promise<number | string>[]): Promise<
   return states.filter((it) => it !== open);
 }
 
-async function serve(history: ReadPast): Promise<string> {
+async function serve(search: JournalReader["search"]): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
-  const desk = { board, metrics: async () => "", history, actions: undefined, hosts: [] };
-  const server = createHttp({ ...desk, stuck: () => undefined });
+  const journal = { search, acts: async () => [], tally: async () => [] };
+  const nothing = { metrics: async () => "", list: async () => ({}), story: async () => undefined };
+  const port = { board, journal, ...nothing, actions: undefined, hosts: [], stuck: () => undefined };
+  const server = createConsole(port, systemClock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(async () => {

@@ -1,8 +1,9 @@
-/** Makes the HTTP server listen. Retries if the address is taken, because downloads do not depend on the page. */
+/** Makes the HTTP server listen. Retries if the address is taken, because downloads do not depend on the console. */
 import { once } from "node:events";
-import { chmod, lstat, rm } from "node:fs/promises";
+import { chmod, link, lstat, mkdtemp, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
+import { dirname, join } from "node:path";
 import type { Emit } from "../model/events.ts";
 
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
@@ -37,11 +38,30 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
     server.close();
     server.closeAllConnections();
     await closed;
+    if ("path" in at) await rm(at.path, { force: true });
   };
 }
 
 async function listen(server: Server, at: ListenAddress): Promise<void> {
-  if ("path" in at) await removeIfStale(at.path);
+  if (!("path" in at)) return bind(server, at);
+  await removeIfStale(at.path);
+  // A socket is born with a mode that the umask decides. It gets its own mode in a folder that only we can enter.
+  const folder = await mkdtemp(join(dirname(at.path), ".inlet-"));
+  const born = join(folder, "s");
+  try {
+    await bind(server, { path: born });
+    await chmod(born, SOCKET_MODE);
+    // Not a rename, which would replace a file that is not ours.
+    await link(born, at.path);
+  } catch (error) {
+    server.close();
+    throw error;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function bind(server: Server, at: ListenAddress): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject).once("listening", resolve);
   try {
@@ -50,7 +70,6 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
   } finally {
     server.off("error", reject).off("listening", resolve);
   }
-  if ("path" in at) await chmod(at.path, SOCKET_MODE);
 }
 
 /** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */

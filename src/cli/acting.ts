@@ -1,0 +1,179 @@
+/** Acts on transfers for commands: chooses them, asks for confirmation, waits for the outcome, prints it. */
+import { type Command, Option } from "commander";
+import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
+import type { TransferAct } from "../daemon/acts.ts";
+import type { ListedTransfer } from "../daemon/transfers.ts";
+import { STATES, type State } from "../model/record.ts";
+import type { Access, ActRequest, ActResult } from "./access.ts";
+import { askYesNo, canAsk } from "./asking.ts";
+import type { Context, Outcome } from "./context.ts";
+import { addConfig, duration } from "./options.ts";
+import { printable, printJson, say } from "./printing.ts";
+
+export interface ActOptions {
+  readonly config?: string;
+  readonly mailbox?: string;
+  readonly sender?: string;
+  readonly reason?: string;
+  readonly state?: State;
+  readonly all?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+  /** False with `--no-wait`. */
+  readonly wait?: boolean;
+  readonly timeout?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 5 * 60_000;
+/** Shown before a confirmation. */
+const MOST_SHOWN = 10;
+const REDRAW_MS = 500;
+
+export const ACTING_HELP = `
+Exit code 0: done; 2: not possible; 3: a person has to act, because the transfer waits, is in quarantine, is gone, or
+was refused; 4: the service, the queue or the daemon did not answer in time. Without a running daemon, the order is kept
+for the next start, and the exit code is 0.`;
+
+export function addActing(command: Command, argument: string): Command {
+  return addConfig(command)
+    .argument(argument, "the transfers' tracking-ids")
+    .option("--mailbox <name>", "the mailbox, if several received it; with --all a pattern")
+    .option("--all", "all transfers that match the options below, instead of single ones")
+    .option("--sender <pattern>", "with --all: only from these senders; * matches any text")
+    .option("--reason <reason>", "with --all: only with this reason, such as CHECKSUM_MISMATCH")
+    .addOption(new Option("--state <state>", "with --all: only in this state").choices(STATES))
+    .option("--yes", "do not ask for confirmation")
+    .option("--no-wait", "do not wait for the outcome")
+    .option("--timeout <time>", "how long to wait for the outcome, such as 30s or 1h (default: 5m)", duration)
+    .option("--json", "print the outcome as JSON: one object for one tracking-id, otherwise an array");
+}
+
+/** Throws `ORDER_IMPOSSIBLE` where neither ids nor `--all` are given, or both are. */
+export function demandChoice(ids: readonly string[], { all, sender, reason, state }: ActOptions): void {
+  const isFiltered = [sender, reason, state].some((it) => it !== undefined);
+  if (ids.length > 0 && all) throw impossible("name transfers, or use --all");
+  if (ids.length === 0 && !all) {
+    throw impossible(isFiltered ? "add --all to act on all that match" : "name a transfer, or use --all");
+  }
+  if (ids.length > 0 && isFiltered) throw impossible("--sender, --reason and --state need --all");
+}
+
+/**
+ * The transfers that ids or options name. Several mailboxes may have received one: `takesAll` takes them all. Throws
+ * `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where a mailbox has to be chosen.
+ */
+export async function chooseTransfers(
+  access: Access,
+  act: TransferAct,
+  ids: readonly string[],
+  options: ActOptions,
+  takesAll = false,
+): Promise<ListedTransfer[]> {
+  const { mailbox, sender, reason, state } = options;
+  if (options.all) return access.select({ mailbox, sender, reason, state }, act);
+  const chosen: ListedTransfer[] = [];
+  for (const trackingId of new Set(ids))
+    chosen.push(...(await findOne(access, trackingId, mailbox, takesAll)));
+  return chosen;
+}
+
+/** Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where several mailboxes received it and none is named. */
+export async function findOne(
+  access: Access,
+  trackingId: string,
+  mailbox: string | undefined,
+  takesAll = false,
+): Promise<ListedTransfer[]> {
+  const found = await access.find(trackingId, mailbox);
+  if (found.length === 0) {
+    const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
+    throw new Fault("NO_SUCH_TRANSFER", { detail: `${JSON.stringify(trackingId)}${where}` });
+  }
+  if (found.length > 1 && !takesAll) {
+    const several = found.map((it) => it.mailbox).join(", ");
+    throw impossible(`${several} received it: choose one with --mailbox`);
+  }
+  return found;
+}
+
+/** Asks with `question` for one transfer, and with a number for several. Throws `ORDER_IMPOSSIBLE` without a terminal. */
+export async function isConfirmed(
+  context: Context,
+  verb: string,
+  transfers: readonly ListedTransfer[],
+  { yes, all }: ActOptions,
+  question: string | undefined,
+): Promise<boolean> {
+  const isAsked = question !== undefined || all === true;
+  // A transfer that is gone has no content to lose.
+  if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
+  if (!canAsk(context)) throw impossible("no terminal to confirm on: add --yes");
+  for (const { trackingId, sender, state, message } of transfers.slice(0, MOST_SHOWN)) {
+    const why = message === null ? "" : `: ${message}`;
+    say(context, `${trackingId} from ${sender}, ${state}${why}`);
+  }
+  if (transfers.length > MOST_SHOWN) say(context, `… and ${transfers.length - MOST_SHOWN} more`);
+  if (transfers.length === 1 && question !== undefined) return askYesNo(context, question, false);
+  const many = formatCount(transfers.length, "transfer", "transfers");
+  return askYesNo(context, `${verb} ${many}?`, false);
+}
+
+/** Acts, and shows on a terminal how far it is. */
+export async function perform(
+  context: Context,
+  access: Access,
+  request: Omit<ActRequest, "waitMs">,
+  { wait = true, timeout = DEFAULT_TIMEOUT_MS }: ActOptions,
+): Promise<ActResult[]> {
+  const progress = startWaitLine(context, request.transfers.length);
+  try {
+    return await access.act({ ...request, waitMs: wait ? timeout : undefined }, progress.look);
+  } finally {
+    progress.end();
+  }
+}
+
+/** Prints the results. A single act that was refused is an error, as one that was never possible. */
+export function report(
+  context: Context,
+  results: readonly ActResult[],
+  options: ActOptions,
+  isOne: boolean,
+): Outcome {
+  if (options.json) printJson(context, isOne && results.length === 1 ? results[0] : results);
+  else for (const { text } of results) say(context, text);
+  const has = (result: ActResult["result"]) => results.some((it) => it.result === result);
+  if (has("attention")) return "attention";
+  if (has("pending")) return "unreachable";
+  return has("refused") ? "usage" : "fine";
+}
+
+export function impossible(detail: string): Fault {
+  return new Fault("ORDER_IMPOSSIBLE", { detail });
+}
+
+/** One line on a terminal, redrawn now and then; nothing elsewhere. */
+function startWaitLine({ stderr }: Context, count: number) {
+  if (!stderr.isTTY) return { look() {}, end() {} };
+  const startedMs = performance.now();
+  const states = new Map<string, string>();
+  const draw = () => {
+    const seconds = Math.round((performance.now() - startedMs) / 1000);
+    const [id, state] = [...states].at(-1) ?? [];
+    const what = count === 1 ? (state ?? "the daemon") : `${count} transfers, ${id ?? ""} ${state ?? ""}`;
+    const line = printable(`Waiting for the outcome (${what.trim()}), ${seconds} s`);
+    stderr.write(`\r\u001b[K${line.slice(0, (stderr.columns || 80) - 1)}`);
+  };
+  const timer = setInterval(draw, REDRAW_MS);
+  return {
+    look(trackingId: string, state: string) {
+      states.delete(trackingId);
+      states.set(trackingId, state);
+    },
+    end() {
+      clearInterval(timer);
+      stderr.write("\r\u001b[K");
+    },
+  };
+}

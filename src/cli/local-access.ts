@@ -1,0 +1,257 @@
+/** Reads transfers from the work folder, and gives orders there. No daemon needs to run. */
+import { setTimeout as pause } from "node:timers/promises";
+import { forEachLimit, Mutex } from "../base/concurrency.ts";
+import { Fault } from "../base/faults.ts";
+import { asOwnerOf } from "../base/process.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Settings } from "../config/settings.ts";
+import {
+  type ActTools,
+  awaitAct,
+  describeStored,
+  describeWithdrawn,
+  type GivenAct,
+  giveAct,
+  objectionToAct,
+  supplyPassword,
+  type TransferAct,
+} from "../daemon/acts.ts";
+import { mailboxOf, readStory } from "../daemon/story.ts";
+import {
+  type ListedTransfer,
+  listTransfers,
+  makeFormatter,
+  type PageRequest,
+  selectTransfers,
+  type TransferFilter,
+} from "../daemon/transfers.ts";
+import { countMembers } from "../inbox/members.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import type { Outcome } from "../mailbox/outcome.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import { hasEnded, isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
+import type { Access, ActRequest, ActResult } from "./access.ts";
+import { operatorOf } from "./actor.ts";
+import type { Context } from "./context.ts";
+import { withDaemonsState } from "./transfers.ts";
+
+/** A healthy daemon takes up an order or a password within this time. It takes one after the other. */
+const TAKE_UP_MS = 10_000;
+const TAKE_UP_EACH_MS = 200;
+const LOOK_EVERY_MS = 50;
+/** Outcomes that are awaited at the same time. */
+const AT_ONCE = 50;
+
+type OnLook = (trackingId: string, state: string) => void;
+
+export class LocalAccess implements Access {
+  readonly #context: Context;
+  readonly #settings: Settings;
+  readonly #peek: LedgerPeek;
+  /** The rights of the process change while it writes. */
+  readonly #writes = new Mutex();
+
+  constructor(context: Context, settings: Settings) {
+    this.#context = context;
+    this.#settings = settings;
+    this.#peek = peekLedger(settings.work);
+  }
+
+  async find(trackingId: string, mailbox: string | undefined): Promise<ListedTransfer[]> {
+    const names = mailbox === undefined ? this.#settings.mailboxes.map(({ name }) => name) : [mailbox];
+    const found: TransferRecord[] = [];
+    for (const name of names) {
+      const record = await this.#peek.find({ mailbox: name, trackingId });
+      if (record !== undefined) found.push(record);
+    }
+    // Its mailbox may have been removed from the configuration.
+    if (found.length === 0 && mailbox === undefined) {
+      found.push(...(await this.#peek.findAll(trackingId)));
+    }
+    return this.#format(found);
+  }
+
+  async select(filter: TransferFilter, act: TransferAct): Promise<ListedTransfer[]> {
+    const records = await this.#selectRecords(filter);
+    const tools = await this.#tools();
+    const possible: TransferRecord[] = [];
+    for (const record of records) {
+      // Delivered ones are looked at only where they are meant: there may be very many.
+      if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
+      if (act === "password" && record.reason !== "password") continue;
+      if ((await objectionToAct(tools, act, record)) === undefined) possible.push(record);
+    }
+    return this.#format(possible);
+  }
+
+  async *all(
+    filter: TransferFilter,
+    onDamaged: (path: string) => void,
+  ): AsyncGenerator<ListedTransfer, void, undefined> {
+    const format = await makeFormatter(this.#peek, this.#settings.mailboxes);
+    const records = selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
+    for await (const record of records) yield format(record);
+  }
+
+  list(filter: TransferFilter, page: PageRequest, onDamaged: (path: string) => void) {
+    const { work, mailboxes } = this.#settings;
+    return listTransfers(work, mailboxes, filter, page, onDamaged, this.#context.stop);
+  }
+
+  story(key: TransferKey, options: { readonly config?: string; readonly mailbox?: string }) {
+    return readStory(this.#settings.work, key, this.#settings.mailboxes, options);
+  }
+
+  async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
+    const objection = await objectionToAct(await this.#tools(), act, await this.#peek.find(key));
+    return objection?.detail;
+  }
+
+  async act(request: ActRequest, onLook: OnLook): Promise<ActResult[]> {
+    const tools = await this.#tools();
+    const results = new Map<string, ActResult>();
+    const given =
+      request.password === undefined
+        ? await this.#order(tools, request, results)
+        : await this.#supply(tools, request, request.password, results);
+    // Asked after the orders were given: a daemon that starts now finds them.
+    const isRunning = await this.#isRunning();
+    await forEachLimit(given, AT_ONCE, async (each) => {
+      const outcome = await this.#follow(tools, each, request, isRunning, given.length, onLook);
+      results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.as });
+    });
+    return request.transfers.flatMap((key) => results.get(nameOf(key)) ?? []);
+  }
+
+  async #order(tools: ActTools, request: ActRequest, results: Map<string, ActResult>): Promise<GivenAct[]> {
+    const by = operatorOf(this.#context);
+    const { act } = request;
+    const given: GivenAct[] = [];
+    for (const key of request.transfers) {
+      const record = await this.#peek.find(key);
+      const objection = await objectionToAct(tools, act, record);
+      if (objection !== undefined || record === undefined || act === "password") {
+        results.set(nameOf(key), refusedResult(key, objection?.kind, objection?.detail ?? "", record));
+      } else given.push(await giveAct(tools, act, record, by));
+    }
+    return given;
+  }
+
+  /** One file for all mailboxes that received a transfer, unless one is named. */
+  async #supply(
+    tools: ActTools,
+    request: ActRequest,
+    password: Secret,
+    results: Map<string, ActResult>,
+  ): Promise<GivenAct[]> {
+    const by = operatorOf(this.#context);
+    const fit: TransferRecord[] = [];
+    for (const key of request.transfers) {
+      const record = await this.#peek.find(key);
+      const objection = await objectionToAct(tools, "password", record, password);
+      if (objection === undefined && record !== undefined) fit.push(record);
+      else results.set(nameOf(key), refusedResult(key, objection?.kind, objection?.detail ?? "", record));
+    }
+    demandOneService(this.#settings, fit);
+    const given: GivenAct[] = [];
+    for (const records of Map.groupBy(fit, ({ trackingId }) => trackingId).values()) {
+      given.push(...(await supplyPassword(tools, records, by, password, request.isForMailbox !== true)));
+    }
+    return given;
+  }
+
+  /** Other processes may run on other machines, where their locks cannot be seen. */
+  async #isRunning(): Promise<boolean> {
+    return (await countMembers(this.#settings.work)) > 0 || this.#settings.queue !== "embedded";
+  }
+
+  async #follow(
+    tools: ActTools,
+    given: GivenAct,
+    { waitMs }: ActRequest,
+    isRunning: boolean,
+    count: number,
+    onLook: OnLook,
+  ): Promise<Outcome & { readonly as?: Partial<ActResult> }> {
+    const { act, before } = given;
+    const { trackingId } = before;
+    const kept = { record: before, isSettled: false, result: "pending" } as const;
+    const as = { result: "given" } as const;
+    if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, as };
+    if (waitMs === undefined) {
+      const what = act === "password" ? "The password" : "The order";
+      return { ...kept, text: `${what} for ${trackingId} was given.`, as };
+    }
+    const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(waitMs)]);
+    const isPaused = mailboxOf(tools.mailboxes, before)?.paused === true;
+    const takeUpMs = Math.min(waitMs, TAKE_UP_MS + count * TAKE_UP_EACH_MS);
+    const isTaken = (isPaused && act !== "discard") || (await this.#isTakenWithin(given, takeUpMs, signal));
+    if (this.#context.stop.aborted)
+      throw new Fault("STOPPED", { detail: `${trackingId}: the order is kept` });
+    if (!isTaken && (await given.withdraw())) return { ...kept, text: describeWithdrawn(trackingId) };
+    const outcome = await awaitAct(tools, given, isTaken ? signal : AbortSignal.abort(), (record) =>
+      onLook(trackingId, record?.state ?? "gone"),
+    );
+    if (this.#context.stop.aborted)
+      throw new Fault("STOPPED", { detail: `${trackingId}: the order is kept` });
+    return outcome;
+  }
+
+  async #isTakenWithin(given: GivenAct, mostMs: number, signal: AbortSignal): Promise<boolean> {
+    for (let waitedMs = 0; waitedMs < mostMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
+      if (await given.isTaken()) return true;
+      await pause(LOOK_EVERY_MS);
+    }
+    return given.isTaken();
+  }
+
+  #selectRecords(filter: TransferFilter): Promise<TransferRecord[]> {
+    return Array.fromAsync(selectTransfers(this.#peek, filter, () => {}, this.#context.stop));
+  }
+
+  async #format(records: readonly TransferRecord[]): Promise<ListedTransfer[]> {
+    return records.map(await makeFormatter(this.#peek, this.#settings.mailboxes));
+  }
+
+  /** Passwords go to the state folder of the daemon that runs. */
+  async #tools(): Promise<ActTools> {
+    const { work, state, mailboxes } = await withDaemonsState(this.#settings);
+    const asOwner: ActTools["asOwner"] = (folder, write) => this.#writes.run(() => asOwnerOf(folder, write));
+    return { work, state, mailboxes, asOwner };
+  }
+}
+
+function resultOf({ mailbox, trackingId }: TransferKey, { record, text, result }: Outcome): ActResult {
+  return { mailbox, trackingId, status: 200, text, state: record?.state, reason: record?.reason, result };
+}
+
+function refusedResult(
+  { mailbox, trackingId }: TransferKey,
+  kind: "unknown" | "impossible" | "known" | undefined,
+  detail: string,
+  record: TransferRecord | undefined,
+): ActResult {
+  const facts = { mailbox, trackingId, state: record?.state, reason: record?.reason };
+  if (kind === "known") {
+    const text = `${trackingId}: this password was refused before, so it was not sent again: ask the sender for the right one.`;
+    return { ...facts, status: 409, text, result: "attention" };
+  }
+  const text = `Nothing was done with ${trackingId}: ${detail}.`;
+  return { ...facts, status: kind === "unknown" ? 404 : 409, text, result: "refused" };
+}
+
+/** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
+function demandOneService({ mailboxes }: Settings, records: readonly TransferRecord[]): void {
+  const open = records.filter((record) => !hasEnded(record));
+  const origins = new Set(
+    open.map((record) => {
+      const mailbox = mailboxOf(mailboxes, record);
+      return mailbox && serviceIdOf(mailbox.service.baseUrl);
+    }),
+  );
+  if (origins.size <= 1) return;
+  const names = open.map(({ mailbox }) => mailbox).join(", ");
+  const detail = `several services list it, for ${names}: choose one with --mailbox`;
+  throw new Fault("ORDER_IMPOSSIBLE", { detail });
+}

@@ -1,0 +1,20 @@
+/** Chooses how a command reaches transfers. */
+import type { Settings } from "../config/settings.ts";
+import type { Access } from "./access.ts";
+import type { Context } from "./context.ts";
+import { mayUse, permissionFault } from "./permission.ts";
+
+/** Throws `PERMISSION_DENIED` where this user may use neither the work folder nor a socket of the daemon. */
+export async function openAccess(context: Context, settings: Settings): Promise<Access> {
+  const { work, http } = settings;
+  if (await mayUse(work)) {
+    const { LocalAccess } = await import("./local-access.ts");
+    return new LocalAccess(context, settings);
+  }
+  if (http !== undefined && "path" in http.listen) {
+    const { RemoteAccess } = await import("./remote-access.ts");
+    const remote = new RemoteAccess(context, http.listen.path);
+    if (await remote.isReachable()) return remote;
+  }
+  throw await permissionFault(work);
+}

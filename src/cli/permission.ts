@@ -1,0 +1,47 @@
+/** Explains that this user may not use a folder: whose it is, who asked, and what to do. */
+import { access, constants, readFile, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { Fault, systemCode } from "../base/faults.ts";
+import { nameOfUser } from "./actor.ts";
+
+/** Whether this user may read and write a folder. A missing one counts as usable. */
+export async function mayUse(folder: string): Promise<boolean> {
+  return access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
+    () => true,
+    (error: unknown) => !isRefused(error),
+  );
+}
+
+/** The same fault, unless the system refused this user the access to a file or folder. */
+export async function explainPermission(fault: Fault): Promise<Fault> {
+  const { cause } = fault;
+  const isOfDisk = fault.code === "DISK_UNREADABLE" || fault.code === "DISK_REFUSED";
+  if (!isOfDisk || process.geteuid?.() === 0 || !isRefused(cause)) return fault;
+  const path = cause instanceof Error && "path" in cause ? String(cause.path) : undefined;
+  return path === undefined ? fault : permissionFault(path, cause);
+}
+
+export async function permissionFault(path: string, cause?: unknown): Promise<Fault> {
+  return new Fault("PERMISSION_DENIED", { detail: await describe(path), cause });
+}
+
+function isRefused(error: unknown): boolean {
+  return ["EACCES", "EPERM"].includes(systemCode(error));
+}
+
+/** Names the folder that refuses: a folder above the path may already do so. */
+async function describe(path: string): Promise<string> {
+  const facts = await stat(path).catch(() => undefined);
+  if (facts === undefined && dirname(path) !== path) return describe(dirname(path));
+  const mode = facts === undefined ? "" : `, mode ${(facts.mode & 0o7777).toString(8).padStart(4, "0")}`;
+  const owner = await nameIn("/etc/passwd", facts?.uid);
+  const group = await nameIn("/etc/group", facts?.gid);
+  return `${path} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
+}
+
+/** The name of a user or group, or its number where the file has no name for it. */
+async function nameIn(file: string, id: number | undefined): Promise<string> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
+  const fields = lines.map((line) => line.split(":")).find((line) => line[2] === String(id));
+  return fields?.[0] ?? String(id ?? "unknown");
+}

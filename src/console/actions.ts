@@ -1,0 +1,261 @@
+/** Requests that change something: signing in and out, and actions on one or many transfers. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
+import * as v from "valibot";
+import { forEachLimit } from "../base/concurrency.ts";
+import { asFault } from "../base/faults.ts";
+import { Secret } from "../base/secret.ts";
+import type { Actor } from "../model/order.ts";
+import type { TransferKey } from "../model/record.ts";
+import type { TransferStatus } from "../model/status.ts";
+import { sendJson } from "./answers.ts";
+import type { Html } from "./html.ts";
+import type { Notice } from "./layout.ts";
+import type { Outcomes, ShownOutcome } from "./outcomes.ts";
+import { type ActionRequest, CONSOLE_ACTIONS, type ConsoleAction, type ConsoleActions } from "./port.ts";
+import { filterTransfers, parseTransferQuery } from "./query.ts";
+import { formatKey, parseKey, WARNINGS } from "./rows.ts";
+import { isConsoleAction, renderConfirmation } from "./transfers.ts";
+
+/** A list may name a thousand transfers. */
+const MOST_BODY_BYTES = 512 * 1024;
+const MOST_AT_ONCE = 10_000;
+const GIVEN_AT_ONCE = 8;
+/** Each wait looks at the ledger regularly. */
+const AWAITED_AT_ONCE = 16;
+const LONGEST_WAIT_MS = 10 * 60_000;
+
+const UNREADABLE = "A token cannot be read now: see http.token in the configuration.";
+const NOT_ALLOWED = "Sign in first, or send a token.";
+const WRONG_TOKEN = {
+  refused: "The token is wrong.",
+  throttled: "There were too many wrong tokens: wait a minute.",
+} as const;
+
+const RequestShape = v.object({
+  action: v.picklist(CONSOLE_ACTIONS),
+  mailbox: v.optional(v.string()),
+  trackingId: v.optional(v.string()),
+  transfers: v.optional(v.array(v.object({ mailbox: v.string(), trackingId: v.string() }))),
+  password: v.optional(v.string()),
+  /** Seconds to wait for the outcome. */
+  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(LONGEST_WAIT_MS / 1000)), 0),
+});
+
+export interface ActionTools {
+  readonly actions: ConsoleActions;
+  readonly outcomes: Outcomes;
+  transfers(): readonly TransferStatus[];
+  /** Answers with the overview, or with `body` as a page of its own. */
+  show(
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    notice?: Notice,
+    body?: Html,
+  ): void;
+}
+
+/** `/sign-in`: exchanges a token for a cookie. */
+export async function signIn(
+  tools: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { actions, show } = tools;
+  const fields = readForm(await readText(request));
+  const refuse = (status: number, text: string) =>
+    fields.has("page")
+      ? show(request, response, status, { text, isError: true })
+      : sendJson(response, status, { error: text });
+  if (!(await actions.renew())) return refuse(503, UNREADABLE);
+  const { authorization, cookie } = await actions.sessions.signIn(request, fields.get("token") ?? "");
+  if (authorization.kind !== "granted" || cookie === undefined) {
+    const kind = authorization.kind === "throttled" ? "throttled" : "refused";
+    return refuse(kind === "throttled" ? 429 : 403, WRONG_TOKEN[kind]);
+  }
+  response.writeHead(303, { location: backOf(fields), "set-cookie": cookie }).end();
+}
+
+/** `/sign-out`: ends the session. */
+export async function signOut(
+  { actions, show }: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const fields = readForm(await readText(request));
+  const { kind } = await actions.sessions.authorize(request, fields.get("proof") ?? undefined);
+  if (kind !== "granted") return show(request, response, 403, { text: NOT_ALLOWED, isError: true });
+  response.writeHead(303, { location: "./", "set-cookie": actions.sessions.signOut(request) }).end();
+}
+
+/** `/api/actions`: an action from a program, answered with the outcome of each transfer. */
+export async function actForProgram(
+  tools: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { actions } = tools;
+  const text = await readText(request);
+  if (!(await actions.renew())) return sendJson(response, 503, { error: UNREADABLE });
+  const authorization = await actions.sessions.authorize(request, undefined);
+  if (authorization.kind !== "granted") {
+    const isThrottled = authorization.kind === "throttled";
+    const error = isThrottled ? WRONG_TOKEN.throttled : NOT_ALLOWED;
+    return sendJson(response, isThrottled ? 429 : 403, { error });
+  }
+  const parsed = v.safeParse(RequestShape, parseJson(text));
+  if (!parsed.success) return sendJson(response, 400, { error: explain(parsed.issues) });
+  const { action, mailbox, trackingId, transfers, password, wait } = parsed.output;
+  const one = mailbox === undefined || trackingId === undefined ? [] : [{ mailbox, trackingId }];
+  const keys = transfers ?? one;
+  const problem = problemOf(action, keys, password);
+  if (problem !== undefined) return sendJson(response, 400, { error: problem });
+  const running = act(tools, action, keys, password, authorization.by);
+  await running.given;
+  if (wait > 0) await Promise.race([running.settled, pause(wait * 1000, undefined, { ref: false })]);
+  const results = running.results();
+  const [first] = results;
+  // A single transfer that is refused is an error of the request.
+  const status = transfers === undefined && first !== undefined ? first.status : 200;
+  sendJson(response, status, { results, ...(status === 200 ? {} : { error: first?.text }) });
+}
+
+/** `/actions`: an action from a form, answered with the page that it came from. */
+export async function actForPage(
+  tools: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { actions, show } = tools;
+  const fields = readForm(await readText(request));
+  const refuse = (status: number, text: string) => show(request, response, status, { text, isError: true });
+  if (!(await actions.renew())) return refuse(503, UNREADABLE);
+  const proof = fields.get("proof") ?? undefined;
+  const authorization = await actions.sessions.authorize(request, proof);
+  if (authorization.kind !== "granted") return refuse(403, NOT_ALLOWED);
+  const action = fields.get("action") ?? "";
+  if (!isConsoleAction(action)) return refuse(400, "Unknown action.");
+  const keys = selectedIn(fields, tools.transfers());
+  const password = fields.get("password") ?? undefined;
+  const back = backOf(fields);
+  const problem = problemOf(action, keys, password);
+  if (problem !== undefined) {
+    actions.sessions.setNotice(request, { text: problem, isError: true });
+    return void response.writeHead(303, { location: back }).end();
+  }
+  if (keys.length > 1 && WARNINGS[action] !== undefined && !fields.has("confirm")) {
+    const wanted = new Set(keys.map(formatKey));
+    const found = tools.transfers().filter((transfer) => wanted.has(formatKey(transfer)));
+    const hidden = { proof: proof ?? "", page: "yes", back };
+    return show(request, response, 200, undefined, renderConfirmation(action, found, hidden, [...wanted]));
+  }
+  // The page shows the outcomes when they are known.
+  act(tools, action, keys, password, authorization.by);
+  response.writeHead(303, { location: back }).end();
+}
+
+interface Result extends TransferKey, ShownOutcome {
+  readonly status: number;
+}
+
+/** `given`: all are accepted or refused. `settled`: all outcomes are known. `results`: as far as they are known. */
+interface Running {
+  readonly given: Promise<void>;
+  readonly settled: Promise<void>;
+  results(): Result[];
+}
+
+/** Gives the action for each transfer, and notes the outcomes. */
+function act(
+  { actions, outcomes }: ActionTools,
+  action: ConsoleAction,
+  keys: readonly TransferKey[],
+  password: string | undefined,
+  by: Actor,
+): Running {
+  const note = outcomes.begin(action, by, keys);
+  const results = new Map<TransferKey, Result>();
+  const settle = (key: TransferKey, status: number, outcome: ShownOutcome) => {
+    const { mailbox, trackingId } = key;
+    results.set(key, { mailbox, trackingId, status, ...outcome });
+    note(key, outcome);
+  };
+  const signal = AbortSignal.timeout(LONGEST_WAIT_MS);
+  const waits: (() => Promise<void>)[] = [];
+  const given = forEachLimit(keys, GIVEN_AT_ONCE, async (key) => {
+    const { mailbox, trackingId } = key;
+    const secret = password === undefined ? undefined : new Secret(password);
+    const request: ActionRequest = { mailbox, trackingId, action, password: secret };
+    try {
+      const answer = await actions.give(request, by);
+      if (answer.refused !== undefined) {
+        return settle(key, answer.refused, { result: "refused", text: answer.text });
+      }
+      settle(key, 200, { result: "pending", text: answer.text });
+      waits.push(async () => settle(key, 200, await answer.outcome(signal)));
+    } catch (error) {
+      settle(key, 503, { result: "refused", text: asFault(error).message });
+    }
+  });
+  const settled = given.then(() => forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})));
+  return { given, settled, results: () => [...results.values()] };
+}
+
+function problemOf(
+  action: ConsoleAction,
+  keys: readonly TransferKey[],
+  password: string | undefined,
+): string | undefined {
+  if (keys.length === 0) return "No transfer is selected.";
+  if (keys.length > MOST_AT_ONCE) return `At most ${MOST_AT_ONCE} transfers at once.`;
+  return action === "password" && !password ? "The password is missing." : undefined;
+}
+
+/** The transfers that a form selects: those with a checkbox, or all that match its filter. */
+function selectedIn(fields: URLSearchParams, open: readonly TransferStatus[]): TransferKey[] {
+  if (!fields.has("all")) return fields.getAll("t").flatMap((text) => parseKey(text) ?? []);
+  const query = parseTransferQuery(new URLSearchParams(fields.get("filter") ?? ""));
+  return typeof query === "string" ? [] : filterTransfers(open, query.filter);
+}
+
+/** The page that a form came from, as an address below the console's root. */
+function backOf(fields: URLSearchParams): string {
+  const back = fields.get("back") ?? "";
+  return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
+}
+
+/** An empty text for larger bodies. */
+async function readText(request: IncomingMessage): Promise<string> {
+  let bytes = 0;
+  const bounded = Readable.from(
+    (async function* () {
+      for await (const chunk of request) {
+        bytes += (chunk as Buffer).length;
+        if (bytes > MOST_BODY_BYTES) return;
+        yield chunk;
+      }
+    })(),
+  );
+  const text = (await buffer(bounded)).toString();
+  return bytes > MOST_BODY_BYTES ? "" : text;
+}
+
+function readForm(text: string): URLSearchParams {
+  return new URLSearchParams(text);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function explain([issue]: readonly v.BaseIssue<unknown>[]): string {
+  const key = issue?.path?.map((step) => String(step.key)).join(".") ?? "the body";
+  return `${key} is not valid. Send JSON with action (${CONSOLE_ACTIONS.join(", ")}), and mailbox and trackingId, or transfers.`;
+}

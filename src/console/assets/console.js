@@ -1,0 +1,170 @@
+// Keeps the page up to date, and says so when it cannot. The server renders everything; text from senders is escaped there.
+
+const SILENT_MS = 8_000;
+const REFRESH_MS = 1_500;
+const silence = document.getElementById("silence");
+const live = document.getElementById("live");
+
+let title = document.title;
+let heardAt = Date.now();
+let shownVersion;
+let isRefreshing = false;
+let refreshedAt = 0;
+let isDue = false;
+
+// The heartbeat.
+const events = new EventSource("api/events?as=heartbeat");
+events.addEventListener("heartbeat", (event) => {
+  const beat = JSON.parse(event.data);
+  heardAt = Date.now();
+  title = beat.title;
+  if (live !== null) live.textContent = `live, as of ${beat.at.slice(11, 19)} UTC`;
+  if (shownVersion !== beat.version) {
+    shownVersion = beat.version;
+    isDue = true;
+  }
+  showSilence();
+});
+
+setInterval(() => {
+  showSilence();
+  // Times in words grow old, so that a quiet page is renewed, too.
+  const isOld = Date.now() - refreshedAt > 30_000;
+  if ((isDue || isOld) && Date.now() - refreshedAt > REFRESH_MS && !document.hidden) void refresh();
+}, 500);
+
+// A browser that slept has heard nothing either.
+document.addEventListener("visibilitychange", showSilence);
+
+function showSilence() {
+  const silentMs = Date.now() - heardAt;
+  const isSilent = silentMs > SILENT_MS;
+  document.documentElement.classList.toggle("silent", isSilent);
+  silence.hidden = !isSilent;
+  if (isSilent) {
+    const since = new Date(heardAt).toLocaleTimeString();
+    silence.textContent = `No answer from Inlet since ${since}. This page shows the state of that time.`;
+    document.title = `⚠ No answer – ${title}`;
+  } else document.title = title;
+}
+
+// Fetches this page again, and replaces the sections that differ.
+async function refresh() {
+  if (isRefreshing) return;
+  isRefreshing = true;
+  isDue = false;
+  refreshedAt = Date.now();
+  try {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!response.ok) return;
+    const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const section of document.querySelectorAll("[data-live]")) {
+      const newer = section.id === "" ? null : next.getElementById(section.id);
+      if (newer !== null) replace(section, newer);
+    }
+    prepare(document);
+  } catch {
+    // The heartbeat says whether the daemon answers.
+  } finally {
+    isRefreshing = false;
+  }
+}
+
+// Leaves a section alone while the visitor types or has selected text in it. Opened rows and ticked boxes stay.
+function replace(section, newer) {
+  const content = newer.innerHTML;
+  if (section.dataset.content === content) return;
+  const active = document.activeElement;
+  if (
+    active !== section &&
+    section.contains(active) &&
+    active.matches("input:not([type=checkbox]), select, textarea")
+  )
+    return;
+  if (
+    [...section.querySelectorAll("input[type=password], input[type=search]")].some(
+      (input) => input.value !== input.defaultValue,
+    )
+  )
+    return;
+  const selection = document.getSelection();
+  if (selection?.type === "Range" && section.contains(selection.anchorNode)) return;
+  const opened = [...section.querySelectorAll("details[open][id]")].map(({ id }) => id);
+  const ticked = [...section.querySelectorAll("input[type=checkbox][id]:checked")].map(({ id }) => id);
+  const focused = active !== section && section.contains(active) ? pathTo(active, section) : undefined;
+  section.dataset.content = content;
+  section.replaceChildren(...document.importNode(newer, true).childNodes);
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  for (const id of ticked) {
+    const box = document.getElementById(id);
+    if (box !== null) box.checked = true;
+  }
+  focused?.()?.focus();
+}
+
+// Finds the same control in the new content: by its id, else by its text within the same row.
+function pathTo(element, section) {
+  if (element.id !== "") return () => document.getElementById(element.id);
+  const row = element.closest("[id]")?.id ?? section.id;
+  const text = element.textContent;
+  return () =>
+    [...(document.getElementById(row)?.querySelectorAll(element.localName) ?? [])].find(
+      (it) => it.textContent === text,
+    );
+}
+
+// Forms of actions are sent in the background; the row shows the outcome.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-act")) return;
+  const data = new FormData(form, event.submitter);
+  // Several transfers may need a confirmation, which is a page of its own.
+  if (data.has("filter") && ["release", "discard", "redeliver", "grant"].includes(data.get("action"))) return;
+  event.preventDefault();
+  event.submitter?.setAttribute("disabled", "");
+  try {
+    // A field that is called "action" hides the property.
+    await fetch(form.getAttribute("action"), {
+      method: "POST",
+      body: new URLSearchParams(data),
+      redirect: "manual",
+    });
+    form.reset();
+    for (const box of document.querySelectorAll(`input[form="${CSS.escape(form.id)}"]`)) {
+      if (box.type === "checkbox") box.checked = false;
+      else box.value = "";
+    }
+  } finally {
+    event.submitter?.removeAttribute("disabled");
+    document.activeElement?.blur();
+    await refresh();
+  }
+});
+
+// Copy buttons, and the box that selects a page.
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
+  if (button === null) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Select and copy the text";
+  }
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, 2_000);
+});
+
+document.addEventListener("change", ({ target }) => {
+  if (!(target instanceof HTMLInputElement) || !target.hasAttribute("data-pick-page")) return;
+  for (const box of document.querySelectorAll("input[name=t]")) box.checked = target.checked;
+});
+
+function prepare(root) {
+  for (const element of root.querySelectorAll("button.copy[hidden], input[data-pick-page][hidden]")) {
+    element.removeAttribute("hidden");
+  }
+}
+
+prepare(document);

@@ -1,0 +1,62 @@
+/** Charts of the past as SVG, which works without script and without inline styles. */
+import { formatBytes, formatCount } from "../base/phrases.ts";
+import { type Html, html } from "./html.ts";
+import type { TallySlot } from "./port.ts";
+
+const HOUR_MS = 60 * 60_000;
+
+/** `slots` of `slotMs` each. */
+export const RANGES = {
+  day: { title: "Last day", slots: 48, slotMs: HOUR_MS / 2, each: "half an hour" },
+  week: { title: "Last week", slots: 84, slotMs: 2 * HOUR_MS, each: "two hours" },
+  month: { title: "Last month", slots: 60, slotMs: 12 * HOUR_MS, each: "half a day" },
+} as const;
+
+export type Range = keyof typeof RANGES;
+
+const WIDTH = 960;
+const HEIGHT = 120;
+
+/** The first slot of a range. All slots begin at multiples of their length. */
+export function startOf(range: Range, nowMs: number): number {
+  const { slots, slotMs } = RANGES[range];
+  return (Math.floor(nowMs / slotMs) - slots + 1) * slotMs;
+}
+
+/** Bars of deliveries, with transfers that did not end well on top of them. */
+export function renderChart(slots: readonly TallySlot[], range: Range, nowMs: number): Html {
+  const sum = (of: (slot: TallySlot) => number) => slots.reduce((total, slot) => total + of(slot), 0);
+  const totals = slots.map(({ delivered, quarantined, gone }) => delivered + quarantined + gone);
+  const highest = Math.max(0, ...totals);
+  const most = Math.max(1, highest);
+  const width = WIDTH / slots.length;
+  const bars = slots.map((slot, at) => {
+    const good = (slot.delivered / most) * HEIGHT;
+    const bad = ((slot.quarantined + slot.gone) / most) * HEIGHT;
+    const bar = (kind: string, y: number, height: number) =>
+      height === 0
+        ? undefined
+        : html`<rect class="${kind}" x="${round(at * width + 1)}" y="${round(y)}" width="${round(width - 2)}" height="${round(height)}"/>`;
+    return html`${bar("bar-good", HEIGHT - good, good)}${bar("bar-bad", HEIGHT - good - bad, bad)}`;
+  });
+  const [delivered, quarantined, gone, bytes] = [
+    sum((slot) => slot.delivered),
+    sum((slot) => slot.quarantined),
+    sum((slot) => slot.gone),
+    sum((slot) => slot.bytes),
+  ];
+  const words = `${delivered} delivered (${formatBytes(bytes)}), ${quarantined} quarantined, ${gone} gone`;
+  const { title, each } = RANGES[range];
+  return html`<figure><figcaption>${words}. ${highest === 0 ? undefined : html`<span>Most in ${each}: ${formatCount(highest, "transfer", "transfers")}.</span>`}</figcaption>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${words}">${bars}</svg>
+<p class="axis"><span>${label(startOf(range, nowMs), range)}</span><span>now</span></p></figure>`;
+}
+
+function label(ms: number, range: Range): string {
+  const iso = new Date(ms).toISOString();
+  return range === "day" ? `${iso.slice(11, 16)} UTC` : iso.slice(0, 10);
+}
+
+function round(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}

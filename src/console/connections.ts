@@ -1,0 +1,37 @@
+/** Keeps the server reachable when clients hold many connections open. */
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+
+const MOST_CONNECTIONS = 200;
+/** From one address; a proxy needs few. */
+const MOST_PER_PEER = 100;
+
+/** A new connection beyond the limits replaces the one that was idle longest, so that health probes get through. */
+export function limitConnections(server: Server): void {
+  /** The longest idle first. */
+  const idle = new Set<Socket>();
+  const open = new Set<Socket>();
+  const close = (socket: Socket | undefined) => {
+    if (socket === undefined) return;
+    open.delete(socket);
+    idle.delete(socket);
+    socket.destroy();
+  };
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    idle.add(socket);
+    socket.once("close", () => {
+      open.delete(socket);
+      idle.delete(socket);
+    });
+    const ofPeer = (other: Socket) => other.remoteAddress === socket.remoteAddress && other !== socket;
+    if ([...open].filter(ofPeer).length >= MOST_PER_PEER) close([...idle].find(ofPeer) ?? socket);
+    if (open.size > MOST_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);
+  });
+  server.on("request", (request, response) => {
+    idle.delete(request.socket);
+    response.once("close", () => {
+      if (open.has(request.socket)) idle.add(request.socket);
+    });
+  });
+}

@@ -1,0 +1,55 @@
+/** The history: charts over the last day, week and month, and a search in the journal. */
+import { STATES } from "../model/record.ts";
+import { RANGES, type Range, renderChart } from "./chart.ts";
+import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
+import { renderEntries } from "./mailboxes.ts";
+import type { JournalAct, JournalEntry, JournalQuery, TallySlot } from "./port.ts";
+import { linkTo } from "./query.ts";
+import { storyOf } from "./rows.ts";
+
+export interface HistoryData {
+  readonly range: Range;
+  readonly query: JournalQuery;
+  readonly slots: readonly TallySlot[] | undefined;
+  readonly found: readonly JournalEntry[] | undefined;
+  /** Newest first. */
+  readonly acts: readonly JournalAct[] | undefined;
+}
+
+const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
+
+export function renderHistory({ range, query, slots, found, acts }: HistoryData, nowMs: number): Html {
+  const { search, state, sender, mailbox } = query;
+  const ranges = (Object.keys(RANGES) as Range[]).map((name) => {
+    const address = linkTo("history", { range: name, search, state, sender, mailbox });
+    return html`<li><a href="${address}"${name === range ? html` aria-current="page"` : undefined}>${RANGES[name].title}</a></li>`;
+  });
+  const text = (name: string, title: string, value: string | undefined) =>
+    html`<label>${title} <input type="search" name="${name}" value="${value ?? ""}"></label>`;
+  return html`<section id="chart" data-live><h2>${RANGES[range].title}</h2><ul class="tabs">${ranges}</ul>${slots === undefined ? BUSY : renderChart(slots, range, nowMs)}</section>
+<section><h2>Past transfers</h2><form class="filters" action="history" method="get" role="search"><input type="hidden" name="range" value="${range}">
+${text("search", "Text", search)}${text("sender", "Sender", sender)}${text("mailbox", "Mailbox", mailbox)}
+<label>State <select name="state"><option value="">any</option>${STATES.map((name) => html`<option value="${name}"${name === state ? html` selected` : undefined}>${name}</option>`)}</select></label> <button>Search</button> <a href="history">Clear</a></form>
+<div id="past" data-live>${found === undefined ? BUSY : renderEntries(found, nowMs)}</div></section>
+<section id="acts" data-live><h2>Who did what</h2>${acts === undefined ? BUSY : renderActs(acts, nowMs)}</section>`;
+}
+
+/** Actions of operators, and changes of the configuration. */
+export function renderActs(acts: readonly JournalAct[], nowMs: number): Html {
+  if (acts.length === 0) return html`<p class="nothing">None.</p>`;
+  const columns: PageColumn<JournalAct>[] = [
+    { title: "When", value: ({ at }) => renderTime(at, nowMs) },
+    { title: "Action", isName: true, value: ({ act }) => act },
+    { title: "By", value: ({ who }) => who },
+    { title: "From", value: ({ from }) => from },
+    { title: "Mailbox", value: ({ mailbox }) => mailbox },
+    { title: "Tracking-id", kind: "id", value: renderTransfer },
+    { title: "Changed", value: ({ keys }) => keys?.join(", ") },
+  ];
+  return renderTable("Actions", columns, acts);
+}
+
+function renderTransfer({ mailbox, trackingId }: JournalAct): Html | undefined {
+  if (mailbox === undefined || trackingId === undefined) return undefined;
+  return html`<a href="${storyOf({ mailbox, trackingId })}">${trackingId}</a>`;
+}

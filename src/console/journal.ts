@@ -1,0 +1,105 @@
+/** Reads the journal for the console: one request at a time, and only while its client waits. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Mutex } from "../base/concurrency.ts";
+import { parseMoment } from "../base/phrases.ts";
+import { STATES } from "../model/record.ts";
+import { RANGES, type Range, startOf } from "./chart.ts";
+import type { JournalQuery, JournalReader, TallySlot } from "./port.ts";
+import { LONGEST_FILTER } from "./query.ts";
+
+const MOST_ENTRIES = 1_000;
+const MOST_ACTS = 100;
+const MOST_WAITING = 5;
+const WAIT_MS = 3_000;
+/** A tally of a month takes a while, and changes slowly. */
+const TALLY_KEPT_MS = 30_000;
+
+export class JournalAccess {
+  readonly #journal: JournalReader;
+  readonly #mutex = new Mutex();
+  #waiting = 0;
+  readonly #tallies = new Map<Range, { readonly atMs: number; readonly slots: readonly TallySlot[] }>();
+
+  constructor(journal: JournalReader) {
+    this.#journal = journal;
+  }
+
+  search(request: IncomingMessage, response: ServerResponse, query: JournalQuery) {
+    const patterns = { sender: asPattern(query.sender), mailbox: asPattern(query.mailbox) };
+    return this.run(request, response, (signal) => this.#journal.search({ ...query, ...patterns }, signal));
+  }
+
+  acts(request: IncomingMessage, response: ServerResponse, sinceMs: number) {
+    const query = { sinceMs, limit: MOST_ACTS };
+    return this.run(request, response, (signal) => this.#journal.acts(query, signal));
+  }
+
+  async tally(
+    request: IncomingMessage,
+    response: ServerResponse,
+    range: Range,
+    nowMs: number,
+  ): Promise<readonly TallySlot[] | undefined> {
+    const known = this.#tallies.get(range);
+    if (known !== undefined && Math.abs(nowMs - known.atMs) < TALLY_KEPT_MS) return known.slots;
+    const { slotMs } = RANGES[range];
+    const slots = await this.run(request, response, (signal) =>
+      this.#journal.tally(startOf(range, nowMs), slotMs, signal),
+    );
+    if (slots !== undefined) this.#tallies.set(range, { atMs: nowMs, slots });
+    return slots;
+  }
+
+  /** `undefined` where too many requests wait, or the client has left. */
+  async run<Answer>(
+    { socket }: IncomingMessage,
+    response: ServerResponse,
+    read: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer | undefined> {
+    if (this.#waiting >= MOST_WAITING) return undefined;
+    const left = new AbortController();
+    const leave = () => left.abort();
+    // Of several requests on one connection, only the first has a response that emits `close`.
+    socket.once("close", leave);
+    response.once("close", leave);
+    this.#waiting++;
+    const release = await this.#mutex.lock(AbortSignal.any([left.signal, AbortSignal.timeout(WAIT_MS)]));
+    this.#waiting--;
+    try {
+      return release === undefined || socket.destroyed ? undefined : await read(left.signal);
+    } finally {
+      release?.();
+      socket.off("close", leave);
+      response.off("close", leave);
+    }
+  }
+}
+
+/** Returns a sentence if a parameter is invalid. */
+export function parseJournalQuery(given: URLSearchParams, nowMs: number): JournalQuery | string {
+  const names = ["search", "state", "since", "limit", "sender", "mailbox"];
+  const unknown = [...given.keys()].find((name) => !names.includes(name));
+  if (unknown !== undefined) return `Unknown parameter ${unknown}: use ${names.join(", ")}.`;
+  const [search, state, since, limit, sender, mailbox] = names.map(
+    (name) => given.get(name)?.trim() || undefined,
+  );
+  const long = [search, sender, mailbox].find((text) => (text ?? "").length > LONGEST_FILTER);
+  if (long !== undefined) return `A parameter must have at most ${LONGEST_FILTER} characters.`;
+  if (state !== undefined && !(STATES as readonly string[]).includes(state)) {
+    return `state must be one of ${STATES.join(", ")}.`;
+  }
+  const sinceMs = since === undefined ? undefined : parseMoment(since, nowMs);
+  if (since !== undefined && sinceMs === undefined) {
+    return "since must be an age (30m, 12h, 7d, 4w), a date (2026-03-01) or a moment (2026-03-01T14:30Z).";
+  }
+  const count = limit === undefined ? undefined : Number(limit);
+  if (count !== undefined && !(/^\d{1,6}$/.test(limit ?? "") && count >= 1 && count <= MOST_ENTRIES)) {
+    return `limit must be a number from 1 to ${MOST_ENTRIES}.`;
+  }
+  return { search, state, sinceMs, limit: count, sender, mailbox };
+}
+
+/** A text without wildcards matches anywhere. */
+function asPattern(text: string | undefined): string | undefined {
+  return text === undefined || /[*?]/.test(text) ? text : `*${text}*`;
+}

@@ -1,0 +1,135 @@
+/** The frame of every page: headline, navigation, sign-in, and the bar that says when the connection is lost. */
+import { formatCount } from "../base/phrases.ts";
+import { headlineOf, type Status, type Trouble } from "../model/status.ts";
+import { type Html, html, renderTime } from "./html.ts";
+
+export interface Visitor {
+  /** Actions are possible after signing in with a token. */
+  readonly canSignIn: boolean;
+  /** Proves that a form comes from this session. Missing where the visitor may only read. */
+  readonly proof: string | undefined;
+  readonly name: string | undefined;
+}
+
+/** The result of a visitor's last request, shown once. */
+export interface Notice {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+export interface Page {
+  /** The name of the page in the navigation. */
+  readonly name: "Overview" | "Transfers" | "Mailboxes" | "History";
+  /** A heading, where it is not the name. */
+  readonly title?: string;
+  /** The address of the page, relative to the console's root. */
+  readonly address: string;
+  readonly body: Html;
+}
+
+const LINKS = [
+  ["Overview", "./"],
+  ["Transfers", "transfers"],
+  ["Mailboxes", "mailboxes"],
+  ["History", "history"],
+] as const;
+
+export function renderDocument(
+  status: Status,
+  page: Page,
+  visitor: Visitor,
+  notice: Notice | undefined,
+): string {
+  const { host, inbox, program } = status.daemon;
+  return String(html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${titleOf(status)}</title>
+<link rel="stylesheet" href="console.css">
+<link rel="icon" href="icon.svg" type="image/svg+xml">
+<script src="console.js" defer></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<p id="silence" class="silence" role="alert" hidden></p>
+<header>
+<div class="brand"><h1>Inlet</h1> <span class="place">${inbox} on ${host}</span></div>
+${renderSigning(visitor, page.address)}
+<nav aria-label="Pages"><ul>${LINKS.map(
+    ([name, address]) =>
+      html`<li><a href="${address}"${name === page.name ? html` aria-current="page"` : undefined}>${name}</a></li>`,
+  )}</ul></nav>
+<div id="headline" data-live>${renderHeadline(status)}</div>
+</header>
+<main id="main" tabindex="-1">
+${notice === undefined ? undefined : renderNotice(notice)}
+${page.title === undefined ? undefined : html`<h2 class="title">${page.title}</h2>`}
+${page.body}
+</main>
+<footer><p>Inlet ${program} · <span id="live">as of <time datetime="${status.at}">${status.at.slice(11, 19)} UTC</time></span> · <a href="api/status">JSON</a> · <a href="metrics">metrics</a></p></footer>
+</body>
+</html>
+`);
+}
+
+/** Also the title of a browser tab. */
+export function titleOf(status: Status): string {
+  return `${headlineOf(status).words} – Inlet on ${status.daemon.host}`;
+}
+
+function renderHeadline(status: Status): Html {
+  const { totals, needsRestart } = status;
+  const { tone, words } = headlineOf(status);
+  const facts = [
+    totals.attention > 0 && tone === "bad"
+      ? html`<a href="transfers?group=attention">${formatCount(totals.attention, "transfer needs", "transfers need")} attention</a>`
+      : undefined,
+    totals.downloading > 0 ? html`${totals.downloading} downloading` : undefined,
+    totals.queued > 0 ? html`<a href="transfers?group=queued">${totals.queued} queued</a>` : undefined,
+    needsRestart.length > 0
+      ? html`changed, but not in force before a restart: ${needsRestart.join(", ")}`
+      : undefined,
+  ].filter((fact) => fact !== undefined);
+  return html`<p class="tone ${tone}">${words}</p>${
+    facts.length > 0
+      ? html`<p class="facts">${facts.map((fact, at) => html`${at > 0 ? " · " : ""}${fact}`)}</p>`
+      : undefined
+  }`;
+}
+
+/** One card per cause; many mailboxes are counted, and listed on demand. */
+export function renderTroubles(troubles: readonly Trouble[], nowMs: number): Html {
+  return html`${troubles.map(({ what, message, advice, since, mailboxes = [] }) => {
+    const affected =
+      mailboxes.length > 1
+        ? html`<details id="affected-${what}"><summary>${mailboxes.length} mailboxes are affected</summary><ul class="names">${mailboxes.map((name) => html`<li>${linkToMailbox(name)}</li>`)}</ul></details>`
+        : undefined;
+    return html`<div class="trouble"><h3>Problem: ${what}</h3><p>${message}</p><p class="advice">${advice}</p>${affected}<p class="since">since ${renderTime(since, nowMs)}</p></div>`;
+  })}`;
+}
+
+export function linkToMailbox(name: string): Html {
+  return html`<a href="mailbox?${String(new URLSearchParams({ name }))}">${name}</a>`;
+}
+
+export function renderHidden(fields: Readonly<Record<string, string>>): Html {
+  return html`${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}`;
+}
+
+function renderNotice({ text, isError }: Notice): Html {
+  return isError
+    ? html`<p class="notice bad" role="alert">${text}</p>`
+    : html`<p class="notice" role="status">${text}</p>`;
+}
+
+function renderSigning({ canSignIn, proof, name }: Visitor, address: string): Html | undefined {
+  if (proof !== undefined) {
+    const who = html`<span>Signed in${name === undefined ? undefined : html` as <strong>${name}</strong>`}</span>`;
+    if (!canSignIn) return html`<div class="signing">${who}</div>`;
+    return html`<form class="signing" action="sign-out" method="post">${renderHidden({ proof, page: "yes" })}${who} <button>Sign out</button></form>`;
+  }
+  if (!canSignIn) return html`<p class="signing facts">Read only</p>`;
+  return html`<form class="signing" action="sign-in" method="post">${renderHidden({ page: "yes", back: address })}<label>Token <input type="password" name="token" autocomplete="current-password" required></label> <button>Sign in</button></form>`;
+}

@@ -1,0 +1,123 @@
+/** The pages of all mailboxes, and of one. */
+import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
+import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
+import { linkToMailbox, renderTroubles } from "./layout.ts";
+import { healthOf, TONES } from "./overview.ts";
+import type { JournalEntry } from "./port.ts";
+import { linkTo } from "./query.ts";
+import { type RowContext, renderRows, sizeOf, storyOf } from "./rows.ts";
+
+const ORDER = ["failing", "not polled yet", "paused", "fine"];
+
+/** Open transfers by mailbox. */
+type Counts = ReadonlyMap<string, { readonly open: number; readonly attention: number }>;
+
+export function countByMailbox(transfers: readonly TransferStatus[]): Counts {
+  const groups = Map.groupBy(transfers, ({ mailbox }) => mailbox);
+  return new Map(
+    [...groups].map(([name, all]) => {
+      const attention = all.filter(({ group }) => group === "attention").length;
+      return [name, { open: all.length, attention }];
+    }),
+  );
+}
+
+export function renderMailboxes({ mailboxes }: Status, counts: Counts, nowMs: number): Html {
+  const sorted = mailboxes.toSorted(
+    (a, b) => ORDER.indexOf(healthOf(a)) - ORDER.indexOf(healthOf(b)) || (a.name < b.name ? -1 : 1),
+  );
+  const columns: PageColumn<MailboxStatus>[] = [
+    { title: "Mailbox", isName: true, value: ({ name }) => linkToMailbox(name) },
+    { title: "Health", value: (mailbox) => renderHealth(mailbox) },
+    {
+      title: "Need attention",
+      kind: "number",
+      value: ({ name }) => renderCount(name, counts.get(name)?.attention, "attention"),
+    },
+    { title: "Open", kind: "number", value: ({ name }) => renderCount(name, counts.get(name)?.open) },
+    { title: "Listed", kind: "number", value: ({ listed }) => listed },
+    { title: "Last poll", value: ({ lastPoll }) => renderTime(lastPoll, nowMs) },
+    { title: "Next poll", value: ({ nextPoll }) => renderTime(nextPoll, nowMs) },
+  ];
+  return html`<section id="list" data-live><h2>Mailboxes <span class="count">${mailboxes.length}</span></h2>${renderTable("Mailboxes", columns, sorted)}</section>`;
+}
+
+export interface MailboxData {
+  readonly mailbox: MailboxStatus;
+  readonly troubles: Status["troubles"];
+  /** The most urgent first. */
+  readonly open: readonly TransferStatus[];
+  readonly past: readonly JournalEntry[] | undefined;
+}
+
+const MOST_OPEN = 20;
+
+export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, context: RowContext): Html {
+  const { nowMs } = context;
+  const {
+    name,
+    email,
+    service,
+    pollSeconds,
+    lastPoll,
+    lastSuccess,
+    nextPoll,
+    listed,
+    tokenValidUntil,
+    quietUntil,
+  } = mailbox;
+  const facts: (readonly [string, Html | string | undefined])[] = [
+    ["Address", email],
+    ["Service", service],
+    ["Health", renderHealth(mailbox)],
+    ["Polled every", `${pollSeconds} s`],
+    ["Last poll", renderTime(lastPoll, nowMs)],
+    ["Last success", renderTime(lastSuccess, nowMs)],
+    ["Next poll", renderTime(nextPoll, nowMs)],
+    ["Listed", listed === undefined ? undefined : `${listed} transfers`],
+    ["Token valid until", renderTime(tokenValidUntil, nowMs)],
+    ["Quiet hours end", renderTime(quietUntil, nowMs)],
+  ];
+  const all = linkTo("transfers", { mailbox: name });
+  return html`<section id="health" data-live>${renderTroubles(troubles, nowMs)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
+<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MOST_OPEN), context)}${open.length > MOST_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
+<section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, nowMs)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
+}
+
+/** Entries of the journal as a table. */
+export function renderEntries(entries: readonly JournalEntry[], nowMs: number): Html {
+  if (entries.length === 0) return html`<p class="nothing">Nothing found.</p>`;
+  const columns: PageColumn<JournalEntry>[] = [
+    { title: "When", value: ({ at }) => renderTime(at, nowMs) },
+    {
+      title: "Tracking-id",
+      kind: "id",
+      isName: true,
+      value: (entry) => html`<a href="${storyOf(entry)}">${entry.trackingId}</a>`,
+    },
+    { title: "State", value: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
+    { title: "Sender", value: ({ sender }) => sender },
+    { title: "Mailbox", value: ({ mailbox }) => mailbox },
+    { title: "Subject", value: ({ subject }) => subject },
+    { title: "Content", value: (entry) => sizeOf(entry) },
+    { title: "Took", value: ({ seconds }) => (seconds === undefined ? undefined : formatDuration(seconds)) },
+    { title: "Folder", kind: "path", value: ({ folder }) => folder },
+  ];
+  return renderTable("Past transfers", columns, entries);
+}
+
+function formatDuration(seconds: number): string {
+  if (seconds < 60) return `${Math.round(seconds * 10) / 10} s`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
+  return seconds < 86_400 ? `${Math.round(seconds / 360) / 10} h` : `${Math.round(seconds / 8640) / 10} d`;
+}
+
+function renderHealth(mailbox: MailboxStatus): Html {
+  const health = healthOf(mailbox);
+  const { trouble } = mailbox;
+  return html`<span class="mark ${TONES[health]}">${health}</span>${trouble === undefined ? undefined : html`: ${trouble.message}`}`;
+}
+
+function renderCount(mailbox: string, count = 0, group?: string): Html | undefined {
+  return count === 0 ? undefined : html`<a href="${linkTo("transfers", { mailbox, group })}">${count}</a>`;
+}

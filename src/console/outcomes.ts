@@ -1,0 +1,93 @@
+/** Recent actions of operators and their outcomes, so that each is shown where it was clicked. */
+import type { Clock } from "../base/clock.ts";
+import { formatCount } from "../base/phrases.ts";
+import type { Actor } from "../model/order.ts";
+import type { TransferKey } from "../model/record.ts";
+import type { ActionOutcome, ConsoleAction } from "./port.ts";
+
+const SHOWN_MS = 15 * 60_000;
+const MOST_BATCHES = 50;
+
+export interface ShownOutcome extends Omit<ActionOutcome, "result"> {
+  readonly result: ActionOutcome["result"] | "refused";
+}
+
+/** One click, on one transfer or on many. */
+export interface Batch {
+  readonly id: number;
+  readonly action: ConsoleAction;
+  readonly by: Actor;
+  readonly at: string;
+  /** By the transfer's key. */
+  readonly outcomes: ReadonlyMap<string, ShownOutcome>;
+}
+
+interface OpenBatch extends Batch {
+  readonly outcomes: Map<string, ShownOutcome>;
+}
+
+export class Outcomes {
+  readonly #clock: Clock;
+  readonly #onChange: () => void;
+  /** Newest first. */
+  #batches: OpenBatch[] = [];
+  #lastId = 0;
+
+  constructor(clock: Clock, onChange: () => void) {
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  /** Returns a function that sets the outcome of each transfer. */
+  begin(
+    action: ConsoleAction,
+    by: Actor,
+    keys: readonly TransferKey[],
+  ): (key: TransferKey, outcome: ShownOutcome) => void {
+    const outcomes = new Map<string, ShownOutcome>();
+    for (const key of keys) outcomes.set(keyOf(key), { result: "pending", text: "In progress." });
+    this.#lastId++;
+    const at = new Date(this.#clock.now()).toISOString();
+    const batch = { id: this.#lastId, action, by, at, outcomes };
+    this.#batches = [batch, ...this.recent()].slice(0, MOST_BATCHES);
+    this.#onChange();
+    return (key, outcome) => {
+      batch.outcomes.set(keyOf(key), outcome);
+      this.#onChange();
+    };
+  }
+
+  /** Newest first. */
+  recent(): OpenBatch[] {
+    const oldestMs = this.#clock.now() - SHOWN_MS;
+    this.#batches = this.#batches.filter(({ at }) => Date.parse(at) >= oldestMs);
+    return this.#batches;
+  }
+
+  /** The last action on this transfer. */
+  of(key: TransferKey): (ShownOutcome & Pick<Batch, "action" | "by" | "at">) | undefined {
+    const name = keyOf(key);
+    const batch = this.recent().find(({ outcomes }) => outcomes.has(name));
+    const outcome = batch?.outcomes.get(name);
+    return batch === undefined || outcome === undefined ? undefined : { ...batch, ...outcome };
+  }
+}
+
+/** "3 done, 1 needs attention, 2 in progress". */
+export function summarize({ outcomes }: Batch): string {
+  const count = (wanted: ShownOutcome["result"]) =>
+    [...outcomes.values()].filter(({ result }) => result === wanted).length;
+  const parts = [
+    [count("fine"), "done", "done"],
+    [count("attention"), "needs attention", "need attention"],
+    [count("refused"), "refused", "refused"],
+    [count("pending"), "in progress", "in progress"],
+  ] as const;
+  return parts
+    .flatMap(([number, one, many]) => (number === 0 ? [] : [formatCount(number, one, many)]))
+    .join(", ");
+}
+
+function keyOf({ mailbox, trackingId }: TransferKey): string {
+  return `${mailbox}\0${trackingId}`;
+}

@@ -1,0 +1,119 @@
+/** The overview: problems, transfers that need attention by cause, downloads, mailboxes, and the last day. */
+import {
+  type Cause,
+  causeKeyOf,
+  describeState,
+  type MailboxStatus,
+  type Status,
+  type TransferStatus,
+} from "../model/status.ts";
+import { renderChart } from "./chart.ts";
+import { type Html, html, renderTime } from "./html.ts";
+import { linkToMailbox, renderTroubles } from "./layout.ts";
+import type { TallySlot } from "./port.ts";
+import { linkTo } from "./query.ts";
+import { type RowContext, renderRows, sizeOf, storyOf } from "./rows.ts";
+
+/** Of each cause; the rest is one click away. */
+const MOST_OF_CAUSE = 5;
+const MOST_DOWNLOADING = 20;
+const MOST_RECENT = 10;
+
+export interface OverviewData {
+  readonly status: Status;
+  /** The most urgent first. */
+  readonly attention: readonly TransferStatus[];
+  withHelp(transfer: TransferStatus): TransferStatus;
+  readonly batches: Html | undefined;
+  /** The last day by hours; missing while the journal is busy. */
+  readonly day: readonly TallySlot[] | undefined;
+}
+
+export function renderOverview(data: OverviewData, context: RowContext): Html {
+  const { status, batches, day } = data;
+  const { nowMs } = context;
+  return html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, nowMs)}${batches}</section>
+<section id="attention" data-live>${renderAttention(data, context)}</section>
+<section id="downloading" data-live>${renderDownloading(status, context)}</section>
+<section id="mailboxes" data-live>${renderGlance(status)}</section>
+<section id="recent" data-live>${renderRecent(status, nowMs)}</section>
+<section id="day" data-live><h2>Last day</h2>${day === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderChart(day, "day", nowMs)}<p><a href="history">History</a></p></section>`;
+}
+
+function renderAttention({ status, attention, withHelp }: OverviewData, context: RowContext): Html {
+  const { totals, causes } = status;
+  const heading = html`<h2>Needs attention <span class="count">${totals.attention}</span></h2>`;
+  if (totals.attention === 0) return html`${heading}<p class="nothing">Nothing needs a person.</p>`;
+  const byCause = Map.groupBy(attention, causeKeyOf);
+  return html`${heading}${causes.map((cause) => {
+    const first = (byCause.get(causeKeyOf(cause)) ?? []).slice(0, MOST_OF_CAUSE);
+    return renderCause(cause, first.map(withHelp), context);
+  })}`;
+}
+
+function renderCause(cause: Cause, transfers: readonly TransferStatus[], context: RowContext): Html {
+  const { state, reason, count, firstExpires } = cause;
+  const address = linkTo("transfers", { group: "attention", state, reason });
+  const expires =
+    firstExpires === undefined ? undefined : html`, first expires ${renderTime(firstExpires, context.nowMs)}`;
+  const more =
+    count > MOST_OF_CAUSE
+      ? html`<p><a href="${address}">Show all ${count}, and act on several</a></p>`
+      : undefined;
+  return html`<div class="cause"><h3><a href="${address}">${titleOf(cause)}</a> <span class="count">${count}${expires}</span></h3>${renderRows(transfers, { ...context, hasHeading: true })}${more}</div>`;
+}
+
+/** A quarantined transfer's reason is the code of a fault. */
+function titleOf(cause: Pick<Cause, "state" | "reason" | "isExpiring">): string {
+  const words = describeState(cause);
+  const why = cause.state === "quarantined" && cause.reason !== undefined ? ` (${cause.reason})` : "";
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}${why}`;
+}
+
+function renderDownloading({ downloading, totals }: Status, context: RowContext): Html {
+  const heading = html`<h2>Downloading <span class="count">${totals.downloading}</span></h2>`;
+  if (totals.downloading === 0) return html`${heading}<p class="nothing">Nothing is being downloaded.</p>`;
+  const more =
+    totals.downloading > MOST_DOWNLOADING
+      ? html`<p><a href="transfers?group=downloading">Show all ${totals.downloading}</a></p>`
+      : undefined;
+  return html`${heading}${renderRows(downloading.slice(0, MOST_DOWNLOADING), context)}${more}`;
+}
+
+function renderGlance({ mailboxes }: Status): Html {
+  const healths = Map.groupBy(mailboxes, healthOf);
+  const counts = (["failing", "not polled yet", "paused", "fine"] as const).flatMap((health) => {
+    const found = healths.get(health) ?? [];
+    return found.length === 0 ? [] : [html`<li class="${TONES[health]}">${found.length} ${health}</li>`];
+  });
+  const failing = healths.get("failing") ?? [];
+  const names = failing.slice(0, 5).map(({ name }, at) => html`${at > 0 ? ", " : ""}${linkToMailbox(name)}`);
+  const more = failing.length > 5 ? html`, and ${failing.length - 5} more` : undefined;
+  return html`<h2><a href="mailboxes">Mailboxes</a> <span class="count">${mailboxes.length}</span></h2><ul class="glance">${counts}</ul>${failing.length > 0 ? html`<p class="bad">Failing: ${names}${more}</p>` : undefined}`;
+}
+
+export type Health = "failing" | "paused" | "not polled yet" | "fine";
+
+export const TONES: Readonly<Record<Health, string>> = {
+  failing: "bad",
+  paused: "plain",
+  "not polled yet": "plain",
+  fine: "good",
+};
+
+export function healthOf({ paused, trouble, lastSuccess }: MailboxStatus): Health {
+  if (paused) return "paused";
+  if (trouble !== undefined) return "failing";
+  return lastSuccess === undefined ? "not polled yet" : "fine";
+}
+
+function renderRecent({ recent }: Status, nowMs: number): Html {
+  const heading = html`<h2>Recently delivered</h2>`;
+  if (recent.length === 0) return html`${heading}<p class="nothing">Nothing was delivered yet.</p>`;
+  return html`${heading}<ul class="recent">${recent
+    .slice(0, MOST_RECENT)
+    .map(
+      (delivery) =>
+        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${storyOf(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${delivery.folder}</span></li>`,
+    )}</ul><p><a href="history?state=delivered">All deliveries</a></p>`;
+}

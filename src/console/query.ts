@@ -1,0 +1,169 @@
+/** Filters of lists: read from an address, applied to transfers, and written into links. */
+import { matchesGlob } from "../base/glob.ts";
+import { STATES } from "../model/record.ts";
+import { TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
+import type { ListQuery } from "./port.ts";
+
+const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
+
+/** The parameters that choose transfers. Missing ones choose all. */
+export const FILTERS = ["group", "state", "reason", "mailbox", "sender", "search"] as const;
+
+type Filter = Partial<Readonly<Record<(typeof FILTERS)[number], string>>>;
+
+export interface TransferQuery {
+  readonly filter: Filter;
+  readonly sort: (typeof SORTS)[number];
+  /** Counted from 1. */
+  readonly page: number;
+  readonly size: number;
+}
+
+export interface TransferPage {
+  readonly total: number;
+  readonly page: number;
+  readonly pages: number;
+  readonly size: number;
+  readonly transfers: readonly TransferStatus[];
+}
+
+export const LONGEST_FILTER = 200;
+const USUAL_SIZE = 50;
+const MOST_SIZE = 500;
+const MOST_LISTED = 5_000;
+
+/** Returns a sentence if a parameter is invalid. */
+export function parseTransferQuery(given: URLSearchParams): TransferQuery | string {
+  const names = [...FILTERS, "sort", "page", "size"];
+  const unknown = [...given.keys()].find((name) => !names.includes(name));
+  if (unknown !== undefined) return `Unknown parameter ${unknown}: use ${names.join(", ")}.`;
+  const filter: Record<string, string> = {};
+  for (const name of FILTERS) {
+    const value = (given.get(name) ?? "").trim();
+    if (value.length > LONGEST_FILTER) return `${name} must have at most ${LONGEST_FILTER} characters.`;
+    if (value !== "") filter[name] = value;
+  }
+  const { group, state } = filter;
+  if (group !== undefined && !isOneOf(TRANSFER_GROUPS, group)) {
+    return `group must be one of ${TRANSFER_GROUPS.join(", ")}.`;
+  }
+  if (state !== undefined && !isOneOf(STATES, state)) return `state must be one of ${STATES.join(", ")}.`;
+  const sort = given.get("sort") || "urgency";
+  if (!isOneOf(SORTS, sort)) return `sort must be one of ${SORTS.join(", ")}.`;
+  const [page, size] = [readNumber(given.get("page"), 1), readNumber(given.get("size"), USUAL_SIZE)];
+  if (page === undefined) return "page must be a number from 1.";
+  if (size === undefined || size > MOST_SIZE) return `size must be a number from 1 to ${MOST_SIZE}.`;
+  return { filter, sort, page, size };
+}
+
+/** Returns a sentence if a parameter is invalid. */
+export function parseListQuery(given: URLSearchParams): ListQuery | string {
+  const {
+    mailbox,
+    sender,
+    state,
+    reason,
+    search,
+    ids,
+    page,
+    size,
+    sort = "newest",
+    ...unknown
+  } = Object.fromEntries([...given].filter(([, value]) => value !== ""));
+  const [name] = Object.keys(unknown);
+  if (name !== undefined) return `Unknown parameter ${name}.`;
+  if (state !== undefined && !isOneOf(STATES, state)) return `state must be one of ${STATES.join(", ")}.`;
+  if (sort !== "newest" && sort !== "expires") return "sort must be newest or expires.";
+  const [number, count] = [readNumber(page ?? null, 1), readNumber(size ?? null, USUAL_SIZE)];
+  if (number === undefined) return "page must be a number from 1.";
+  if (count === undefined || count > MOST_LISTED) return `size must be a number from 1 to ${MOST_LISTED}.`;
+  return { mailbox, sender, state, reason, search, ids: ids?.split(","), page: number, size: count, sort };
+}
+
+/** A page beyond the end is the last one. */
+export function selectTransfers(
+  all: readonly TransferStatus[],
+  { filter, sort, page: wanted, size }: TransferQuery,
+): TransferPage {
+  const found = filterTransfers(all, filter);
+  const pages = Math.max(1, Math.ceil(found.length / size));
+  const page = Math.min(wanted, pages);
+  const transfers = sortBy(found, sort).slice((page - 1) * size, page * size);
+  return { total: found.length, page, pages, size, transfers };
+}
+
+/** The order stays. */
+export function filterTransfers(all: readonly TransferStatus[], filter: Filter): TransferStatus[] {
+  const { group, state, reason, search } = filter;
+  const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
+  const wanted = fold(search ?? "");
+  return all.filter(
+    (transfer) =>
+      (group === undefined || group === transfer.group) &&
+      (state === undefined || state === transfer.state) &&
+      (reason === undefined || reason === transfer.reason) &&
+      isMailbox(transfer.mailbox) &&
+      isSender(transfer.sender) &&
+      (wanted === "" || textsOf(transfer).some((text) => fold(text).includes(wanted))),
+  );
+}
+
+/** The address of a list with these parameters; empty ones are left out. */
+export function linkTo(
+  page: string,
+  parameters: Readonly<Record<string, string | number | undefined>>,
+): string {
+  const used = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined || value === "" ? [] : [[name, String(value)] as [string, string]],
+  );
+  return used.length === 0 ? page : `${page}?${new URLSearchParams(used)}`;
+}
+
+/** The parameters of a query that differ from their defaults. */
+export function parametersOf({ filter, sort, page, size }: TransferQuery) {
+  return {
+    ...filter,
+    sort: sort === "urgency" ? undefined : sort,
+    size: size === USUAL_SIZE ? undefined : size,
+    page: page === 1 ? undefined : page,
+  };
+}
+
+/** A pattern with `*` or `?` matches the whole text, another one a part of it. Case is ignored. */
+function makeMatcher(pattern: string | undefined): (text: string) => boolean {
+  if (pattern === undefined) return () => true;
+  const folded = fold(pattern);
+  if (/[*?]/.test(folded)) return (text) => matchesGlob(fold(text), folded);
+  return (text) => fold(text).includes(folded);
+}
+
+function textsOf({ trackingId, sender, subject = "", message = "" }: TransferStatus): string[] {
+  return [trackingId, sender, subject, message];
+}
+
+function sortBy(transfers: TransferStatus[], sort: TransferQuery["sort"]): TransferStatus[] {
+  const bySince = (a: TransferStatus, b: TransferStatus) => compare(a.since ?? "", b.since ?? "");
+  if (sort === "oldest") return transfers.toSorted(bySince);
+  if (sort === "newest") return transfers.toSorted((a, b) => bySince(b, a));
+  if (sort === "sender") return transfers.toSorted((a, b) => compare(a.sender, b.sender));
+  if (sort === "size") return transfers.toSorted((a, b) => (b.bytes ?? -1) - (a.bytes ?? -1));
+  return transfers;
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
+function fold(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}
+
+/** `undefined` for other texts than whole numbers from 1. */
+function readNumber(text: string | null, usual: number): number | undefined {
+  if (text === null || text === "") return usual;
+  return /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
+}
+
+function isOneOf<Name extends string>(names: readonly Name[], text: string): text is Name {
+  return (names as readonly string[]).includes(text);
+}

@@ -1,0 +1,166 @@
+/** Transfers as compact rows that open, with the actions that apply to each. */
+import { createHash } from "node:crypto";
+import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
+import type { TransferKey } from "../model/record.ts";
+import { describeState, type TransferStatus } from "../model/status.ts";
+import { type Html, html, renderTime } from "./html.ts";
+import { renderHidden, type Visitor } from "./layout.ts";
+import type { Outcomes } from "./outcomes.ts";
+import type { ConsoleAction } from "./port.ts";
+import { linkTo } from "./query.ts";
+
+export interface RowContext {
+  readonly nowMs: number;
+  readonly visitor: Visitor;
+  readonly outcomes: Outcomes;
+  /** The address to return to after an action. */
+  readonly back: string;
+  /** Several mailboxes are configured, so each row names its own. */
+  readonly hasSeveral: boolean;
+  /** All rows have one cause, which the heading names. */
+  readonly hasHeading?: boolean;
+  /** The form that the row's checkbox belongs to; without one there is no checkbox. */
+  readonly selection?: string;
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+
+export const LABELS: Readonly<Record<ConsoleAction, string>> = {
+  retry: "Retry now",
+  release: "Release",
+  discard: "Discard",
+  redeliver: "Deliver again",
+  password: "Supply password",
+  grant: "Allow one more attempt",
+};
+
+/** Actions that are confirmed first, and why. */
+export const WARNINGS: Partial<Readonly<Record<ConsoleAction, string>>> = {
+  release: "It failed verification. Releasing it delivers the content as it is, on your responsibility.",
+  discard:
+    "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
+  redeliver: "It is downloaded and delivered once more: its consumer gets it twice.",
+  grant: "The service may delete the transfer for all recipients after too many wrong passwords.",
+};
+
+export function renderRows(transfers: readonly TransferStatus[], context: RowContext): Html {
+  return html`<ul class="rows">${transfers.map((transfer) => renderRow(transfer, context))}</ul>`;
+}
+
+function renderRow(transfer: TransferStatus, context: RowContext): Html {
+  const { nowMs, hasSeveral, hasHeading = false, selection, visitor } = context;
+  const { trackingId, sender, mailbox, state, expires, subject, progress } = transfer;
+  const words = hasHeading ? (subject ?? "") : describeState(transfer);
+  const isSoon = expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
+  const id = rowId(transfer);
+  const box =
+    selection === undefined
+      ? undefined
+      : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
+  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveral ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, nowMs)}`}</span></summary>
+<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, actionsFor(transfer), context)}<p><a href="${storyOf(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
+`;
+}
+
+/** Actions that help a transfer in this state. A password is the only help where one is missing. */
+function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): ConsoleAction[] {
+  if (state === "quarantined") return ["retry", "release", "discard"];
+  if (state === "gone") return ["discard"];
+  if (reason === "not-picked-up") return ["redeliver"];
+  if (reason === "handoff") return ["retry", "redeliver"];
+  if (reason === "password") return [noAttemptsLeft === true ? "grant" : "password", "discard"];
+  return ["retry", "discard"];
+}
+
+/** `transfer`: enough to name it and choose the words. */
+export function renderActions(
+  transfer: TransferKey & Pick<TransferStatus, "state">,
+  actions: readonly ConsoleAction[],
+  { visitor, back }: Pick<RowContext, "visitor" | "back">,
+): Html | undefined {
+  const { proof } = visitor;
+  if (proof === undefined || actions.length === 0) return undefined;
+  const form = (action: ConsoleAction, inside?: Html) =>
+    html`<form action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, action, t: formatKey(transfer) })}${inside}<button>${labelOf(action, transfer)}</button></form>`;
+  return html`<div class="actions">${actions.map((action) => {
+    if (action === "password") {
+      return form(
+        action,
+        html`<label>Password of ${transfer.trackingId} <input type="password" name="password" autocomplete="off" required></label>`,
+      );
+    }
+    const warning = transfer.state === "gone" ? undefined : WARNINGS[action];
+    if (warning === undefined) return form(action);
+    return html`<details id="ask-${action}-${rowId(transfer)}" class="ask"><summary>${labelOf(action, transfer)}…</summary><p>${warning}</p>${form(action, renderHidden({ confirm: "yes" }))}</details>`;
+  })}</div>`;
+}
+
+function labelOf(action: ConsoleAction, { state }: Pick<TransferStatus, "state">): string {
+  return action === "discard" && state === "gone" ? "Acknowledge" : LABELS[action];
+}
+
+export function renderCommands(commands: readonly string[] = []): Html {
+  return html`${commands.map(
+    (command) =>
+      html`<p class="command"><code>${command}</code> <button type="button" class="copy" data-copy="${command}" hidden>Copy</button></p>`,
+  )}`;
+}
+
+/** The result of the last action on this transfer, beside it. */
+export function renderOutcome(
+  key: TransferKey,
+  { outcomes, nowMs }: Pick<RowContext, "outcomes" | "nowMs">,
+): Html | undefined {
+  const last = outcomes.of(key);
+  if (last === undefined) return undefined;
+  const { action, by, at, result, text } = last;
+  return html`<p class="outcome ${result}" role="status">${LABELS[action]} by ${by.who}, ${renderTime(at, nowMs)}: ${text}</p>`;
+}
+
+function renderFacts({ message, until, since, keptIn, mailbox }: TransferStatus, nowMs: number): Html {
+  return html`${message === undefined ? undefined : html`<p>${message}</p>`}<p class="facts">${mailbox} · since ${renderTime(since, nowMs)}${
+    until === undefined ? undefined : html` · next try ${renderTime(until, nowMs)}`
+  }</p>${keptIn === undefined ? undefined : html`<p class="facts">Its content is kept in <span class="path">${keptIn}</span></p>`}`;
+}
+
+function renderProgress({ trackingId, progress }: TransferStatus): Html | undefined {
+  if (progress === undefined) return undefined;
+  const { doneBytes, totalBytes, bytesPerSecond, secondsLeft } = progress;
+  const left = secondsLeft === undefined ? "" : `, ${formatSeconds(secondsLeft)} left`;
+  return html`<div class="progress"><progress max="${Math.max(totalBytes, 1)}" value="${doneBytes}" aria-label="Progress of ${trackingId}"></progress> <span class="facts">${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}, ${formatBytes(bytesPerSecond)}/s${left}</span></div>`;
+}
+
+/** "3 files, 1.2 MiB", as far as it is known. */
+export function sizeOf({ files, bytes }: Pick<TransferStatus, "files" | "bytes">, separator = ""): string {
+  const parts = [
+    ...(files === undefined ? [] : [formatCount(files, "file", "files")]),
+    ...(bytes === undefined ? [] : [formatBytes(bytes)]),
+  ];
+  return parts.length === 0 ? "" : `${separator}${parts.join(", ")}`;
+}
+
+export function storyOf({ mailbox, trackingId }: TransferKey): string {
+  return linkTo("transfer", { mailbox, trackingId });
+}
+
+/** Names a transfer in a form. */
+export function formatKey({ mailbox, trackingId }: TransferKey): string {
+  return JSON.stringify([mailbox, trackingId]);
+}
+
+/** `undefined` for another text than `formatKey` makes. */
+export function parseKey(text: string): TransferKey | undefined {
+  try {
+    const [mailbox, trackingId] = JSON.parse(text) as unknown[];
+    return typeof mailbox === "string" && typeof trackingId === "string"
+      ? { mailbox, trackingId }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A name for the row that is valid in HTML, whatever the sender wrote. */
+function rowId({ mailbox, trackingId }: TransferKey): string {
+  return `t${createHash("sha256").update(`${mailbox}\0${trackingId}`).digest("hex").slice(0, 12)}`;
+}

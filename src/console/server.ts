@@ -1,0 +1,260 @@
+/** The console and its API over HTTP. Reading is open to everyone who reaches the address; actions need a token. */
+import { readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
+import type { Clock } from "../base/clock.ts";
+import type { Status } from "../model/status.ts";
+import { type ActionTools, actForPage, actForProgram, signIn, signOut } from "./actions.ts";
+import { refuse, send, sendJson } from "./answers.ts";
+import { limitConnections } from "./connections.ts";
+import { EventStreams } from "./events.ts";
+import { JournalAccess, parseJournalQuery } from "./journal.ts";
+import { Outcomes } from "./outcomes.ts";
+import { PageRenderer } from "./pages.ts";
+import type { ConsolePort } from "./port.ts";
+import { parseListQuery, parseTransferQuery, selectTransfers } from "./query.ts";
+
+type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
+
+interface Route {
+  readonly handle: Handler;
+  /** `machine`: may be asked for from any site. `page`: other sites may link to it. */
+  readonly kind: "page" | "api" | "asset" | "machine" | "change";
+}
+
+/** No resources of other origins, no inline script or style, no framing. */
+const HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  // With "no-referrer" browsers would not send the origin of forms either.
+  "referrer-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+const BUSY = "Other searches are running: try again in a moment.";
+
+/** Not listening yet. Closing the server ends every connection. */
+export function createConsole(port: ConsolePort, clock: Clock): Server {
+  const streams = new EventStreams();
+  let version = 0;
+  const changed = () => {
+    version++;
+    streams.changed();
+  };
+  const outcomes = new Outcomes(clock, changed);
+  const routes = routesOf(port, new PageRenderer(port, outcomes, clock), outcomes, streams, () => version);
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
+    response.on("error", () => {});
+    answer(routes, port.hosts, request, response).catch(() => response.destroy());
+  });
+  limitConnections(server);
+  let stopWatching = () => {};
+  server.on("listening", () => {
+    stopWatching();
+    stopWatching = port.board.onChange(changed);
+  });
+  server.on("close", () => {
+    stopWatching();
+    streams.close();
+  });
+  return server;
+}
+
+async function answer(
+  routes: ReadonlyMap<string, Route>,
+  hosts: readonly string[],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = "", url: target = "", headers } = request;
+  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+  const url = URL.parse(`http://here${target}`);
+  const route = url === null ? undefined : routes.get(url.pathname);
+  if (url === null || route === undefined) return refuse(response, 404, "Not found.");
+  const isChange = route.kind === "change";
+  if (isChange ? method !== "POST" : method !== "GET" && method !== "HEAD") {
+    response.setHeader("allow", isChange ? "POST" : "GET, HEAD");
+    return refuse(response, 405, isChange ? "Use POST." : "Use GET or HEAD.");
+  }
+  // A liveness probe reveals nothing, and may come under any name.
+  if (url.pathname !== "/healthz" && !isOurName(headers.host, hosts)) {
+    return refuse(response, 421, "Unknown host name: add it to http.hosts in the configuration.");
+  }
+  if (headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, request)) {
+    return refuse(response, 403, "Other sites may only link to the pages.");
+  }
+  await route.handle(request, response, url);
+}
+
+/** Cheap requests whose answers browsers keep from other sites: links to pages, but no searches in the journal. */
+function isForAnySite(
+  { kind }: Route,
+  { pathname, searchParams }: URL,
+  { headers }: IncomingMessage,
+): boolean {
+  if (kind === "machine") return true;
+  const isLink = headers["sec-fetch-mode"] === "navigate" || headers["sec-fetch-mode"] === undefined;
+  return kind === "page" && isLink && !(pathname === "/history" && searchParams.has("search"));
+}
+
+function routesOf(
+  port: ConsolePort,
+  pages: PageRenderer,
+  outcomes: Outcomes,
+  streams: EventStreams,
+  version: () => number,
+): ReadonlyMap<string, Route> {
+  const { board, actions, metrics, stuck } = port;
+  const journal = new JournalAccess(port.journal);
+  const asStatus = () => ({ event: "status", data: board.read() });
+  const asHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
+  const page = (handle: Handler): Route => ({ kind: "page", handle });
+  const api = (handle: Handler): Route => ({ kind: "api", handle });
+  const machine = (handle: Handler): Route => ({ kind: "machine", handle });
+  const routes: [string, Route][] = [
+    ["/", page((request, response) => pages.showOverview(request, response, journal))],
+    ["/transfers", page((request, response, url) => pages.showTransfers(request, response, url))],
+    ["/transfer", page((request, response, url) => pages.showStory(request, response, url))],
+    ["/mailboxes", page((request, response) => pages.showMailboxes(request, response))],
+    ["/mailbox", page((request, response, url) => pages.showMailbox(request, response, url, journal))],
+    ["/history", page((request, response, url) => pages.showHistory(request, response, url, journal))],
+    ["/console.css", asset("console.css", "text/css; charset=utf-8")],
+    ["/console.js", asset("console.js", "text/javascript; charset=utf-8")],
+    ["/icon.svg", asset("icon.svg", "image/svg+xml")],
+    ["/api/status", api((_request, response) => sendJson(response, 200, board.read()))],
+    [
+      "/api/transfers",
+      api(async (request, response, url) => {
+        if (url.searchParams.has("group")) return listOpen(port, response, url);
+        const query = parseListQuery(url.searchParams);
+        if (typeof query === "string") return sendJson(response, 400, { error: query });
+        const found = await journal.run(request, response, (signal) => port.list(query, signal));
+        if (found === undefined) sendJson(response, 503, { error: BUSY });
+        else sendJson(response, 200, found);
+      }),
+    ],
+    [
+      "/api/transfers/story",
+      api(async (_request, response, { searchParams }) => {
+        const key = {
+          mailbox: searchParams.get("mailbox") ?? "",
+          trackingId: searchParams.get("trackingId") ?? "",
+        };
+        const story = await port.story(key);
+        if (story === undefined) sendJson(response, 404, { error: "There is no such transfer." });
+        else sendJson(response, 200, story);
+      }),
+    ],
+    [
+      "/api/history",
+      api(async (request, response, url) => {
+        const query = parseJournalQuery(url.searchParams, Date.now());
+        if (typeof query === "string") return sendJson(response, 400, { error: query });
+        const found = await journal.search(request, response, query);
+        if (found === undefined) sendJson(response, 503, { error: BUSY });
+        else sendJson(response, 200, found);
+      }),
+    ],
+    [
+      "/api/events",
+      api((request, response, url) => {
+        const format = url.searchParams.get("as") === "heartbeat" ? asHeartbeat : asStatus;
+        if (!streams.add(request, response, format)) refuse(response, 503, "Too many listeners.");
+      }),
+    ],
+    [
+      "/healthz",
+      machine((_request, response) => {
+        const work = stuck();
+        sendJson(response, work === undefined ? 200 : 503, { alive: work === undefined, stuck: work });
+      }),
+    ],
+    [
+      "/readyz",
+      machine((_request, response) => {
+        const readiness = readinessOf(board.read());
+        sendJson(response, readiness.ready ? 200 : 503, readiness);
+      }),
+    ],
+    [
+      "/metrics",
+      machine(async (_request, response) =>
+        send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics()),
+      ),
+    ],
+  ];
+  if (actions === undefined) return new Map(routes);
+  const tools: ActionTools = {
+    actions,
+    outcomes,
+    transfers: () => board.transfers(),
+    show: (...answer) => pages.showNotice(...answer),
+  };
+  const change = (handle: (tools: ActionTools, ...request: Parameters<Handler>) => Promise<void>): Route => ({
+    kind: "change",
+    handle: (...request) => handle(tools, ...request),
+  });
+  return new Map<string, Route>([
+    ...routes,
+    ["/sign-in", change(signIn)],
+    ["/sign-out", change(signOut)],
+    ["/actions", change(actForPage)],
+    ["/api/actions", change(actForProgram)],
+  ]);
+}
+
+/** Open transfers are in memory. */
+function listOpen({ board }: ConsolePort, response: ServerResponse, { searchParams }: URL): void {
+  const parameters = new URLSearchParams(searchParams);
+  if (parameters.get("group") === "open") parameters.delete("group");
+  const query = parseTransferQuery(parameters);
+  if (typeof query === "string") {
+    sendJson(response, 400, { error: query });
+    return;
+  }
+  const { transfers, ...page } = selectTransfers(board.transfers(), query);
+  sendJson(response, 200, { ...page, transfers: transfers.map((transfer) => board.withHelp(transfer)) });
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+}
+
+/** Not ready with trouble of the disk or the queue, or while not a single mailbox can be polled. */
+export function readinessOf({ troubles, mailboxes, daemon }: Status): Readiness {
+  const general = troubles.filter(({ what }) => what === "disk" || what === "queue");
+  const active = mailboxes.filter(({ paused }) => !paused);
+  const polls = daemon.role !== "worker" && active.length > 0;
+  const allFail = polls && active.every(({ trouble }) => trouble !== undefined);
+  const nonePolled = polls && active.every(({ lastPoll }) => lastPoll === undefined);
+  const reasons = [
+    ...general.map(({ message }) => message),
+    ...(allFail ? ["No mailbox can be polled."] : []),
+    ...(nonePolled ? ["No mailbox has been polled yet."] : []),
+  ];
+  return { ready: reasons.length === 0, reasons };
+}
+
+/** Read for each request, so that an unused console takes no memory. */
+function asset(name: string, type: string): Route {
+  return {
+    kind: "asset",
+    async handle(_request, response) {
+      response.setHeader("cache-control", "no-cache");
+      send(response, 200, type, await readFile(new URL(`assets/${name}`, import.meta.url)));
+    },
+  };
+}
+
+/** Prevents DNS rebinding: a foreign name that points at this address would let another site read the console. */
+function isOurName(header: string | undefined, hosts: readonly string[]): boolean {
+  const name = URL.parse(`http://${header ?? ""}`)?.hostname;
+  if (name === undefined) return false;
+  const isAddress = isIP(name.replace(/^\[|\]$/g, "")) !== 0;
+  return isAddress || ["localhost", hostname().toLowerCase(), ...hosts].includes(name);
+}

@@ -1,0 +1,204 @@
+/**
+ * Sessions of the console. Programs send a token with each request. People sign in with it once and get a cookie that
+ * other sites cannot send, and a proof in every form that other sites cannot know.
+ */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "../base/clock.ts";
+import type { Secret } from "../base/secret.ts";
+import { type Actor, actorOf } from "../model/order.ts";
+import { Guesses } from "./guesses.ts";
+import type { Notice } from "./layout.ts";
+
+const SESSION_MS = 12 * 60 * 60 * 1000;
+const MOST_SESSIONS = 100;
+const LONGEST_NAME = 100;
+
+export type Tokens = ReadonlyMap<string, Secret>;
+
+export interface SessionOptions {
+  /** By name. `undefined` on a Unix socket: everyone who can open it may act. */
+  readonly tokens: Tokens | undefined;
+  /** Part of the cookie's name, because browsers send the cookies of a host to each of its ports. */
+  readonly cookie: string;
+  readonly clock: Clock;
+}
+
+/** `throttled`: not even checked, after many wrong tokens from the same address. */
+export type Authorization =
+  | { readonly kind: "granted"; readonly by: Actor }
+  | { readonly kind: "refused" | "throttled" };
+
+interface Session {
+  readonly untilMs: number;
+  readonly who: string;
+  notice?: Notice | undefined;
+}
+
+export class Sessions {
+  #tokens: Tokens | undefined;
+  readonly #cookie: string;
+  readonly #clock: Clock;
+  readonly #key = randomBytes(32);
+  readonly #open = new Map<string, Session>();
+  readonly #guesses: Guesses;
+
+  constructor({ tokens, cookie, clock }: SessionOptions) {
+    this.#tokens = tokens;
+    this.#cookie = `inlet-session-${cookie}`;
+    this.#clock = clock;
+    this.#guesses = new Guesses(clock);
+  }
+
+  get needsToken(): boolean {
+    return this.#tokens !== undefined;
+  }
+
+  /** Replaces the tokens. Sessions of a token that has changed or is missing end. */
+  renew(tokens: Tokens): void {
+    for (const [id, { who }] of this.#open) {
+      const [before, after] = [this.#tokens?.get(who), tokens.get(who)];
+      const stays = before !== undefined && after !== undefined && isSame(before.reveal(), after.reveal());
+      if (this.#tokens !== undefined && !stays) this.#open.delete(id);
+    }
+    this.#tokens = tokens;
+  }
+
+  /**
+   * The session of a page request: the proof for its forms, its name and its notice. Starts a session, with a cookie, if
+   * no token is needed.
+   */
+  resume(request: IncomingMessage): {
+    readonly proof?: string;
+    readonly name?: string;
+    readonly cookie?: string;
+    readonly notice?: Notice;
+  } {
+    const id = this.#idOf(request);
+    const session = id === undefined ? undefined : this.#open.get(id);
+    if (id !== undefined && session !== undefined) {
+      const { notice, who } = session;
+      session.notice = undefined;
+      return { proof: this.#proof(id), name: who, ...(notice === undefined ? {} : { notice }) };
+    }
+    if (this.needsToken) return {};
+    const started = this.#start("socket");
+    return { proof: this.#proof(started), name: "socket", cookie: this.#formatCookie(started, SESSION_MS) };
+  }
+
+  /** Shown on the next page of this session. */
+  setNotice(request: IncomingMessage, notice: Notice): void {
+    const session = this.#open.get(this.#idOf(request) ?? "");
+    if (session !== undefined) session.notice = notice;
+  }
+
+  /** By the token in the header, or by a session and its proof. */
+  async authorize(request: IncomingMessage, proof: string | undefined): Promise<Authorization> {
+    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    if (bearer !== undefined) return this.#checkToken(request, bearer);
+    if (!this.needsToken && isProgram(request)) return granted(claimedUser(request), request);
+    const id = this.#idOf(request);
+    const session = id === undefined ? undefined : this.#open.get(id);
+    if (id === undefined || session === undefined || proof === undefined) return { kind: "refused" };
+    const isProven = isSame(this.#proof(id), proof) && isSameOrigin(request);
+    return isProven ? granted(session.who, request) : { kind: "refused" };
+  }
+
+  /** Returns the header that sets the cookie if the token is right. */
+  async signIn(
+    request: IncomingMessage,
+    token: string,
+  ): Promise<{ readonly authorization: Authorization; readonly cookie?: string }> {
+    if (!isSameOrigin(request)) return { authorization: { kind: "refused" } };
+    const authorization = await this.#checkToken(request, token);
+    if (authorization.kind !== "granted") return { authorization };
+    return { authorization, cookie: this.#formatCookie(this.#start(authorization.by.who), SESSION_MS) };
+  }
+
+  /** Returns the header that removes the cookie. */
+  signOut(request: IncomingMessage): string {
+    this.#open.delete(this.#idOf(request) ?? "");
+    return this.#formatCookie("", 0);
+  }
+
+  #start(who: string): string {
+    const nowMs = this.#clock.now();
+    for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
+    const [oldest] = this.#open.keys();
+    if (this.#open.size >= MOST_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
+    const id = randomBytes(32).toString("base64url");
+    this.#open.set(id, { untilMs: nowMs + SESSION_MS, who });
+    return id;
+  }
+
+  async #checkToken(request: IncomingMessage, token: string): Promise<Authorization> {
+    const check = () => this.#nameOf(token);
+    const found = await this.#guesses.attempt(request.socket.remoteAddress ?? "", check);
+    if (found === "throttled") return { kind: "throttled" };
+    return found === undefined ? { kind: "refused" } : granted(found, request);
+  }
+
+  /** The name of a right token. Compares with all of them, so that timing reveals nothing. */
+  #nameOf(token: string): string | undefined {
+    if (this.#tokens === undefined) return "socket";
+    const names = [...this.#tokens].map(([name, right]) =>
+      isSame(token, right.reveal()) ? name : undefined,
+    );
+    return names.find((name) => name !== undefined);
+  }
+
+  #proof(id: string): string {
+    return createHmac("sha256", this.#key).update(id).digest("base64url");
+  }
+
+  #idOf({ headers }: IncomingMessage): string | undefined {
+    const cookies = (headers.cookie ?? "").split(";").map((part) => part.trim().split("="));
+    const id = cookies.find(([name]) => name === this.#cookie)?.[1] ?? "";
+    const { untilMs = 0 } = this.#open.get(id) ?? {};
+    return untilMs < this.#clock.now() ? undefined : id;
+  }
+
+  #formatCookie(id: string, lastsMs: number): string {
+    return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}`;
+  }
+}
+
+function granted(who: string, { socket }: IncomingMessage): Authorization {
+  return { kind: "granted", by: actorOf(who, socket.remoteAddress ?? "socket") };
+}
+
+/** Node cannot ask the kernel who opened a socket, so the name is only a claim. */
+function claimedUser({ headers }: IncomingMessage): string {
+  const claimed = headers["inlet-user"];
+  if (typeof claimed !== "string" || claimed === "") return "socket";
+  return `${decodeName(claimed).slice(0, LONGEST_NAME)} (as claimed)`;
+}
+
+/** Commands send names percent-encoded. */
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Compares digests in constant time. */
+function isSame(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((text) => createHash("sha256").update(text).digest());
+  return first !== undefined && second !== undefined && timingSafeEqual(first, second);
+}
+
+/** Browsers send the origin of a form; a request without one is not from a browser. */
+function isSameOrigin({ headers }: IncomingMessage): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site !== undefined) return site === "same-origin" || site === "none";
+  const { origin } = headers;
+  return origin === undefined || URL.parse(origin)?.host === headers.host;
+}
+
+/** Other sites cannot make a browser send such a request. */
+function isProgram({ headers }: IncomingMessage): boolean {
+  const isJson = headers["content-type"]?.startsWith("application/json") === true;
+  return isJson && headers.origin === undefined && headers["sec-fetch-site"] === undefined;
+}

@@ -1,0 +1,60 @@
+/** The page of one transfer: everything that is known about it, and the actions that apply. */
+import { STATES } from "../model/record.ts";
+import { renderActs } from "./history.ts";
+import { type Html, html, renderTime } from "./html.ts";
+import { linkToMailbox } from "./layout.ts";
+import type { Story, StoryRound } from "./port.ts";
+import { type RowContext, renderActions, renderCommands, renderOutcome, sizeOf } from "./rows.ts";
+
+export function renderStory(story: Story, context: RowContext): Html {
+  const { nowMs } = context;
+  return html`<section id="story" data-live><h3 class="id">${story.trackingId} <button type="button" class="copy" data-copy="${story.trackingId}" hidden>Copy</button></h3>
+${renderOutcome(story, context)}
+<dl>${factsOf(story, nowMs).map(([name, value]) => (value === undefined || value === "" ? undefined : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>
+${renderActions(story, story.actions, context)}
+${story.commands.length === 0 ? html`<p class="facts">No command applies in this state.</p>` : html`<h3>Commands that apply now</h3>${renderCommands(story.commands)}`}</section>
+<section id="rounds" data-live><h2>Times</h2><dl>${STATES.map((state) => {
+    const at = story.at[state];
+    return at === undefined
+      ? undefined
+      : html`<dt>${state}</dt><dd>${renderTime(at, nowMs)} <span class="facts">${at}</span></dd>`;
+  })}</dl>
+<h2>Actions</h2>${renderActs(story.acts, nowMs)}
+<h2>Rounds</h2><ol class="rounds">${story.rounds.map((round) => renderRound(round, nowMs))}</ol></section>`;
+}
+
+function factsOf(story: Story, nowMs: number): (readonly [string, Html | string | undefined])[] {
+  const { mailbox, sender, transferId, state, reason, message, until, expires, folder } = story;
+  const { passwordsSpent, passwordAttempts, kept, verified, attempts, subject, files, bytes } = story;
+  const size = sizeOf({ files: files ?? undefined, bytes: bytes ?? undefined });
+  const spent =
+    passwordsSpent === null
+      ? undefined
+      : `${passwordsSpent} of ${passwordAttempts ?? "an unknown number of"} attempts spent`;
+  return [
+    ["Subject", subject ?? undefined],
+    ["Mailbox", linkToMailbox(mailbox)],
+    ["Sender", sender],
+    ["Transfer ID", transferId],
+    ["State", `${state}${reason === null ? "" : ` (${reason})`}`],
+    ["Message", message ?? undefined],
+    ["Content", size],
+    ["Next try", renderTime(until ?? undefined, nowMs)],
+    ["Expires", renderTime(expires ?? undefined, nowMs)],
+    ["Folder", folder === null ? undefined : html`<span class="path">${folder}</span>`],
+    ["Verified", verified ?? undefined],
+    ["Kept in", kept === null ? undefined : html`<span class="path">${kept}</span>`],
+    ["Passwords", spent],
+    ["Downloads", `${attempts} started in this round`],
+  ];
+}
+
+function renderRound({ round, begun, ended }: StoryRound, nowMs: number): Html {
+  const began =
+    begun === undefined
+      ? html`It was discovered.`
+      : html`${renderTime(begun.at, nowMs)}: begun by ${begun.by} (${begun.why}).`;
+  if (ended === undefined) return html`<li value="${round}">${began} It is open.</li>`;
+  const { outcome, at, reason, message, folder, released, handoff } = ended;
+  return html`<li value="${round}">${began} ${renderTime(at, nowMs)}: <strong>${outcome}</strong>${reason === undefined ? undefined : html` (${reason})`}.${message === undefined ? undefined : html` ${message}`}${folder === undefined ? undefined : html` Folder: <span class="path">${folder}</span>.`}${released === undefined ? undefined : html` Released by ${released.by} despite ${released.reason}.`}${handoff === undefined ? undefined : html` Hand-off: ${handoff.progress}.`}${handoff?.pickedUpAt === undefined ? undefined : html` Picked up ${renderTime(handoff.pickedUpAt, nowMs)}.`}</li>`;
+}

@@ -1,0 +1,129 @@
+/** The list of open transfers: filters, pages, and actions on several of them. */
+import { STATES } from "../model/record.ts";
+import { describeState, type Status, TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
+import { type Html, html } from "./html.ts";
+import { renderHidden } from "./layout.ts";
+import { type Batch, summarize } from "./outcomes.ts";
+import { CONSOLE_ACTIONS, type ConsoleAction } from "./port.ts";
+import { type FILTERS, linkTo, parametersOf, type TransferPage, type TransferQuery } from "./query.ts";
+import { LABELS, type RowContext, renderRows, WARNINGS } from "./rows.ts";
+
+/** Associates checkboxes with the form that acts on them. */
+const FORM = "several";
+
+const OPEN_STATES = STATES.filter((state) => state !== "picked-up");
+
+const GROUP_TITLES = { attention: "needs attention", downloading: "downloading", queued: "queued" } as const;
+
+const SORT_TITLES: Readonly<Record<TransferQuery["sort"], string>> = {
+  urgency: "first to expire",
+  newest: "last change",
+  oldest: "longest unchanged",
+  sender: "sender",
+  size: "largest",
+};
+
+export interface TransfersData {
+  readonly status: Status;
+  readonly query: TransferQuery;
+  readonly found: TransferPage;
+  /** The reasons among all open transfers. */
+  readonly reasons: readonly string[];
+  readonly batches: Html | undefined;
+}
+
+export function renderTransfers(data: TransfersData, context: RowContext): Html {
+  const { query, found, batches } = data;
+  const { visitor } = context;
+  const canAct = visitor.proof !== undefined && found.total > 0;
+  const rows = renderRows(found.transfers, canAct ? { ...context, selection: FORM } : context);
+  return html`<section class="bare">${renderFilters(data)}</section>
+<section id="batches" data-live class="bare">${batches}</section>
+<section id="found" data-live><h2>${found.total === 0 ? "No open transfer matches" : "Open transfers"} <span class="count">${found.total === 0 ? "" : found.total}</span></h2>
+${canAct ? renderSeveral(data, context) : undefined}${rows}${renderPager(query, found)}
+${found.total === 0 ? html`<p class="facts">Transfers that were delivered are in the <a href="history">history</a>.</p>` : undefined}</section>`;
+}
+
+function renderFilters({ query, reasons, status }: TransfersData): Html {
+  const { filter, sort } = query;
+  const text = (name: (typeof FILTERS)[number], title: string, list?: string) =>
+    html`<label>${title} <input type="search" name="${name}" value="${filter[name] ?? ""}"${list === undefined ? undefined : html` list="${list}"`}></label>`;
+  const select = (
+    name: string,
+    title: string,
+    value: string | undefined,
+    options: readonly (readonly [string, string])[],
+  ) =>
+    html`<label>${title} <select name="${name}">${options.map(
+      ([key, words]) =>
+        html`<option value="${key}"${key === (value ?? "") ? html` selected` : undefined}>${words}</option>`,
+    )}</select></label>`;
+  const any = ["", "any"] as const;
+  return html`<form class="filters" action="transfers" method="get" role="search">
+${text("search", "Text")}${text("sender", "Sender")}${text("mailbox", "Mailbox", "mailbox-names")}
+<datalist id="mailbox-names">${status.mailboxes.slice(0, 200).map(({ name }) => html`<option value="${name}">`)}</datalist>
+${select("group", "Shows", filter.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
+${select("state", "State", filter.state, [any, ...OPEN_STATES.map((state) => [state, state] as const)])}
+${select("reason", "Reason", filter.reason, [any, ...reasons.map((reason) => [reason, reason] as const)])}
+${select("sort", "Order", sort, Object.entries(SORT_TITLES))}
+<button>Filter</button> <a href="transfers">Clear</a></form>`;
+}
+
+/** Actions on the selected transfers, or on all that match. */
+function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowContext): Html {
+  const { proof = "" } = visitor;
+  const filter = String(new URLSearchParams(Object.entries(query.filter)));
+  const everything =
+    found.total > found.transfers.length
+      ? html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`
+      : undefined;
+  const button = (action: ConsoleAction) =>
+    html`<button form="${FORM}" name="action" value="${action}">${LABELS[action]}</button>`;
+  return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
+<div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
+<div class="buttons">${(["retry", "release", "discard", "redeliver", "grant"] as const).map(button)}<label>One password for all selected <input type="password" form="${FORM}" name="password" autocomplete="off"></label>${button("password")}</div></div>`;
+}
+
+function renderPager(query: TransferQuery, { page, pages }: TransferPage): Html | undefined {
+  if (pages === 1) return undefined;
+  const link = (to: number, words: string) =>
+    to < 1 || to > pages || to === page
+      ? html`<span class="facts">${words}</span>`
+      : html`<a href="${linkTo("transfers", parametersOf({ ...query, page: to }))}">${words}</a>`;
+  return html`<nav class="pager" aria-label="Pages of the list">${link(1, "First")} ${link(page - 1, "Previous")} <span>Page ${page} of ${pages}</span> ${link(page + 1, "Next")} ${link(pages, "Last")}</nav>`;
+}
+
+/** Asks before something is done with several transfers that cannot be undone. */
+export function renderConfirmation(
+  action: ConsoleAction,
+  transfers: readonly TransferStatus[],
+  fields: Readonly<Record<string, string>>,
+  keys: readonly string[],
+): Html {
+  const shown = transfers.slice(0, 10);
+  return html`<section><h2>${LABELS[action]}: ${keys.length} transfers</h2><p>${WARNINGS[action] ?? ""}</p>
+<ul class="names">${shown.map((transfer) => html`<li><span class="id">${transfer.trackingId}</span> ${transfer.sender}: ${describeState(transfer)}</li>`)}${keys.length > shown.length ? html`<li>and ${keys.length - shown.length} more</li>` : undefined}</ul>
+<form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}<button>${LABELS[action]} ${keys.length} transfers</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
+}
+
+/** What became of recent actions on several transfers. */
+export function renderBatches(batches: readonly Batch[]): Html | undefined {
+  const shown = batches.filter(({ outcomes }) => outcomes.size > 0).slice(0, 5);
+  if (shown.length === 0) return undefined;
+  return html`<div class="notice" role="status"><h3>Recent actions</h3><ul class="names">${shown.map(renderBatch)}</ul></div>`;
+}
+
+function renderBatch(batch: Batch): Html {
+  const { action, by, at, outcomes } = batch;
+  const [only] = outcomes;
+  const [name] = only === undefined ? [""] : only[0].split("\0").slice(1);
+  const text =
+    outcomes.size === 1 && only !== undefined
+      ? `${name}: ${only[1].text}`
+      : `${outcomes.size} transfers: ${summarize(batch)}`;
+  return html`<li><time datetime="${at}">${at.slice(11, 19)} UTC</time> ${LABELS[action]} by ${by.who}: ${text}</li>`;
+}
+
+export function isConsoleAction(text: string): text is ConsoleAction {
+  return (CONSOLE_ACTIONS as readonly string[]).includes(text);
+}

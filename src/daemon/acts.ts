@@ -1,0 +1,226 @@
+/** Acts of operators on transfers, the same for commands and the console: objections, orders, outcomes. */
+import { setTimeout as pause } from "node:timers/promises";
+import { exists } from "../base/durable.ts";
+import { Secret } from "../base/secret.ts";
+import type { MailboxSettings } from "../config/settings.ts";
+import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
+import { giveOrder } from "../ledger/orders.ts";
+import { nameOf } from "../ledger/paths.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import { objectionTo } from "../mailbox/orders.ts";
+import { awaitOutcome, type Outcome } from "../mailbox/outcome.ts";
+import type { SpentAttempts } from "../model/attempts.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import { type Action, type Actor, commandFor, type Order } from "../model/order.ts";
+import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { dropPassword, readPassword, takeAway } from "../passwords/dropped.ts";
+import { isRefused, objectionToSupply } from "../passwords/guard.ts";
+import { mailboxOf } from "./story.ts";
+
+/** `grant`: one more password attempt for a transfer that has none left. */
+export type TransferAct = Action | "password" | "grant";
+
+export interface ActTools {
+  readonly work: string;
+  readonly state: string;
+  readonly mailboxes: readonly MailboxSettings[];
+  /** Writes with the rights of the folder's owner. */
+  asOwner<Value>(folder: string, write: () => Promise<Value>): Promise<Value>;
+}
+
+const LOOK_EVERY_MS = 100;
+
+/** A placeholder for a password that is not entered yet. */
+const ANY_PASSWORD = new Secret("\0");
+
+/** `known`: this very password was refused before. */
+export interface ActObjection {
+  readonly kind: "unknown" | "impossible" | "known";
+  /** The end of a sentence, for people. */
+  readonly detail: string;
+}
+
+/** An order or a password on its way. */
+export interface GivenAct {
+  readonly act: TransferAct;
+  readonly before: TransferRecord;
+  /** Whether a daemon has taken it up. */
+  isTaken(): Promise<boolean>;
+  /** Takes a password back that was not tried. Returns whether it did: an order stays. */
+  withdraw(): Promise<boolean>;
+  readonly password?: Secret | undefined;
+  /** The file of the password. */
+  readonly dropped?: string | undefined;
+}
+
+/** Why the act is not possible; `undefined` where it is. `password`: with `password`, as far as it is known. */
+export async function objectionToAct(
+  tools: ActTools,
+  act: TransferAct,
+  record: TransferRecord | undefined,
+  password?: Secret,
+): Promise<ActObjection | undefined> {
+  const impossible = (detail: string): ActObjection => ({ kind: "impossible", detail });
+  if (record === undefined) return { kind: "unknown", detail: "there is no such transfer here" };
+  const mailbox = mailboxOf(tools.mailboxes, record);
+  if (mailbox === undefined && act !== "discard") {
+    return impossible(
+      `its mailbox ${record.mailbox} is not in the configuration, so it can only be discarded`,
+    );
+  }
+  if (act === "password" || act === "grant") {
+    const spent = await spentOn(tools, record);
+    const budget = mailbox?.passwordAttempts ?? 0;
+    if (act === "password") return objectionToSupply(record, spent, budget, password ?? ANY_PASSWORD);
+    const isExhausted = record.state === "waiting" && spent.spent >= spent.allowed;
+    return isExhausted ? undefined : impossible("it has attempts left, or does not wait for a password");
+  }
+  const mayRetry = act === "retry" && isDelivered(record);
+  const isHandedOver = !mayRetry || !(await hasOpenSteps(tools.work, nameOf(record)));
+  const detail = objectionTo(act, record, isHandedOver);
+  return detail === undefined ? undefined : impossible(detail);
+}
+
+/** Gives the order; `objectionToAct` has found nothing against it. */
+export async function giveAct(
+  tools: ActTools,
+  act: Exclude<TransferAct, "password">,
+  before: TransferRecord,
+  by: Actor,
+): Promise<GivenAct> {
+  const { work, asOwner } = tools;
+  const { mailbox, trackingId, round } = before;
+  const order: Order = { action: act === "grant" ? "retry" : act, mailbox, trackingId, round, by };
+  const grants = act === "grant" ? { grants: await nextGrant(tools, before) } : {};
+  const path = await asOwner(work, () => giveOrder(work, { ...order, ...grants }));
+  return { act, before, isTaken: async () => !(await exists(path)), withdraw: async () => false };
+}
+
+/**
+ * Drops a password for the records of one transfer; `objectionToAct` has found nothing against it. `isCommon`: it is meant
+ * for every mailbox that received the transfer. The notice for the journal comes first, so that none is missing there.
+ */
+export async function supplyPassword(
+  { work, state, asOwner }: ActTools,
+  records: readonly TransferRecord[],
+  by: Actor,
+  password: Secret,
+  isCommon: boolean,
+): Promise<GivenAct[]> {
+  const [first] = records;
+  if (first === undefined) return [];
+  for (const { mailbox, trackingId, round } of records) {
+    await asOwner(work, () => giveOrder(work, { action: "password", mailbox, trackingId, round, by }));
+  }
+  const { trackingId, mailbox } = first;
+  const target = { trackingId, mailbox: isCommon ? undefined : mailbox };
+  const dropped = await asOwner(state, () => dropPassword(state, target, password));
+  const peek = peekLedger(work);
+  return records.map((before) => {
+    const isTried = async () => {
+      const now = await peek.find(before);
+      return now?.attempts !== before.attempts || now.round !== before.round || now.state !== before.state;
+    };
+    return {
+      act: "password",
+      before,
+      password,
+      dropped,
+      isTaken: async () => dropped === undefined || !(await exists(dropped)) || (await isTried()),
+      async withdraw() {
+        if (dropped === undefined || (await isTried())) return false;
+        await asOwner(state, () => takeAway(dropped, password));
+        return true;
+      },
+    };
+  });
+}
+
+/** The outcome of an act, once it is settled or `signal` aborts. */
+export async function awaitAct(
+  tools: ActTools,
+  given: GivenAct,
+  signal: AbortSignal,
+  onLook?: (record: TransferRecord | undefined) => void,
+): Promise<Outcome> {
+  const { act, before } = given;
+  const peek = peekLedger(tools.work);
+  const find = (key: TransferKey) => peek.find(key);
+  const isTaken = () => given.isTaken();
+  if (act === "grant") return awaitGrant(given, find, signal);
+  const outcome = await awaitOutcome(find, before, before, act, signal, {
+    ...(act === "password" ? {} : { isTaken }),
+    isPaused: act !== "discard" && mailboxOf(tools.mailboxes, before)?.paused === true,
+    steps: (record) => peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1),
+    ...(onLook === undefined ? {} : { onLook }),
+  });
+  return act === "password" ? withVerdict(tools, given, outcome) : outcome;
+}
+
+async function awaitGrant(
+  { before, isTaken }: GivenAct,
+  find: (key: TransferKey) => Promise<TransferRecord | undefined>,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { trackingId } = before;
+  let isDone = await isTaken();
+  for (; !isDone && !signal.aborted; isDone = await isTaken()) {
+    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
+  }
+  const text = isDone
+    ? `One more password attempt is allowed for ${trackingId}.`
+    : `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`;
+  return { record: await find(before), isSettled: isDone, text, result: isDone ? "fine" : "pending" };
+}
+
+/** Says first whether the service accepted the password. */
+async function withVerdict(tools: ActTools, given: GivenAct, outcome: Outcome): Promise<Outcome> {
+  const { password, dropped, before } = given;
+  const { record, text } = outcome;
+  if (record === undefined || password === undefined) return outcome;
+  const said = (sentence: string) => ({ ...outcome, text: `${sentence} ${text}` });
+  if (isDelivered(record)) return said("The password was accepted.");
+  if (!outcome.isSettled && record.attempts === before.attempts) return outcome;
+  if (await isRefused(record, await spentOn(tools, record), password))
+    return said("The password was refused.");
+  const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
+  if (isKept) return said("The password is kept until its outcome is known.");
+  const isUnsent = record.state === "waiting" && record.reason === "password";
+  return said(isUnsent ? "The password was not sent." : "The password was accepted.");
+}
+
+/** A sentence for people where no daemon runs. */
+export function describeStored(act: TransferAct): string {
+  return act === "password"
+    ? "No daemon is running: the next start tries the password."
+    : "No daemon is running: the next start carries it out.";
+}
+
+/** A sentence for people after `withdraw`. */
+export function describeWithdrawn(trackingId: string): string {
+  const again = commandFor("password", trackingId);
+  return `The daemon did not try the password of ${trackingId} in time, and it was withdrawn. Supply it again with ${again}.`;
+}
+
+/** How many attempts beyond the budget are allowed after one more. */
+async function nextGrant(
+  tools: Pick<ActTools, "work" | "mailboxes">,
+  record: TransferRecord,
+): Promise<number> {
+  const budget = mailboxOf(tools.mailboxes, record)?.passwordAttempts ?? 0;
+  return (await spentOn(tools, record)).allowed - budget + 1;
+}
+
+export function spentOn(
+  { work, mailboxes }: Pick<ActTools, "work" | "mailboxes">,
+  record: TransferRecord,
+): Promise<SpentAttempts> {
+  const { trackingId } = record;
+  const mailbox = mailboxOf(mailboxes, record);
+  const serviceId = mailbox === undefined ? "" : serviceIdOf(mailbox.service.baseUrl);
+  return peekLedger(work).attempts.spent(
+    { serviceId, trackingId },
+    nameOf(record),
+    mailbox?.passwordAttempts ?? 0,
+  );
+}

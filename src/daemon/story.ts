@@ -1,0 +1,105 @@
+/** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
+import { type ActEntry, readActs } from "../ledger/history.ts";
+import { peekLedger, type TransferDescription } from "../ledger/peek.ts";
+import { objectionTo } from "../mailbox/orders.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import { ACTIONS, type Action, commandFor } from "../model/order.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import { formatTransfer, type MailboxFacts } from "./transfers.ts";
+
+export type Story = ReturnType<typeof formatStory>;
+
+/** The options that its commands need. */
+interface StoryOptions {
+  readonly config?: string | undefined;
+  readonly mailbox?: string | undefined;
+}
+
+/** `undefined` for an unknown transfer. Its mailbox need not be configured. Throws `DISK_UNREADABLE` and `RECORD_UNREADABLE`. */
+export async function readStory(
+  work: string,
+  key: TransferKey,
+  mailboxes: readonly MailboxFacts[],
+  options: StoryOptions = {},
+): Promise<Story | undefined> {
+  const mailbox = mailboxOf(mailboxes, key);
+  const service = mailbox && {
+    serviceId: serviceIdOf(mailbox.service.baseUrl),
+    passwordAttempts: mailbox.passwordAttempts,
+  };
+  const description = await peekLedger(work).describe(key, service);
+  return description && formatStory(description, mailbox, options, await actsOn(work, description.record));
+}
+
+/** Beyond that, only the newest are shown. */
+const MOST_ACTS = 100;
+
+/** Oldest first. */
+async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]> {
+  const { discovered } = record.at;
+  const sinceMs = discovered === undefined ? undefined : Date.parse(discovered);
+  const query = { transfer: record, sinceMs, limit: MOST_ACTS };
+  return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
+}
+
+/** The settings of a transfer's mailbox, unless it is no longer configured. */
+export function mailboxOf<Mailbox extends { readonly name: string }>(
+  mailboxes: readonly Mailbox[],
+  { mailbox }: Pick<TransferRecord, "mailbox">,
+): Mailbox | undefined {
+  return mailboxes.find(({ name }) => canonicalAddress(name) === canonicalAddress(mailbox));
+}
+
+function formatStory(
+  description: TransferDescription,
+  mailbox: MailboxFacts | undefined,
+  options: StoryOptions,
+  acts: readonly ActEntry[],
+) {
+  const { record, rounds, staged, kept, passwordsSpent } = description;
+  return {
+    ...formatTransfer(record, passwordsSpent),
+    passwordAttempts: mailbox?.passwordAttempts ?? null,
+    attempts: record.attempts,
+    acknowledged: record.acknowledged ?? false,
+    rounds,
+    staged,
+    kept: kept ?? null,
+    acts,
+    actions: listActions(description, mailbox !== undefined),
+    commands: listCommands(description, mailbox !== undefined, options),
+  };
+}
+
+/**
+ * The actions that apply to the transfer in its state. Without its mailbox, it can only be discarded. Where a password is
+ * missing, a retry does not help.
+ */
+function listActions(
+  { record, rounds }: TransferDescription,
+  isConfigured: boolean,
+): (Action | "password" | "grant")[] {
+  const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
+  const needsPassword = record.state === "waiting" && record.reason === "password";
+  const actions = ACTIONS.filter(
+    (action) =>
+      (isConfigured || action === "discard") && objectionTo(action, record, isHandedOver) === undefined,
+  );
+  if (!needsPassword || !isConfigured) return actions;
+  const supply = record.password?.isExhausted === true ? "grant" : "password";
+  return [supply, ...actions.filter((action) => action !== "retry")];
+}
+
+function listCommands(
+  description: TransferDescription,
+  isConfigured: boolean,
+  options: StoryOptions,
+): string[] {
+  const { trackingId } = description.record;
+  return listActions(description, isConfigured).map((action) =>
+    action === "grant"
+      ? commandFor("password", trackingId, { ...options, onceMore: true })
+      : commandFor(action, trackingId, options),
+  );
+}

@@ -1,0 +1,177 @@
+/** Lists the known transfers from the work folder, for commands and the console. Changes nothing. */
+import { Fault } from "../base/faults.ts";
+import type { MailboxSettings } from "../config/settings.ts";
+import { makeMatcher } from "../ledger/history.ts";
+import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import type { OnDamaged } from "../ledger/port.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import type { State, TransferRecord } from "../model/record.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+
+export interface TransferFilter {
+  /** Patterns with `*` and `?`. Case is ignored. */
+  readonly mailbox?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly state?: State | undefined;
+  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
+  readonly reason?: string | undefined;
+  /** Part of the tracking-id, the sender, the mailbox, the message or the folder. Case is ignored. */
+  readonly search?: string | undefined;
+  /** Tracking-ids. */
+  readonly ids?: readonly string[] | undefined;
+}
+
+/** `newest`: by the time at which each entered its state. `expires`: the first to expire first. */
+type TransferOrder = "newest" | "expires";
+
+export interface PageRequest {
+  /** From 1. */
+  readonly page: number;
+  readonly size: number;
+  readonly sort?: TransferOrder;
+}
+
+export interface TransferPage {
+  /** How many transfers match. */
+  readonly total: number;
+  readonly page: number;
+  /** At least 1. */
+  readonly pages: number;
+  readonly size: number;
+  readonly transfers: readonly ListedTransfer[];
+}
+
+export type ListedTransfer = ReturnType<typeof formatTransfer>;
+
+/** A mailbox's name, and what decides on its password attempts. */
+export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
+
+/** Only open rounds are in these states, and each has a note. */
+const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
+
+/** A page beyond the last one is empty. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
+export async function listTransfers(
+  work: string,
+  mailboxes: readonly MailboxFacts[],
+  filter: TransferFilter,
+  { page, size, sort = "newest" }: PageRequest,
+  onDamaged: OnDamaged,
+  signal?: AbortSignal,
+): Promise<TransferPage> {
+  const peek = peekLedger(work);
+  const { first, total } = await takeFirst(
+    selectTransfers(peek, filter, onDamaged, signal),
+    page * size,
+    sort,
+  );
+  const format = await makeFormatter(peek, mailboxes);
+  const transfers = first.slice((page - 1) * size).map(format);
+  return { total, page, pages: Math.max(1, Math.ceil(total / size)), size, transfers };
+}
+
+/** In no particular order. Throws `DISK_UNREADABLE` and `STOPPED`. */
+export async function* selectTransfers(
+  peek: LedgerPeek,
+  filter: TransferFilter,
+  onDamaged: OnDamaged,
+  signal?: AbortSignal,
+): AsyncGenerator<TransferRecord, void, undefined> {
+  const matches = makeFilter(filter);
+  const records = NOTED.has(filter.state) ? peek.open(onDamaged) : peek.all(onDamaged);
+  for await (const record of records) {
+    if (signal?.aborted) throw new Fault("STOPPED");
+    if (matches(record)) yield record;
+  }
+}
+
+function makeFilter(filter: TransferFilter): (record: TransferRecord) => boolean {
+  const { state, reason, ids, search = "" } = filter;
+  const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
+  const wanted = ids && new Set(ids);
+  const has = fold(search);
+  return (record) =>
+    (state === undefined || record.state === state) &&
+    (reason === undefined || fold(record.reason ?? "") === fold(reason)) &&
+    (wanted === undefined || wanted.has(record.trackingId)) &&
+    isMailbox(record.mailbox) &&
+    isSender(record.sender) &&
+    (has === "" || textsOf(record).some((text) => fold(text).includes(has)));
+}
+
+function textsOf({ trackingId, sender, mailbox, message = "", folder = "" }: TransferRecord): string[] {
+  return [trackingId, sender, mailbox, message, folder];
+}
+
+function fold(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}
+
+/** Keeps at most some twice the limit in memory, however many records there are. */
+async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: TransferOrder) {
+  let [first, total]: [TransferRecord[], number] = [[], 0];
+  const cut = () => first.toSorted(ORDERS[sort]).slice(0, limit);
+  for await (const record of records) {
+    total++;
+    first.push(record);
+    if (first.length >= 2 * limit + 100) first = cut();
+  }
+  return { first: cut(), total };
+}
+
+/** Sorts after every time. */
+const NEVER = "\uffff";
+
+const ORDERS: Readonly<Record<TransferOrder, (one: TransferRecord, other: TransferRecord) => number>> = {
+  newest: (one, other) => compare(timeOf(other), timeOf(one)),
+  expires: (one, other) =>
+    compare(one.expires ?? NEVER, other.expires ?? NEVER) || compare(timeOf(other), timeOf(one)),
+};
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
+/** Formats many records: the folder of password attempts is listed once. */
+export async function makeFormatter(
+  peek: LedgerPeek,
+  mailboxes: readonly MailboxFacts[],
+): Promise<(record: TransferRecord) => ListedTransfer> {
+  const countOf = await peek.countAttempts();
+  const serviceIds = new Map(
+    mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
+  );
+  return (record) => {
+    const { mailbox, trackingId } = record;
+    const serviceId = serviceIds.get(canonicalAddress(mailbox));
+    return formatTransfer(record, serviceId === undefined ? undefined : countOf({ serviceId, trackingId }));
+  };
+}
+
+/** A transfer as JSON: every key is always present. */
+export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
+  return {
+    mailbox: record.mailbox,
+    trackingId: record.trackingId,
+    transferId: record.transferId,
+    sender: record.sender,
+    state: record.state,
+    reason: record.reason ?? null,
+    message: record.message ?? null,
+    until: record.until ?? null,
+    expires: record.expires ?? null,
+    folder: record.folder ?? null,
+    subject: record.subject ?? null,
+    files: record.files ?? null,
+    bytes: record.bytes ?? null,
+    verified: record.verified ?? null,
+    released: record.released ?? null,
+    passwordsSpent: passwordsSpent ?? null,
+    round: record.round,
+    at: record.at,
+  };
+}
+
+/** When the transfer entered its state. */
+export function timeOf({ at, state }: Pick<TransferRecord, "at" | "state">): string {
+  return at[state] ?? Object.values(at).toSorted().at(-1) ?? "";
+}

@@ -1,0 +1,223 @@
+/** Waits until an operator's order has had its effect and the transfer rests, and describes the result to people. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { FaultCode } from "../base/fault-codes.ts";
+import type { HandoffStep } from "../model/handoff.ts";
+import type { Action } from "../model/order.ts";
+import {
+  DISCARDED,
+  hasEnded,
+  isDelivered,
+  type State,
+  type TransferKey,
+  type TransferRecord,
+} from "../model/record.ts";
+
+export interface Outcome {
+  readonly record: TransferRecord | undefined;
+  /** False where the transfer was still in progress when the wait ended. */
+  readonly isSettled: boolean;
+  /** A sentence for people. */
+  readonly text: string;
+  /**
+   * `fine`: delivered, discarded, acknowledged or handed over. `attention`: a person has to act, because it waits, is in
+   * quarantine, gone or refused. `pending`: the daemon goes on by itself, because it is not done or the service cannot be
+   * reached.
+   */
+  readonly result: "fine" | "attention" | "pending";
+}
+
+/** A step of the hand-off, as the outbox has it. */
+interface WatchedStep {
+  readonly step: HandoffStep;
+  /** `failed`: given up. */
+  readonly state: "pending" | "done" | "failed";
+  readonly attempts: number;
+  readonly error?: string | undefined;
+}
+
+interface Watching {
+  /** Whether the order has been carried out. Missing: it has. */
+  isTaken?(): Promise<boolean>;
+  /** The hand-off steps of the record's delivery. Missing: there are none. */
+  steps?(record: TransferRecord): Promise<readonly WatchedStep[]>;
+  /** The mailbox is paused: nothing is downloaded until it is resumed. */
+  readonly isPaused?: boolean;
+  /** Called after each look at the ledger. */
+  onLook?(record: TransferRecord | undefined): void;
+}
+
+const FIRST_LOOK_MS = 100;
+const LAST_LOOK_MS = 1_000;
+const GROWTH = 1.2;
+
+/**
+ * `before`: the record when the order was given. Ends when the order has had its effect, or `signal` aborts: then the
+ * outcome is not settled. Throws the faults of `find`.
+ */
+export async function awaitOutcome(
+  find: (key: TransferKey) => Promise<TransferRecord | undefined>,
+  key: TransferKey,
+  before: TransferRecord | undefined,
+  action: Action | "password",
+  signal: AbortSignal,
+  watching: Watching = {},
+): Promise<Outcome> {
+  for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * GROWTH, LAST_LOOK_MS)) {
+    // Asked first: the record is at least as new as the answer.
+    const isTaken = (await watching.isTaken?.()) ?? true;
+    const now = await find(key);
+    const handsOver = now !== undefined && isDelivered(now) && before !== undefined && isDelivered(before);
+    const steps = (handsOver && (await watching.steps?.(now))) || [];
+    watching.onLook?.(now);
+    if (isTaken && isOver(action, before, now, steps)) return describe(key, action, before, now, steps);
+    if (isTaken && watching.isPaused && now !== undefined && !isInProgress(now)) return describePaused(now);
+    if (signal.aborted) return describePending(key, now, isTaken);
+    await pause(waitMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** Whether an order that was carried out has had its effect. */
+function isOver(
+  action: Action | "password",
+  before: TransferRecord | undefined,
+  now: TransferRecord | undefined,
+  steps: readonly WatchedStep[],
+): boolean {
+  if (now === undefined) return true;
+  if (now.state === "delivering") return false;
+  const isNextRound = now.round > (before?.round ?? 0);
+  if (hasEnded(now)) {
+    const isRetried = action === "retry" || (action === "redeliver" && isNextRound);
+    return !(isRetried && steps.some(isUntried));
+  }
+  // A worker may have begun a round meanwhile: the next step of the order ends it.
+  if (action === "discard") return false;
+  if (now.state !== "waiting") return false;
+  if (action !== "password" && now.wanted !== true) return true;
+  return isAttempted(isNextRound ? undefined : before, now);
+}
+
+/** Whether it waits after an attempt that began, or was running, when the order was given. */
+function isAttempted(before: TransferRecord | undefined, now: TransferRecord): boolean {
+  if (now.attempts > (before?.attempts ?? 0)) return true;
+  return before !== undefined && before.state !== "waiting" && now.at.waiting !== before.at.waiting;
+}
+
+function isInProgress({ state }: TransferRecord): boolean {
+  return state === "downloading" || state === "delivering";
+}
+
+function isUntried({ state, attempts }: WatchedStep): boolean {
+  return state === "pending" && attempts === 0;
+}
+
+function describe(
+  key: TransferKey,
+  action: Action | "password",
+  before: TransferRecord | undefined,
+  now: TransferRecord | undefined,
+  steps: readonly WatchedStep[],
+): Outcome {
+  const { trackingId } = key;
+  const settled = (result: Outcome["result"], text: string): Outcome => ({
+    record: now,
+    isSettled: true,
+    text,
+    result,
+  });
+  if (now === undefined) return settled("attention", `${trackingId} is no longer known here.`);
+  if (now.state === "gone" && now.acknowledged && action === "discard") {
+    return settled("fine", `${trackingId} is gone, and no longer shown.`);
+  }
+  if (now.state === "gone" && now.reason === DISCARDED) {
+    return settled(action === "discard" ? "fine" : "attention", `${trackingId} was discarded.`);
+  }
+  if (action === "discard") {
+    return settled("attention", `${trackingId} was not discarded: it is ${now.state}.`);
+  }
+  if (action === "redeliver" && now.round === before?.round) {
+    return settled(
+      "attention",
+      `${trackingId} was not delivered again: the service no longer has it. Its first delivery is unchanged.`,
+    );
+  }
+  const failed = steps.filter(({ state }) => state !== "done");
+  if (failed.length > 0) {
+    return settled("attention", `${trackingId} was not handed over. ${failed.map(describeStep).join(" ")}`);
+  }
+  if (isDelivered(now)) {
+    const isHandedOver = action === "retry" && now.round === before?.round && isDelivered(before);
+    return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
+  }
+  const isAlone = now.state === "waiting" && !now.needsPerson && UNREACHABLE.has(now.code ?? "");
+  return settled(isAlone ? "pending" : "attention", describeRest(now));
+}
+
+/** Faults after which the daemon tries again by itself, because the service cannot be reached. */
+const UNREACHABLE: ReadonlySet<string> = new Set<FaultCode>([
+  "SERVICE_UNREACHABLE",
+  "SERVICE_TIMEOUT",
+  "CONNECTION_LOST",
+  "SERVER_FAULT",
+  "RATE_LIMITED",
+  "PASSWORDS_HELD",
+]);
+
+function describeStep({ step, state, error = `The ${step} failed` }: WatchedStep): string {
+  const next = state === "pending" ? " The daemon retries it." : "";
+  return `${error.replace(/\.$/, "")}.${next}`;
+}
+
+function describeDelivery({ trackingId, folder = "", state, released }: TransferRecord): string {
+  const how = released === undefined ? "" : " on your responsibility";
+  const next = state === "picked-up" ? ", and picked up" : "";
+  return `${trackingId} was delivered${how} to ${folder}${next}.`;
+}
+
+const WAITS: Readonly<Record<string, string>> = {
+  password: "waits for a password",
+  locked: "waits, because the service has locked it",
+  disk: "waits for room on the disk",
+  retry: "waits for the next attempt",
+  quiet: "waits for the end of quiet hours",
+  large: "waits for another large transfer",
+  slow: "waits, because others go first",
+};
+
+const RESTS: Readonly<Partial<Record<State, string>>> = {
+  quarantined: "is in quarantine",
+  gone: "is gone",
+};
+
+function describeRest({ trackingId, state, reason = "", message, until }: TransferRecord): string {
+  const rests = state === "waiting" ? (WAITS[reason] ?? "waits") : (RESTS[state] ?? `is ${state}`);
+  const next = until === undefined || reason === "password" ? "" : `, until ${until}`;
+  return message === undefined
+    ? `${trackingId} ${rests}${next}.`
+    : `${trackingId} ${rests}${next}: ${message}`;
+}
+
+function describePaused(now: TransferRecord): Outcome {
+  const text = `${now.trackingId} is not tried: its mailbox ${now.mailbox} is paused. It is tried when the mailbox is resumed.`;
+  return { record: now, isSettled: true, text, result: "attention" };
+}
+
+const PROGRESS: Readonly<Partial<Record<State, string>>> = {
+  discovered: "is still queued",
+  downloading: "is still being downloaded",
+  delivering: "is still being delivered",
+  waiting: "has not been tried yet",
+};
+
+function describePending(
+  { trackingId }: TransferKey,
+  now: TransferRecord | undefined,
+  isTaken: boolean,
+): Outcome {
+  const progress = isTaken && now !== undefined ? PROGRESS[now.state] : undefined;
+  const text =
+    progress === undefined
+      ? `The daemon has not carried out the order for ${trackingId} yet. The order is kept.`
+      : `${trackingId} ${progress}: inlet show ${trackingId} shows how it ends.`;
+  return { record: now, isSettled: false, text, result: "pending" };
+}

@@ -1,0 +1,64 @@
+/** A console without a daemon, with as many transfers as wanted. */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/faults.ts";
+import type { ConsolePort } from "../../src/console/port.ts";
+import { createConsole } from "../../src/console/server.ts";
+import type { TransferRecord } from "../../src/model/record.ts";
+import { Board } from "../../src/observe/board.ts";
+import { pollFailed, pollSucceeded } from "./events.ts";
+import { makeRecord } from "./record.ts";
+
+const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
+const HOUR_MS = 3_600_000;
+
+const KINDS: readonly Partial<TransferRecord>[] = [
+  { state: "waiting", reason: "password", message: "No password opens it." },
+  { state: "quarantined", reason: "CHECKSUM_MISMATCH", message: "A file does not match its checksum." },
+  { state: "waiting", reason: "retry", message: "The service does not answer." },
+  { state: "discovered" },
+];
+
+/** Transfers `T-0`, `T-1` …, which expire in this order. From ten on there are 50 mailboxes, and one outage of 20. */
+export async function openTestConsole(
+  count: number,
+  more: Partial<ConsolePort> = {},
+): Promise<{ url: string; board: Board }> {
+  const service = { baseUrl: new URL("https://transfer.example.com/") };
+  const names = Array.from({ length: count > 10 ? 50 : 1 }, (_, at) => `m${at}@example.com`);
+  const mailboxes = names.map((name) => ({ name, email: name, pollMs: 60_000, paused: false, service }));
+  const board = new Board(FACTS, mailboxes, systemClock);
+  for (const [at, mailbox] of names.entries()) {
+    const isDown = count > 10 && at < 20;
+    const fault = new Fault("SERVICE_UNREACHABLE");
+    board.listener(isDown ? pollFailed({ mailbox, fault }) : pollSucceeded({ mailbox, listed: 0 }));
+  }
+  for (let at = 0; at < count; at++) {
+    const expires = new Date(Date.now() + (at + 1) * HOUR_MS).toISOString();
+    const mailbox = names[at % names.length] ?? "";
+    const kind = KINDS[at % KINDS.length];
+    const record = makeRecord({ mailbox, trackingId: `T-${at}`, expires, ...kind });
+    board.listener({ type: "transfer-changed", record, fault: undefined });
+  }
+  const port: ConsolePort = {
+    board,
+    metrics: async () => "",
+    journal: { search: async () => [], acts: async () => [], tally: async () => [] },
+    list: async () => ({}),
+    story: async () => undefined,
+    actions: undefined,
+    hosts: [],
+    stuck: () => undefined,
+    ...more,
+  };
+  const server = createConsole(port, systemClock);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, board };
+}
