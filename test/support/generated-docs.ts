@@ -71,7 +71,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, http, log, keep, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, notify, http, log, keep, ...top } = SCHEMA.properties;
   return `# Configuration
 
 This is the reference of every key. [Configuring](configuring.md) goes by goal.
@@ -175,7 +175,7 @@ ${keyTable(keep.properties, [])}
 
 ## Times of day
 
-The keys \`bandwidth\`, \`quiet\` and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
+The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
 
 | window | meaning |
 |---|---|
@@ -207,6 +207,18 @@ ${keyTable(handoff.properties.keep.properties, [])}
 
 Permissions are octal: \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a decimal number.
 
+## notify
+
+${notify.description} Each entry of the list has these keys, and either \`mail\` or \`webhook\`:
+
+${keyTable(notify.items.properties, [])}
+
+\`mail\` has these:
+
+${keyTable(notify.items.properties.mail.properties, notify.items.properties.mail.required)}
+
+\`webhook\` has the keys of [\`handoff.webhook\`](#handoff). A notification is tried again with growing pauses until it is accepted.
+
 ## http
 
 ${http.description}
@@ -221,7 +233,7 @@ ${keyTable(log.properties, [])}
 
 ## Secrets
 
-A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the webhook's \`secret\`) is plain text, or one of these:
+A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, a webhook's \`secret\`) is plain text, or one of these:
 
 ${keyTable(SECRET.properties, [])}
 

@@ -46,9 +46,13 @@ describe("the example", () => {
         "redis-password": "p",
         "sentinel-password": "p",
         "webhook-secret": "p",
+        "smtp-user": "u",
+        "smtp-password": "p",
+        "notify-secret": "p",
         "page-token": "p",
         "ca.pem": "-----BEGIN CERTIFICATE-----",
         "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
+        "mail-ca.pem": "-----BEGIN CERTIFICATE-----",
         "client.pem": "-----BEGIN CERTIFICATE-----",
         "client.key": "-----BEGIN PRIVATE KEY-----",
       };
@@ -109,7 +113,7 @@ function keysOfSchema(node: SchemaNode): Set<string> {
     [...nodesOf(node)]
       .map(([path]) => path)
       .filter((path) => !path.startsWith(".mailboxes.service."))
-      .filter((path) => !/^\.(service|redis|handoff|http)\..*\.(file|env|command)$/.test(path)),
+      .filter((path) => !/^\.(service|redis|handoff|notify|http)\..*\.(file|env|command)$/.test(path)),
   );
 }
 
