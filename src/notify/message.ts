@@ -201,11 +201,13 @@ function formatNotice(notice: Notice, { command }: Words, sender: Sender): strin
 function formatCommand(
   command: NonNullable<Words["command"]>,
   { mailbox, trackingId }: Notice,
-  { config, hasSeveralMailboxes }: Sender,
+  sender: Sender,
 ): string[] {
   if (trackingId === undefined) return [];
-  const options = { config, ...(hasSeveralMailboxes ? { mailbox } : {}) };
-  return [`      ${printable(commandFor(command, trackingId, options))}`];
+  const options = { config: sender.config, ...(sender.hasSeveralMailboxes ? { mailbox } : {}) };
+  const line = commandFor(command, trackingId, options);
+  // A tracking-id that is shown changed cannot be copied.
+  return [`      ${foreign(line) === line ? line : commandWith("list", sender)}`];
 }
 
 function headOf(notice: Notice): string {

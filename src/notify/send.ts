@@ -7,7 +7,7 @@ import { getCACertificates } from "node:tls";
 import type { SMTPTransportOptions } from "nodemailer";
 import type { Clock } from "../base/clock.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { asFault, Fault, systemCode } from "../base/faults.ts";
+import { Fault, messageOf } from "../base/faults.ts";
 import { printable } from "../base/phrases.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { postSigned } from "../base/signed-post.ts";
@@ -170,13 +170,15 @@ const TLS_CODE = /^(ERR_(SSL|TLS)|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNA
 
 /** The server chooses its answer, which may repeat the login. */
 function faultOfMail(error: unknown, { host, port }: MailWay, secrets: readonly Secret[]): Fault {
-  const facts = error as { code?: string; originalCode?: string; response?: string; permanent?: boolean };
-  const system = facts.originalCode ?? systemCode(error);
-  const answer = facts.response ?? asFault(error).message.replace(/^.*?Error: /, "");
-  const shown = printable(scrub(answer, secrets).slice(0, MOST_DETAIL));
-  const detail = `${host}:${port}${system === "" ? "" : ` (${system})`}: ${shown}`;
-  if (TLS_CODE.test(system)) return new Fault("MAIL_TLS_REFUSED", { detail });
-  const code = CODES[facts.code ?? ""] ?? "MAIL_UNREACHABLE";
-  const isDeferred = facts.permanent === false && code !== "MAIL_TLS_REFUSED";
-  return new Fault(isDeferred ? "MAIL_DEFERRED" : code, { detail });
+  const {
+    code = "",
+    originalCode,
+    response,
+  } = error as { [key in "code" | "originalCode" | "response"]?: string };
+  const answer = scrub(response ?? messageOf(error), secrets).trim();
+  const detail = `${host}:${port}: ${printable(answer.slice(0, MOST_DETAIL))}`;
+  if (TLS_CODE.test(originalCode ?? code)) return new Fault("MAIL_TLS_REFUSED", { detail });
+  // An answer with 4 at its start may differ the next time.
+  if (/^4\d\d/.test(response ?? "")) return new Fault("MAIL_DEFERRED", { detail });
+  return new Fault(CODES[code] ?? "MAIL_UNREACHABLE", { detail });
 }

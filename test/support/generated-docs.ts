@@ -284,10 +284,19 @@ function keyTable(keys: Readonly<Record<string, SchemaNode>>, required: readonly
   return ["| key | holds | default | means |", "|---|---|---|---|", ...rows].join("\n");
 }
 
+/** Of the formatter. */
+const LINE_WIDTH = 110;
+
 /** Short lists on one line, as the formatter wants them. */
 function editorSchema(): string {
   const text = JSON.stringify(SCHEMA, null, 2);
-  return `${text.replace(/\[\s+("[^\]]*")\s+\]/g, (_, items: string) => `[${items.replace(/,\s+/g, ", ")}]`)}\n`;
+  return `${text.replace(
+    /^(.*)\[\s+("[^\]]*")\s+\](,?)$/gm,
+    (list, before: string, items: string, after: string) => {
+      const line = `${before}[${items.replace(/,\s+/g, ", ")}]${after}`;
+      return line.length <= LINE_WIDTH ? line : list;
+    },
+  )}\n`;
 }
 
 if (import.meta.main) {
