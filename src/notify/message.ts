@@ -186,9 +186,12 @@ function formatGroup(group: NoticeGroup, sender: Sender): string {
 }
 
 function formatNotice(notice: Notice, { command }: Words, sender: Sender): string[] {
-  const { text, advice, isOver } = notice;
+  const { trackingId, text, advice, isOver } = notice;
   const head = headOf(notice);
-  const details = isOver ? [text] : [text, advice];
+  // The record's message has the short command, and the whole one is on its own line.
+  const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
+  const said = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
+  const details = isOver ? [said] : [said, advice];
   return [
     ...(head === "" ? [] : [`  ${head}`]),
     ...details

@@ -31,7 +31,7 @@ export interface MailServer {
   start(): Promise<void>;
 }
 
-export interface Mail {
+interface Mail {
   /** The whole message. */
   readonly source: string;
   /** By name in lower case; unfolded. */
