@@ -178,7 +178,10 @@ function formatGroup(group: NoticeGroup, sender: Sender): string {
   const list = commandWith(words.list ?? "status", sender);
   const lines = [
     `${capitalized(titleOf(group))}.`,
-    ...shown.flatMap((notice) => ["", ...formatNotice(notice, words, sender)]),
+    ...shown.flatMap((notice) => {
+      const details = formatNotice(notice, words, sender);
+      return details.length === 0 ? [] : ["", ...details];
+    }),
     ...(left > 0 ? ["", `  … and ${left} more: ${list}`] : []),
     ...(isOver ? [] : ["", words.todo]),
   ];

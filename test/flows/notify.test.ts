@@ -235,7 +235,8 @@ describe("a daemon notifies of", () => {
     simulator.addTransfer(transferPlan({ trackingId: "revoked", password: UNKNOWN }));
     await expect.poll(() => notifiedOf(receiver)).toContain("password revoked");
     simulator.revoke("revoked");
-    simulator.addFault({ on: "info", transfer: "refused", does: { kind: "error", status: 403 } });
+    const does = { kind: "error", status: 403 } as const;
+    simulator.addFault({ on: "info", transfer: "refused", times: "always", does });
     simulator.addTransfer(transferPlan({ trackingId: "refused" }));
     const expected = [
       "expiring soon",

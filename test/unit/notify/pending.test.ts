@@ -5,9 +5,48 @@ import { Fault } from "../../../src/base/faults.ts";
 import { applyEvent } from "../../../src/notify/notices.ts";
 import { Pending } from "../../../src/notify/pending.ts";
 import { ServiceTroubles } from "../../../src/notify/service-troubles.ts";
+import { pollSucceeded } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
 const all = () => true;
+
+test("an expected transfer that is overdue is notified, and its late arrival", () => {
+  const pending = makePending();
+  const by = { zone: "UTC", days: [0], timeMs: 0 };
+  const expectation = {
+    sender: "*@bank.example",
+    by,
+    withinMs: undefined,
+    described: "*@bank.example by 06:00",
+  };
+  const overdue = { mailbox: "m", expectation, dueMs: 1_000 };
+  applyEvent({ type: "arrival-missed", ...overdue }, 1, 0, pending);
+  const batch = pending.take(2, all);
+  expect(batch.groups).toMatchObject([
+    {
+      kind: "overdue",
+      isOver: false,
+      notices: [{ mailbox: "m", text: expect.stringContaining("by 06:00") }],
+    },
+  ]);
+  pending.sent(batch);
+  applyEvent({ type: "arrival-late", ...overdue }, 3, 0, pending);
+  expect(pending.take(4, all).groups).toMatchObject([{ kind: "overdue", isOver: true, count: 1 }]);
+});
+
+test("entries of a list that cannot be used are notified once while polls find them", () => {
+  const pending = makePending();
+  const reasons = [new Fault("BAD_ANSWER", { detail: "no sender" })];
+  const rejected = () =>
+    applyEvent({ type: "entries-rejected", mailbox: "m", entries: 3, reasons }, 1, 0, pending);
+  rejected();
+  pending.sent(pending.take(2, all));
+  rejected();
+  expect(pending.size).toBe(0);
+  applyEvent(pollSucceeded({ mailbox: "m" }), 1, 0, pending);
+  rejected();
+  expect(pending.size).toBe(1);
+});
 
 test("5,000 of a kind are one group with the first of them and a count", () => {
   const pending = makePending();
