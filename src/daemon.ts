@@ -15,6 +15,7 @@ import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/h
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
 import { createMonitor, type Monitor } from "./daemon/monitor.ts";
+import { type DaemonNotifier, openNotifier } from "./daemon/notify.ts";
 import { startOrderRunner } from "./daemon/orders.ts";
 import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
@@ -29,6 +30,7 @@ import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { hasEnded } from "./model/record.ts";
+import type { NotifyPatience } from "./notify/way.ts";
 import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
 import type { JobQueue } from "./queue/port.ts";
@@ -45,6 +47,7 @@ export interface DaemonOptions {
   readonly clock?: Clock;
   readonly patience?: Patience & {
     readonly handoff?: Partial<HandoffPatience>;
+    readonly notify?: Partial<NotifyPatience>;
     readonly poll?: DeadlineLimits | undefined;
   };
   /** The service manager, which is notified of the daemon's status. */
@@ -79,6 +82,7 @@ interface Frame extends DaemonOptions {
   readonly patience: NonNullable<DaemonOptions["patience"]>;
   readonly events: Events;
   readonly monitor: Monitor;
+  readonly notifier: DaemonNotifier;
   readonly diskFull: Outage;
 }
 
@@ -94,9 +98,14 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
   });
   await using scope = new Scope();
   scope.use(options.host?.startReporting(monitor.vitals, stop), (it) => it?.close());
+  const notifier = openNotifier(settings, { clock, events, stop, patience: options.patience?.notify });
+  scope.use(notifier, (it) => it.close());
   for (;;) {
     try {
-      return await openAndRun(settings, { ...options, clock, patience, events, monitor, diskFull });
+      const parts = { clock, patience, events, monitor, notifier, diskFull };
+      const outcome = await openAndRun(settings, { ...options, ...parts });
+      if (mode === "once") await notifier.finish();
+      return outcome;
     } catch (error) {
       // The original failure counts, not the one that closing caused.
       const cause: unknown = error instanceof SuppressedError ? error.suppressed : error;
@@ -110,13 +119,14 @@ export async function runDaemon(settings: Settings, options: DaemonOptions): Pro
 }
 
 async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutcome> {
-  const { mode, stop, clock, patience, events, monitor, diskFull } = frame;
+  const { mode, stop, clock, patience, events, monitor, notifier, diskFull } = frame;
   const { emit } = events;
   await using scope = new Scope();
 
   const live = new LiveSettings(settings);
   const { ledger, inbox, passwords } = await openWorkspace(live, scope, emit, clock);
   scope.use(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
+  await notifier.start();
   const mailboxes = await openMailboxes(settings, scope, clock, emit, stop);
   const { states, isClockRight } = mailboxes;
   const placed = await recoverLeftOvers(inbox, passwords, ledger, states, emit);
@@ -206,7 +216,10 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
     emit({ type: "ready" });
     const reload = { live, mailboxes, expected, ledger, inbox, diskFull, queue, clock, emit };
     const follower = await frame.follow?.(
-      (next) => applySettings(reload, next),
+      async (next) => {
+        await applySettings(reload, next);
+        await notifier.apply(next);
+      },
       (fault) => emit({ type: "settings-refused", fault }),
     );
     scope.use(follower, (it) => it?.close());

@@ -17,6 +17,7 @@ const CAPABILITIES = [
   "ledger",
   "inbox",
   "handoff",
+  "notify",
   "observe",
   "console",
   "host",
@@ -48,6 +49,7 @@ const HELD_BY: Readonly<Record<string, string>> = {
   bullmq: "queue/bullmq",
   ioredis: "queue/bullmq",
   commander: "(cli/|main.ts)",
+  nodemailer: "notify/",
 };
 
 interface SourceFile {

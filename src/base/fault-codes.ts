@@ -1,4 +1,5 @@
 /** Every fault: its code, its verdict, and its message and advice to the operator. */
+import { NOTIFY_FAULTS } from "./notify-faults.ts";
 
 /**
  * What Inlet does about a fault.
@@ -386,6 +387,11 @@ const LOCAL_FAULTS = {
   },
 } as const satisfies Record<string, FaultMeaning>;
 
-export const FAULT_CODES = { ...SERVICE_FAULTS, ...TRANSFER_FAULTS, ...LOCAL_FAULTS } as const;
+export const FAULT_CODES = {
+  ...SERVICE_FAULTS,
+  ...TRANSFER_FAULTS,
+  ...LOCAL_FAULTS,
+  ...NOTIFY_FAULTS,
+} as const satisfies Record<string, FaultMeaning>;
 
 export type FaultCode = keyof typeof FAULT_CODES;

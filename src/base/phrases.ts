@@ -76,3 +76,10 @@ function escapeUnits(character: string): string {
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .join("");
 }
+
+/** Text from outside: spells out every character that could move a cursor, hide or reorder text. */
+export function printable(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+}

@@ -13,6 +13,7 @@ import type { Context, Outcome, Run } from "./context.ts";
 import { type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
+import { checkNotify } from "./doctor/notify.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -24,8 +25,8 @@ interface DoctorOptions {
 
 const HELP = `
 It checks the configuration and its secrets, the folders, the behaviour of the file system (in a temporary folder below
-the work folder), the queue, and the service, with one list request per mailbox. A daemon may be running meanwhile. Run
-it as the daemon's user, so that it has the same permissions:
+the work folder), the queue, the service, with one list request per mailbox, and the mail servers of notifications. A
+daemon may be running meanwhile. Run it as the daemon's user, so that it has the same permissions:
 
   sudo -u inlet inlet doctor
 
@@ -66,6 +67,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   else await checkFileSystem(findings, settings, folders, context.stop);
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
+  await checkNotify(findings, settings, context.stop);
 }
 
 /** A service manager may set the state folder for the daemon only. */
@@ -182,7 +184,7 @@ async function checkCommand(findings: Findings, { handoff }: Settings): Promise<
   findings.fail(CONFIGURATION, "handoff.command", "usage", `${program} ${where}`);
 }
 
-function secretsOf({ mailboxes, queue, handoff, http }: Settings): SecretSource[] {
+function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {
   const redis = queue === "embedded" ? [] : [queue.password, queue.sentinelPassword];
   return [
     ...mailboxes.flatMap(({ service, passwords }) => [
@@ -192,6 +194,7 @@ function secretsOf({ mailboxes, queue, handoff, http }: Settings): SecretSource[
     ]),
     ...redis,
     handoff.webhook?.secret,
+    ...notify.flatMap(({ way }) => (way.kind === "mail" ? [way.user, way.password] : [way.secret])),
     ...(http?.tokens.values() ?? []),
   ].filter((source) => source !== undefined);
 }

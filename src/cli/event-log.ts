@@ -10,6 +10,7 @@ export function logEvents(log: Log): Emit {
     ...logTransfers(log),
     ...logMailboxes(log),
     ...logHandoffs(log),
+    ...logNotifications(log),
     ...logProcess(log),
   };
   return listenTo(all);
@@ -93,6 +94,17 @@ function logHandoffs(log: Log) {
       log.error({ fault }, "hand-offs cannot be read or written, and are retried"),
     "handoffs-resumed": ({ stuckForMs }) =>
       log.info({ stuckForSeconds: inSeconds(stuckForMs) }, "hand-offs work again"),
+  } satisfies Partial<AllListeners>;
+}
+
+function logNotifications(log: Log) {
+  return {
+    "notify-succeeded": ({ way, notices }) => log.info({ way, notices }, "notified"),
+    "notify-failed": ({ way, notices, fault, isFirst }) =>
+      log[isFirst ? "warn" : "debug"](
+        { way, notices, fault },
+        "a notification could not be sent, and is retried",
+      ),
   } satisfies Partial<AllListeners>;
 }
 

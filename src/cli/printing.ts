@@ -2,8 +2,10 @@
 import { once } from "node:events";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { Fault } from "../base/faults.ts";
-import { escapeJson, formatBytes, formatSeconds } from "../base/phrases.ts";
+import { escapeJson, formatBytes, formatSeconds, printable } from "../base/phrases.ts";
 import type { Context } from "./context.ts";
+
+export { printable };
 
 export interface Column<Row> {
   readonly title: string;
@@ -66,13 +68,6 @@ export function formatJson(value: unknown): string {
 /** A message on standard error; never data. */
 export function say({ stderr }: Context, message: string): void {
   stderr.write(`${printable(message)}\n`);
-}
-
-/** Text from outside: spells out every character that could move a cursor, hide or reorder text. */
-export function printable(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
 /** Columns on a terminal: combining marks take none, wide characters two. */

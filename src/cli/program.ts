@@ -22,6 +22,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["demo", "watch Inlet work, with a simulated service and a temporary folder", () => import("./demo.ts")],
   ["init", "ask a few questions and write a configuration", () => import("./init.ts")],
   ["doctor", "check everything the daemon depends on, and give advice", () => import("./doctor.ts")],
+  ["notify", "test the notifications", () => import("./notify.ts")],
   ["verify", "re-hash delivered folders against their manifests", () => import("./verify.ts")],
   ["verify-address", "verify a mailbox's address with a mailed code", () => import("./verify-address.ts")],
   ["history", "list past transfers: when, from whom, and how they ended", () => import("./history.ts")],

@@ -1,8 +1,9 @@
 /** The `handoff` group: permissions, acknowledgement and retention of delivered folders, and how deliveries are announced. */
-import type { Handoff, HandoffCommand, HandoffKeep, HandoffWebhook } from "../model/mailbox.ts";
+import type { Receiver } from "../base/signed-post.ts";
+import type { Handoff, HandoffCommand, HandoffKeep } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { readSecretKey, resolveProgram, SECRET } from "./credentials.ts";
-import { type Draft, showValue } from "./draft.ts";
+import { type Draft, formatPath, type KeyPath, showValue } from "./draft.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
 import { LOOPBACK } from "./service.ts";
 import {
@@ -25,7 +26,7 @@ const FILE_NAME = {
 
 const KEEP_FOR = { ...LONG_DURATION, default: "forever" } as const satisfies SchemaNode;
 
-const WEBHOOK = {
+export const WEBHOOK = {
   type: "object",
   title: "a group of keys",
   properties: {
@@ -142,29 +143,29 @@ export function readHandoff(raw: RawHandoff = {}, draft: Draft): Omit<Handoff, "
 
 /** Problems and warnings go to the draft; `undefined` without a usable webhook. */
 export async function readWebhook(
-  { webhook }: RawHandoff = {},
+  webhook: Written<typeof WEBHOOK> | undefined,
+  path: KeyPath,
   draft: Draft,
-): Promise<HandoffWebhook | undefined> {
+): Promise<Receiver | undefined> {
   if (webhook?.url === undefined || webhook.secret === undefined) return undefined;
   const { timeout: defaultTimeout, allowHttp: defaultAllowHttp } = WEBHOOK.properties;
   const { timeout = defaultTimeout.default, allowHttp = defaultAllowHttp.default } = webhook;
-  const path = ["handoff", "webhook"];
   const timeoutMs = readDuration(timeout, [...path, "timeout"], draft);
   const secret = await readSecretKey(webhook.secret, [...path, "secret"], draft);
   const url = URL.parse(webhook.url);
-  const wrong = describeWrongUrl(url, allowHttp);
+  const wrong = describeWrongUrl(url, path, allowHttp);
   if (wrong !== undefined) draft.problems.add([...path, "url"], wrong);
   return url === null || wrong !== undefined ? undefined : { url, secret, timeoutMs };
 }
 
 /** Does not quote the address, which may hold a secret; `undefined` for a valid one. */
-function describeWrongUrl(url: URL | null, allowHttp: boolean): string | undefined {
+function describeWrongUrl(url: URL | null, path: KeyPath, allowHttp: boolean): string | undefined {
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
     return `must be ${WEBHOOK.properties.url.title}`;
   }
   if (url.username + url.password !== "") return "must not contain a user or password";
   if (url.protocol === "http:" && !LOOPBACK.test(url.hostname) && !allowHttp) {
-    return "would be called unencrypted: use https, or set handoff.webhook.allowHttp to true";
+    return `would be called unencrypted: use https, or set ${formatPath([...path, "allowHttp"])} to true`;
   }
   return undefined;
 }

@@ -7,6 +7,7 @@ import { readHandoff, readWebhook } from "./handoff.ts";
 import { readHttp } from "./http.ts";
 import { readKeep, readLimits } from "./limits.ts";
 import { describeUnknownMailbox, findMailbox, readMailboxes, serviceLayers } from "./mailboxes.ts";
+import { readNotify } from "./notify.ts";
 import { readQueue } from "./queue.ts";
 import { SCHEMA } from "./schema.ts";
 import { readService, type ServiceLayer } from "./service.ts";
@@ -36,7 +37,11 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     queue: await readQueue(raw, draft),
     mailboxes: await readMailboxes(raw.mailboxes, raw.service, zone, draft),
     limits: readLimits(raw.limits, zone, draft),
-    handoff: { ...readHandoff(raw.handoff, draft), webhook: await readWebhook(raw.handoff, draft) },
+    handoff: {
+      ...readHandoff(raw.handoff, draft),
+      webhook: await readWebhook(raw.handoff?.webhook, ["handoff", "webhook"], draft),
+    },
+    notify: await readNotify(raw.notify, zone, draft),
     keep: readKeep(raw.keep, draft),
     http: await readHttp(raw.http, draft),
     logLevel: raw.log?.level,

@@ -4,6 +4,7 @@ import { HANDOFF } from "./handoff.ts";
 import { HTTP } from "./http.ts";
 import { KEEP, LIMITS } from "./limits.ts";
 import { MAILBOX } from "./mailboxes.ts";
+import { NOTIFY } from "./notify.ts";
 import { REDIS, ROLE } from "./queue.ts";
 import { QUEUE } from "./redis-address.ts";
 import { group, type SchemaNode, type Written } from "./schema-nodes.ts";
@@ -52,6 +53,7 @@ export const SCHEMA = {
     limits: LIMITS,
     keep: KEEP,
     handoff: HANDOFF,
+    notify: NOTIFY,
     http: HTTP,
     log: LOG,
   },

@@ -2,6 +2,7 @@
 import { isAbsolute, join } from "node:path";
 import type { SecretSource } from "../base/secret.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import type { Notification } from "../model/notify.ts";
 
 /** The configuration file if none is named, and the user has none. */
 export const DEFAULT_PATH = "/etc/inlet/inlet.yaml";
@@ -28,6 +29,7 @@ export interface Settings {
   readonly mailboxes: readonly MailboxSettings[];
   readonly limits: Limits;
   readonly handoff: Handoff;
+  readonly notify?: readonly Notification[];
   readonly keep: KeepSettings;
   /** `undefined`: there is no console. */
   readonly http: HttpSettings | undefined;

@@ -79,6 +79,7 @@ interface RawTimes {
   readonly timezone?: string;
   readonly limits?: { readonly bandwidth?: unknown };
   readonly mailboxes?: readonly ({ readonly quiet?: unknown; readonly expect?: unknown } | undefined)[];
+  readonly notify?: readonly ({ readonly quiet?: unknown } | undefined)[];
 }
 
 /** The system's zone is looked up only if a key needs it, because that is slow. */
@@ -102,9 +103,10 @@ export function readTimezone(
   return FALLBACK_ZONE;
 }
 
-function usesClock({ limits, mailboxes = [] }: RawTimes): boolean {
+function usesClock({ limits, mailboxes = [], notify = [] }: RawTimes): boolean {
   return (
     typeof limits?.bandwidth === "object" ||
+    notify.some((entry) => entry?.quiet !== undefined) ||
     mailboxes.some((mailbox) => mailbox?.quiet !== undefined || mailbox?.expect !== undefined)
   );
 }
@@ -119,15 +121,14 @@ export function readQuiet(
   path: KeyPath,
   zone: string,
   draft: Draft,
+  whyNotAlways = "leaves no time for downloads: to stop the mailbox, set paused",
 ): Timetable | undefined {
   if (windows === undefined) return undefined;
   const spans = windows.flatMap((text, at) =>
     text === undefined ? [] : readWindow(text, [...path, at], draft),
   );
   const quiet = makeTimetable(zone, spans);
-  if (coversWeek(quiet)) {
-    draft.problems.add(path, "leaves no time for downloads: to stop the mailbox, set paused");
-  }
+  if (coversWeek(quiet)) draft.problems.add(path, whyNotAlways);
   return quiet;
 }
 

@@ -5,7 +5,7 @@ import type { Expectation, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, Order, PasswordNotice } from "./order.ts";
 import type { TransferRecord } from "./record.ts";
 
-export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | ProcessEvent;
+export type DaemonEvent = TransferEvent | MailboxEvent | HandoffEvent | NotifyEvent | ProcessEvent;
 
 type TransferEvent =
   | { readonly type: "transfer-discovered"; readonly record: TransferRecord }
@@ -114,6 +114,26 @@ type HandoffEvent =
   /** Outbox entries cannot be read or written. Not repeated until `handoffs-resumed`. */
   | { readonly type: "handoffs-stuck"; readonly fault: Fault }
   | { readonly type: "handoffs-resumed"; readonly stuckForMs: number };
+
+type NotifyEvent =
+  /** A message was sent. `notices`: how many it is about. `failing`: how many other ways fail now. */
+  | {
+      readonly type: "notify-succeeded";
+      readonly kind: "mail" | "webhook";
+      readonly way: string;
+      readonly notices: number;
+      readonly failing: number;
+    }
+  /** Emitted for each failed attempt; another one follows after `waitMs`. `isFirst`: the attempt before succeeded. */
+  | {
+      readonly type: "notify-failed";
+      readonly kind: "mail" | "webhook";
+      readonly way: string;
+      readonly notices: number;
+      readonly fault: Fault;
+      readonly isFirst: boolean;
+      readonly waitMs: number;
+    };
 
 type ProcessEvent =
   /** The daemon polls and downloads from now on. */

@@ -1,5 +1,6 @@
 /** The operator's settings: mailboxes, limits and the hand-off. */
 import type { SecretSource } from "../base/secret.ts";
+import type { Receiver } from "../base/signed-post.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 
 /** One verified email address whose received transfers are mirrored. */
@@ -88,7 +89,7 @@ export interface Handoff {
   /** Runs after each delivery. */
   readonly command?: HandoffCommand | undefined;
   /** Called after each delivery. */
-  readonly webhook?: HandoffWebhook | undefined;
+  readonly webhook?: Receiver | undefined;
   /** The name of the file that a consumer creates in the folder to acknowledge it. */
   readonly acknowledgement?: string | undefined;
   /** A folder that is not picked up within this time is reported. */
@@ -100,14 +101,6 @@ export interface HandoffCommand {
   readonly argv: readonly [string, ...string[]];
   /** The part of our environment that the command gets. */
   readonly env: Readonly<Record<string, string>>;
-  readonly timeoutMs: number;
-}
-
-export interface HandoffWebhook {
-  /** The query may hold a secret. */
-  readonly url: URL;
-  /** Signs the bodies. */
-  readonly secret: SecretSource;
   readonly timeoutMs: number;
 }
 

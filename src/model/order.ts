@@ -83,7 +83,7 @@ interface CommandOptions {
 
 /** A command to type in a shell, quoted where necessary. */
 export function commandFor(
-  action: Action | "password",
+  action: Action | "password" | "show",
   trackingId: string,
   { config, mailbox, onceMore }: CommandOptions = {},
 ): string {

@@ -22,7 +22,7 @@ import { byUrgency, TransferBoard } from "./transfer-board.ts";
 const MOST_SHOWN = 100;
 const MOST_RECENT = 50;
 
-type GeneralTrouble = "disk" | "queue" | "configuration";
+type GeneralTrouble = "disk" | "queue" | "configuration" | "notify";
 
 export class Board {
   readonly #facts: DaemonFacts;
@@ -149,11 +149,14 @@ export class Board {
       "disk-has-room": () => this.#troubles.delete("disk"),
       "queue-lost": ({ fault }) => this.#troubleBegan("queue", fault),
       "queue-back": () => this.#troubles.delete("queue"),
+      "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
+      "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
       "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
       "settings-reloaded": ({ mailboxes, needsRestart }) => {
         this.#mailboxes.set(mailboxes);
         this.#needsRestart = needsRestart;
         this.#troubles.delete("configuration");
+        this.#troubles.delete("notify");
       },
     };
   }

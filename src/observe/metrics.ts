@@ -19,7 +19,7 @@ const STATES: readonly State[] = [
   "gone",
 ];
 const ENDS: readonly State[] = ["delivered", "quarantined", "gone"];
-const TROUBLES = ["disk", "queue", "configuration"] as const;
+const TROUBLES = ["disk", "queue", "configuration", "notify"] as const;
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
@@ -71,6 +71,11 @@ export class Metrics {
     "Attempts to run the command or to call the webhook after a delivery, by how they ended.",
     ["step", "result"],
   );
+  readonly #notifications = this.#counter(
+    "inlet_notifications_total",
+    "Attempts to send a notification, by how they ended.",
+    ["way", "result"],
+  );
   #summary: HandoffSummary = { waiting: 0, oldestMs: undefined, troubled: 0, troubles: [] };
 
   constructor(mailboxes: readonly ShownMailbox[], version: string, readStatus: () => Status, clock: Clock) {
@@ -102,6 +107,8 @@ export class Metrics {
     "transfer-changed": ({ record }) => this.#changed(record),
     "handoff-succeeded": ({ step }) => this.#handoffs.inc({ step, result: "ok" }),
     "handoff-failed": ({ step }) => this.#handoffs.inc({ step, result: "failed" }),
+    "notify-succeeded": ({ kind }) => this.#notifications.inc({ way: kind, result: "ok" }),
+    "notify-failed": ({ kind }) => this.#notifications.inc({ way: kind, result: "failed" }),
     "handoffs-checked": ({ summary }) => {
       this.#summary = summary;
     },
@@ -148,7 +155,7 @@ export class Metrics {
     });
     this.#gauge(
       "inlet_trouble",
-      "1 where the disk is full, the queue cannot be reached, or a configuration was refused.",
+      "1 where the disk is full, the queue cannot be reached, a configuration was refused, or a notification failed.",
       ["what"],
       (gauge) => {
         const { troubles } = this.#status;

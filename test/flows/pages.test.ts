@@ -43,7 +43,11 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "docker compose -f config/compose.sidecar.yaml exec inlet node /opt/inlet/bin/inlet.cjs status":
       "it needs a Docker engine",
   },
+  "docs/commands.md": {
+    "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
+  },
   "docs/operating.md": {
+    "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
     "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
   },
 };

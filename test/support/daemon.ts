@@ -8,6 +8,7 @@ import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/dae
 import type { HandoffPatience } from "../../src/handoff/port.ts";
 import { listenTo } from "../../src/model/events.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
+import type { NotifyPatience } from "../../src/notify/way.ts";
 import { queueOfTest } from "./engine.ts";
 import { HANDOFF_PATIENCE } from "./handoff.ts";
 import { type InboxObserver, observeInbox } from "./inbox-observer.ts";
@@ -52,6 +53,7 @@ interface TestOptions {
   /** How long a download may be slow while others wait. */
   readonly slowMs?: number;
   readonly handoff?: Partial<HandoffPatience>;
+  readonly notify?: Partial<NotifyPatience>;
   readonly poll?: DeadlineLimits;
   readonly follow?: NonNullable<DaemonOptions["follow"]>;
 }
@@ -66,6 +68,7 @@ export function startDaemon(
     lockedMs = 200,
     slowMs = 60_000,
     handoff = {},
+    notify = {},
     poll,
     ...rest
   }: TestOptions = {},
@@ -106,6 +109,8 @@ export function startDaemon(
     "folder-picked-up": ({ delivered, how }) => void handoffs.push(`${delivered.trackingId}: ${how}`),
     "pick-up-overdue": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: overdue`),
     "folder-left": ({ delivered }) => void handoffs.push(`${delivered.trackingId}: left in place`),
+    "notify-succeeded": ({ kind }) => void reports.push(`notified by ${kind}`),
+    "notify-failed": ({ kind, fault }) => void reports.push(`${kind}: ${fault.code}: ${fault.message}`),
     "work-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
     "recovery-failed": ({ fault }) => void reports.push(`left over: ${fault.message}`),
     "folder-removed": ({ delivered, after }) =>
@@ -118,6 +123,7 @@ export function startDaemon(
     lockedMs,
     slowMs,
     handoff: { ...HANDOFF_PATIENCE, ...handoff },
+    notify: { retryMs: 50, blipMs: 0, ...notify },
     poll,
   };
   const outcome = runDaemon(settings, { mode, stop: stop.signal, graceMs, onEvent, patience, ...rest });

@@ -34,8 +34,21 @@ export async function findProgram(name: string, packages: readonly string[]): Pr
     name,
   );
   if (unpacked === undefined) throw new Error(`no ${name} in Debian's packages ${packages.join(", ")}`);
-  const libraries = ["usr/lib", "lib"].map((folder) => join(root, folder, TRIPLETS[arch()] ?? ""));
-  return { path: unpacked, env: { LD_LIBRARY_PATH: libraries.join(":") } };
+  return { path: unpacked, env: { LD_LIBRARY_PATH: librariesIn(root).join(":") } };
+}
+
+/** The folder with the content of Debian's packages, for a program that must not be the machine's own. */
+export async function unpackPackages(
+  packages: readonly string[],
+): Promise<{ root: string; libraries: string[] }> {
+  const root = await unpack(packages).catch((cause: unknown) => {
+    throw new Error(`Debian's packages ${packages.join(", ")} cannot be downloaded`, { cause });
+  });
+  return { root, libraries: librariesIn(root) };
+}
+
+function librariesIn(root: string): string[] {
+  return ["usr/lib", "lib"].map((folder) => join(root, folder, TRIPLETS[arch()] ?? ""));
 }
 
 /** For a program with many libraries: installs its package, which needs root. */

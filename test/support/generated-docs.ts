@@ -71,7 +71,7 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, http, log, keep, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, handoff, notify, http, log, keep, ...top } = SCHEMA.properties;
   return `# Configuration
 
 This page is the reference of every key. [Configuring](configuring.md) explains settings by goal.
@@ -174,7 +174,7 @@ ${keyTable(keep.properties, [])}
 
 ## Times of day
 
-The keys \`bandwidth\`, \`quiet\` and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
+The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\` use the clock of \`timezone\`. A weekly window has days, times or both:
 
 | window | meaning |
 |---|---|
@@ -206,6 +206,18 @@ ${keyTable(handoff.properties.keep.properties, [])}
 
 Permissions are octal: \`"0640"\`, \`0640\` or \`0o640\`. A plain \`640\` is refused, because YAML reads it as a decimal number.
 
+## notify
+
+${notify.description} Each entry of the list has these keys, and either \`mail\` or \`webhook\`:
+
+${keyTable(notify.items.properties, [])}
+
+\`mail\` has these:
+
+${keyTable(notify.items.properties.mail.properties, notify.items.properties.mail.required)}
+
+\`webhook\` has the keys of [\`handoff.webhook\`](#handoff). A notification is tried again with growing pauses until it is accepted.
+
 ## http
 
 ${http.description}
@@ -220,7 +232,7 @@ ${keyTable(log.properties, [])}
 
 ## Secrets
 
-A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the webhook's \`secret\`) is plain text, or one of these:
+A secret (\`clientId\`, \`token\`, \`password\`, \`sentinelPassword\`, the \`user\` of a mail server, a webhook's \`secret\`) is plain text, or one of these:
 
 ${keyTable(SECRET.properties, [])}
 
@@ -271,10 +283,19 @@ function keyTable(keys: Readonly<Record<string, SchemaNode>>, required: readonly
   return ["| key | holds | default | means |", "|---|---|---|---|", ...rows].join("\n");
 }
 
+/** Of the formatter. */
+const LINE_WIDTH = 110;
+
 /** Short lists on one line, as the formatter wants them. */
 function editorSchema(): string {
   const text = JSON.stringify(SCHEMA, null, 2);
-  return `${text.replace(/\[\s+("[^\]]*")\s+\]/g, (_, items: string) => `[${items.replace(/,\s+/g, ", ")}]`)}\n`;
+  return `${text.replace(
+    /^(.*)\[\s+("[^\]]*")\s+\](,?)$/gm,
+    (list, before: string, items: string, after: string) => {
+      const line = `${before}[${items.replace(/,\s+/g, ", ")}]${after}`;
+      return line.length <= LINE_WIDTH ? line : list;
+    },
+  )}\n`;
 }
 
 if (import.meta.main) {

@@ -3,7 +3,7 @@ import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
 
-export type Area = "configuration" | "folders" | "file system" | "queue" | "service";
+export type Area = "configuration" | "folders" | "file system" | "queue" | "service" | "notifications";
 
 export interface Finding {
   readonly area: Area;
@@ -29,6 +29,8 @@ const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "RATE_LIMITED",
   "SERVER_FAULT",
   "QUEUE_UNREACHABLE",
+  "MAIL_UNREACHABLE",
+  "MAIL_DEFERRED",
 ]);
 
 const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
@@ -39,6 +41,9 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "WORK_NOT_OURS",
   "QUEUE_UNSUITABLE",
   "NO_SUCH_ENDPOINT",
+  "MAIL_TLS_REFUSED",
+  "MAIL_LOGIN_REFUSED",
+  "MAIL_REFUSED",
 ]);
 
 export class Findings {

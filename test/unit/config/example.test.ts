@@ -46,9 +46,14 @@ describe("the example", () => {
         "secret_redis-password": "p",
         "secret_sentinel-password": "p",
         "secret_webhook-secret": "p",
-        "secret_console-token": "p",
+        "secret_smtp-user": "u",
+        "secret_smtp-password": "p",
+        "secret_notify-secret": "p",
+        "secret_console-token": "0123456789abcdef",
+        "secret_console-anna": "fedcba9876543210",
         "ca.pem": "-----BEGIN CERTIFICATE-----",
         "redis-ca.pem": "-----BEGIN CERTIFICATE-----",
+        "mail-ca.pem": "-----BEGIN CERTIFICATE-----",
         "client.pem": "-----BEGIN CERTIFICATE-----",
         "client.key": "-----BEGIN PRIVATE KEY-----",
       };
@@ -109,7 +114,7 @@ function keysOfSchema(node: SchemaNode): Set<string> {
     [...nodesOf(node)]
       .map(([path]) => path)
       .filter((path) => !path.startsWith(".mailboxes.service."))
-      .filter((path) => !/^\.(service|redis|handoff|http)\..*\.(file|env|command)$/.test(path)),
+      .filter((path) => !/^\.(service|redis|handoff|notify|http)\..*\.(file|env|command)$/.test(path)),
   );
 }
 

@@ -1,0 +1,31 @@
+/** Checks that each mail server of the notifications answers, and accepts the login. */
+import { asFault } from "../../base/faults.ts";
+import type { Settings } from "../../config/settings.ts";
+import { describeWay } from "../../model/notify.ts";
+import { checkMailServer } from "../../notify/send.ts";
+import type { Findings } from "./findings.ts";
+
+const TIMEOUT_MS = 10_000;
+
+/** Sends no mail, and does not call webhooks: a receiver could take a call for a notification. */
+export async function checkNotify(
+  findings: Findings,
+  { notify = [] }: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [at, { way }] of notify.entries()) {
+    const check = `notify[${at}]`;
+    if (way.kind === "webhook") {
+      findings.skip("notifications", check, `${describeWay(way)}: inlet notify test calls it`);
+      continue;
+    }
+    try {
+      await checkMailServer({ ...way, timeoutMs: Math.min(way.timeoutMs, TIMEOUT_MS) }, signal);
+      findings.ok("notifications", check, `${describeWay(way)}: the server answers`);
+    } catch (error) {
+      const fault = asFault(error);
+      if (fault.code === "STOPPED") throw fault;
+      findings.failWith("notifications", check, fault);
+    }
+  }
+}

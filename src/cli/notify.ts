@@ -1,0 +1,112 @@
+/** `notify test`: sends a test through each configured way of notification. */
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { asFault, type Fault } from "../base/faults.ts";
+import { loadSettings } from "../config/load.ts";
+import { describeDaemon } from "../daemon/facts.ts";
+import { describeWay, type Notification } from "../model/notify.ts";
+import { formatMessage, type Sender } from "../notify/message.ts";
+import { sendMessage } from "../notify/send.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { addConfig, invalid, wholeNumber } from "./options.ts";
+import { printable, printJson } from "./printing.ts";
+
+interface TestOptions {
+  readonly config?: string;
+  readonly to?: number;
+  readonly json?: boolean;
+}
+
+interface TestResult {
+  readonly number: number;
+  readonly way: string;
+  readonly status: "ok" | "failed";
+  /** The answer of the server, or what failed. */
+  readonly detail: string;
+  readonly code?: FaultCode;
+  readonly advice?: string;
+}
+
+const MOST_WAYS = 1_000;
+
+const HELP = `
+It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
+hours do not apply. Run it as the daemon's user, so that it can read the same secrets. Exit code 0: all were accepted, 2:
+the configuration has to change, 4: a server cannot be reached or does not accept the message now.
+
+  inlet notify test
+  inlet notify test --to 2`;
+
+export function define(notify: Command, run: Run): void {
+  const test = notify.command("test").description("send a test through each configured way");
+  addConfig(test)
+    .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MOST_WAYS))
+    .option("--json", "print the results as JSON")
+    .addHelpText("after", HELP)
+    .action((options: TestOptions) => run((context) => testAll(context, options)));
+}
+
+async function testAll(context: Context, { config: path, to, json }: TestOptions): Promise<Outcome> {
+  const settings = await loadSettings({ env: context.env, path });
+  const { notify = [], mailboxes } = settings;
+  if (notify.length === 0) throw invalid("notify is not configured: add an entry with mail or webhook");
+  if (to !== undefined && to > notify.length)
+    throw invalid(`notify has no entry ${to}: it has ${notify.length}`);
+  const { host, inbox, program, config } = describeDaemon(settings);
+  const hasSeveralMailboxes = mailboxes.length > 1;
+  const sender = { host, inbox, version: program, config, hasSeveralMailboxes, console: undefined };
+  const chosen = [...notify.entries()].filter(([at]) => to === undefined || at === to - 1);
+  const results: TestResult[] = [];
+  for (const [at, entry] of chosen) {
+    const result = await testOne(at + 1, entry, sender, context.stop);
+    results.push(result);
+    if (!json) print(context, result);
+  }
+  if (json) printJson(context, results);
+  const failed = results.filter(({ status }) => status === "failed");
+  if (failed.length === 0) return "fine";
+  return failed.every(({ code }) => code !== undefined && PASSING.has(code)) ? "unreachable" : "usage";
+}
+
+/** Failures that may pass without a change of the configuration. */
+const PASSING: ReadonlySet<FaultCode> = new Set([
+  "MAIL_UNREACHABLE",
+  "MAIL_DEFERRED",
+  "NOTIFY_WEBHOOK_FAILED",
+]);
+
+async function testOne(
+  number: number,
+  { way }: Notification,
+  sender: Sender,
+  stop: AbortSignal,
+): Promise<TestResult> {
+  const nowMs = systemClock.now();
+  const message = formatMessage({ groups: [], keys: new Map() }, sender, nowMs, true);
+  const facts = { number, way: describeWay(way) };
+  try {
+    const { answer, refused } = await sendMessage(way, message, `inlet-test-${nowMs}`, systemClock, stop);
+    return refused === undefined ? { ...facts, status: "ok", detail: answer } : failure(facts, refused);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code === "STOPPED" || fault.code === "UNEXPECTED") throw fault;
+    return failure(facts, fault);
+  }
+}
+
+function failure(facts: { number: number; way: string }, { message, code, advice }: Fault): TestResult {
+  return { ...facts, status: "failed", detail: message, code, advice };
+}
+
+/** A terminal gets the advice on its own line; a pipe gets one tab-separated line per way. */
+function print({ stdout }: Context, { number, way, status, detail, advice }: TestResult): void {
+  if (!stdout.isTTY) {
+    stdout.write(`${[status, String(number), way, detail, advice ?? ""].map(printable).join("\t")}\n`);
+    return;
+  }
+  const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(6), { stream: stdout });
+  stdout.write(`${mark}  ${number}. ${printable(way)}: ${printable(detail)}\n`);
+  if (advice !== undefined) stdout.write(`        → ${printable(advice)}\n`);
+}

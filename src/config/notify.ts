@@ -1,0 +1,270 @@
+/** The `notify` list: who is notified of what, by mail or webhook, and when. */
+import {
+  DAEMON_KINDS,
+  MAIL_TLS,
+  type MailTls,
+  type MailWay,
+  NOTICE_KINDS,
+  type NoticeKind,
+  type Notification,
+  type WebhookWay,
+} from "../model/notify.ts";
+import { readPem, readSecretKey, SECRET } from "./credentials.ts";
+import { type Draft, type KeyPath, showValue } from "./draft.ts";
+import { readWebhook, WEBHOOK } from "./handoff.ts";
+import { group, HOST_PATTERN, PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
+import { LOOPBACK } from "./service.ts";
+import { QUIET, readQuiet } from "./times.ts";
+import { DURATION, readDuration } from "./units.ts";
+
+/** ASCII without quotes, comments, control characters and separators: nothing of it can end a header or a command. */
+const ADDRESS = {
+  type: "string",
+  title: "a mail address such as ops@example.com",
+  pattern: "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}$",
+} as const satisfies SchemaNode;
+
+const KIND = { type: "string", enum: NOTICE_KINDS } as const satisfies SchemaNode;
+
+const MAIL = {
+  type: "object",
+  title: "a group of keys",
+  properties: {
+    to: {
+      type: "array",
+      title: "a list of at least one mail address",
+      items: ADDRESS,
+      minItems: 1,
+      description: "The recipients of each mail.",
+    },
+    from: { ...ADDRESS, description: "The sender of each mail. Undeliverable mails return to it." },
+    server: {
+      ...TEXT,
+      title: "the address of a mail server such as smtp://mail.example.com:587",
+      maxLength: 300,
+      default: "smtp://localhost",
+      description:
+        "The mail server: `smtp://HOST:PORT`, or `smtps://HOST:PORT` for TLS from the first byte. Default port: 587 for `smtp`, 25 for `smtp` on this machine, 465 for `smtps`.",
+      writeOnly: true,
+    },
+    tls: {
+      type: "string",
+      enum: MAIL_TLS,
+      description:
+        "`required`: STARTTLS, or no mail. `opportunistic`: STARTTLS if the server offers it. `implicit`: TLS from the first byte. `none`: no encryption. Certificates are always checked. Default: `implicit` for `smtps`, `none` on this machine, else `required`.",
+    },
+    ca: { ...PATH, description: "A PEM file with additional certificate authorities to trust." },
+    user: { ...SECRET, description: "The user to log in as. Requires `password`." },
+    password: {
+      ...SECRET,
+      description:
+        "The password to log in with. Requires `user`, and `tls: required` or `implicit` unless the server is on this machine.",
+    },
+    timeout: {
+      ...DURATION,
+      default: "60s",
+      description: "The longest time that the sending of a mail may take, at most 24h.",
+    },
+  },
+  required: ["to", "from"],
+  additionalProperties: false,
+  description: "Sends mails as plain text.",
+} as const satisfies SchemaNode;
+
+export const NOTIFY = {
+  type: "array",
+  title: "a list of notifications",
+  items: {
+    ...group(
+      {
+        mail: MAIL,
+        webhook: {
+          ...WEBHOOK,
+          description:
+            "Receives a signed POST for each message, instead of a mail. See docs/operating.md#notifications.",
+        },
+        on: {
+          type: "array",
+          title: `a list of ${NOTICE_KINDS.join(", ")}`,
+          items: KIND,
+          minItems: 1,
+          description: `What to notify of: ${NOTICE_KINDS.map((kind) => `\`${kind}\``).join(", ")}. Default: all; with \`mailboxes\`, all but ${DAEMON_KINDS.map((kind) => `\`${kind}\``).join(", ")}.`,
+        },
+        mailboxes: {
+          type: "array",
+          title: "a list of names or addresses of mailboxes such as *@example.com",
+          items: { ...TEXT, title: "a name or address of a mailbox", maxLength: 254 },
+          minItems: 1,
+          description:
+            "Only notify of these mailboxes: names or addresses, in which `*` matches any characters and `?` matches one. Default: all.",
+        },
+        gather: {
+          ...DURATION,
+          default: "30s",
+          description: "How long to wait for more of the same before the first message, at most 24h.",
+        },
+        every: {
+          ...DURATION,
+          default: "15m",
+          description:
+            "The least time between two messages, at most 24h. Everything that happens meanwhile goes into the next one.",
+        },
+        quiet: {
+          ...QUIET,
+          description:
+            "When no message is sent. Notifications wait until the quiet hours end, except the ones in `urgent`, and the ones about a transfer that expires before.",
+        },
+        urgent: {
+          type: "array",
+          title: `a list of ${NOTICE_KINDS.join(", ")}`,
+          items: KIND,
+          description:
+            "What to notify of in quiet hours too, and without waiting for `every`. Default: `[disk]`.",
+        },
+      },
+      "One way to notify, with either `mail` or `webhook`.",
+    ),
+    title: "a notification",
+  },
+  description: "Who is notified when a person has to act. See docs/operating.md#notifications.",
+} as const satisfies SchemaNode;
+
+type RawNotify = Written<typeof NOTIFY>;
+type RawEntry = NonNullable<RawNotify[number]>;
+type RawMail = Written<typeof MAIL>;
+
+const KEYS = NOTIFY.items.properties;
+const DEFAULT_URGENT: readonly NoticeKind[] = ["disk"];
+const SCHEME_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
+const LOCAL_PORT = 25;
+const HOST = new RegExp(`^${HOST_PATTERN}$`);
+
+/** Problems go to the draft; an entry with a problem may be missing from the result. */
+export async function readNotify(
+  entries: RawNotify = [],
+  zone: string,
+  draft: Draft,
+): Promise<readonly Notification[]> {
+  const read: Notification[] = [];
+  for (const [at, entry] of entries.entries()) {
+    if (entry === undefined) continue;
+    const notification = await readEntry(entry, ["notify", at], zone, draft);
+    if (notification !== undefined) read.push(notification);
+  }
+  return read;
+}
+
+async function readEntry(
+  raw: RawEntry,
+  path: KeyPath,
+  zone: string,
+  draft: Draft,
+): Promise<Notification | undefined> {
+  const { mail, webhook, gather = KEYS.gather.default, every = KEYS.every.default } = raw;
+  const isRefused = draft.problems.has([...path, "mail"]) || draft.problems.has([...path, "webhook"]);
+  if ((mail === undefined) === (webhook === undefined) && !isRefused) {
+    draft.problems.add(path, "must have either mail or webhook");
+  }
+  const way = (await readMail(mail, path, draft)) ?? (await readHook(webhook, path, draft));
+  const mailboxes = raw.mailboxes?.filter((pattern) => pattern !== undefined);
+  const all = mailboxes === undefined ? NOTICE_KINDS : withoutDaemon(NOTICE_KINDS);
+  const gatherMs = readDuration(gather, [...path, "gather"], draft);
+  const everyMs = readDuration(every, [...path, "every"], draft);
+  const quiet = readQuiet(raw.quiet, [...path, "quiet"], zone, draft, "leaves no time to notify");
+  if (way === undefined) return undefined;
+  return {
+    way,
+    on: raw.on?.filter((kind) => kind !== undefined) ?? all,
+    urgent: raw.urgent?.filter((kind) => kind !== undefined) ?? DEFAULT_URGENT,
+    mailboxes,
+    quiet,
+    gatherMs,
+    everyMs,
+  };
+}
+
+function withoutDaemon(kinds: readonly NoticeKind[]): readonly NoticeKind[] {
+  return kinds.filter((kind) => !DAEMON_KINDS.includes(kind));
+}
+
+async function readHook(
+  raw: RawEntry["webhook"],
+  path: KeyPath,
+  draft: Draft,
+): Promise<WebhookWay | undefined> {
+  const receiver = await readWebhook(raw, [...path, "webhook"], draft);
+  return receiver && { kind: "webhook", ...receiver };
+}
+
+async function readMail(
+  raw: RawMail | undefined,
+  entry: KeyPath,
+  draft: Draft,
+): Promise<MailWay | undefined> {
+  if (raw === undefined) return undefined;
+  const path = [...entry, "mail"];
+  const { from, timeout = MAIL.properties.timeout.default } = raw;
+  const server = readServer(raw.server ?? MAIL.properties.server.default, [...path, "server"], draft);
+  const timeoutMs = readDuration(timeout, [...path, "timeout"], draft);
+  const secret = async (key: "user" | "password") => {
+    const given = raw[key];
+    return given === undefined ? undefined : readSecretKey(given, [...path, key], draft);
+  };
+  const [user, password] = [await secret("user"), await secret("password")];
+  const pem = raw.ca === undefined ? undefined : { value: raw.ca, path: [...path, "ca"] };
+  const ca = await readPem(pem, draft);
+  const to = raw.to?.filter((address) => address !== undefined) ?? [];
+  if (server === undefined || from === undefined || to.length === 0) return undefined;
+  const tls = readTls(raw.tls, server, [...path, "tls"], draft);
+  checkLogin(raw, tls, server, path, draft);
+  return { kind: "mail", to, from, host: server.host, port: server.port, tls, user, password, ca, timeoutMs };
+}
+
+interface Server {
+  readonly host: string;
+  readonly port: number;
+  readonly isImplicit: boolean;
+  readonly isLocal: boolean;
+}
+
+/** Messages do not quote the address: by mistake, it may hold a password. */
+function readServer(text: string, path: KeyPath, draft: Draft): Server | undefined {
+  const url = URL.parse(text);
+  const usual = SCHEME_PORTS[url?.protocol ?? ""];
+  if (url === null || usual === undefined || !HOST.test(url.hostname)) {
+    draft.problems.add(path, `must be ${MAIL.properties.server.title}`);
+    return undefined;
+  }
+  if (url.username + url.password !== "") {
+    draft.problems.add(path, "must not contain a user or password: set user and password");
+    return undefined;
+  }
+  if (!["", "/"].includes(url.pathname + url.search + url.hash)) {
+    draft.problems.add(path, "must end after the port");
+    return undefined;
+  }
+  const isImplicit = url.protocol === "smtps:";
+  const isLocal = LOOPBACK.test(url.hostname);
+  const port = Number(url.port) || (isLocal && !isImplicit ? LOCAL_PORT : usual);
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port, isImplicit, isLocal };
+}
+
+function readTls(given: MailTls | undefined, server: Server, path: KeyPath, draft: Draft): MailTls {
+  if (given === undefined) return server.isImplicit ? "implicit" : server.isLocal ? "none" : "required";
+  if (server.isImplicit && given !== "implicit") {
+    draft.problems.add(path, `${showValue(given)} does not fit smtps://, which is implicit`);
+  }
+  return given;
+}
+
+/** A password is never sent unencrypted to another machine. */
+function checkLogin(raw: RawMail, tls: MailTls, { isLocal }: Server, path: KeyPath, draft: Draft): void {
+  if ((raw.user === undefined) !== (raw.password === undefined)) {
+    const [given, missing] = raw.user === undefined ? ["password", "user"] : ["user", "password"];
+    draft.problems.add([...path, given], `needs ${missing} too`);
+  }
+  const isSafe = isLocal || tls === "required" || tls === "implicit";
+  if (raw.password !== undefined && !isSafe) {
+    draft.problems.add([...path, "tls"], `${showValue(tls)} could reveal the password: set required`);
+  }
+}

@@ -1,0 +1,61 @@
+/** Opens the notifications with the parts of the daemon that they need. */
+import type { Clock } from "../base/clock.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Events } from "../model/events.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import { Notifier } from "../notify/open.ts";
+import type { NotifyPatience } from "../notify/way.ts";
+import { describeDaemon } from "./facts.ts";
+
+const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
+
+interface Surroundings {
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly stop: AbortSignal;
+  /** Replaces some of the usual values. */
+  readonly patience: Partial<NotifyPatience> | undefined;
+}
+
+export interface DaemonNotifier extends Pick<Notifier, "start" | "finish" | "close"> {
+  /** Puts new settings in force. */
+  apply(next: Settings): Promise<void>;
+}
+
+/** Knows everything that happens from now on. */
+export function openNotifier(
+  settings: Settings,
+  { clock, events, stop, patience }: Surroundings,
+): DaemonNotifier {
+  const { state, work, queue } = settings;
+  const { host, inbox, program, config } = describeDaemon(settings);
+  let services = servicesOf(settings);
+  const notifier = new Notifier(
+    {
+      clock,
+      emit: events.emit,
+      stop,
+      state,
+      work,
+      isShared: queue !== "embedded",
+      patience: { ...PATIENCE, ...patience },
+      sender: { host, inbox, version: program, config },
+      serviceOf: (mailbox) => services.get(mailbox),
+    },
+    settings,
+  );
+  events.subscribe(notifier.listener);
+  return {
+    start: () => notifier.start(),
+    finish: () => notifier.finish(),
+    close: () => notifier.close(),
+    apply(next) {
+      services = servicesOf(next);
+      return notifier.apply(next);
+    },
+  };
+}
+
+function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
+  return new Map(mailboxes.map(({ name, service }) => [name, serviceIdOf(service.baseUrl)]));
+}

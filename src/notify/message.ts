@@ -1,0 +1,284 @@
+/**
+ * The text of a message. Senders and servers choose parts of it, so the subject has none of these, every control or
+ * invisible character is spelt out, and links in foreign text cannot be clicked.
+ */
+import { escapeJson, formatCount, printable } from "../base/phrases.ts";
+import type { NoticeKind } from "../model/notify.ts";
+import { type Action, commandFor } from "../model/order.ts";
+import type { Notice } from "./notices.ts";
+import type { Batch, NoticeGroup } from "./pending.ts";
+
+/** Shown of each kind. */
+const MOST_SHOWN = 20;
+/** Kinds that the subject names. */
+const MOST_IN_SUBJECT = 2;
+const BODY_VERSION = 1;
+
+/** Facts about the daemon, for the reader of a message. */
+export interface Sender {
+  readonly host: string;
+  readonly inbox: string;
+  readonly version: string;
+  /** The value of `--config` that commands need, if they need it. */
+  readonly config: string | undefined;
+  readonly hasSeveralMailboxes: boolean;
+  /** The address of the console, if there is one. */
+  readonly console: string | undefined;
+}
+
+export interface Message {
+  readonly subject: string;
+  readonly text: string;
+  /** JSON for a webhook. */
+  body(id: string): string;
+}
+
+interface Words {
+  readonly one: string;
+  readonly many: string;
+  readonly over?: { readonly one: string; readonly many: string };
+  /** It happens to the daemon as a whole: no count. */
+  readonly isSingle?: true;
+  readonly todo: string;
+  /** The command for each transfer. */
+  readonly command?: Action | "password" | "show";
+  /** Lists all of them. */
+  readonly list?: string;
+}
+
+const WORDS: Readonly<Record<NoticeKind, Words>> = {
+  password: {
+    one: "transfer needs a password",
+    many: "transfers need a password",
+    todo: "Ask the sender for the password, then supply it with the command.",
+    command: "password",
+    list: "list --state waiting",
+  },
+  quarantined: {
+    one: "transfer is in quarantine",
+    many: "transfers are in quarantine",
+    todo: "See what is wrong with inlet show. Then use inlet retry, inlet release or inlet discard.",
+    command: "show",
+    list: "list --state quarantined",
+  },
+  expiring: {
+    one: "transfer expires soon",
+    many: "transfers expire soon",
+    todo: "It is not delivered, and the service deletes it when it expires. See with inlet show why it waits.",
+    command: "show",
+    list: "list",
+  },
+  gone: {
+    one: "transfer is gone",
+    many: "transfers are gone",
+    todo: "It was not delivered. Ask the sender to send it again.",
+    list: "list --state gone",
+  },
+  refused: {
+    one: "transfer is refused",
+    many: "transfers are refused",
+    todo: "A retry alone will hardly help. Correct the cause first.",
+    command: "retry",
+    list: "list --state waiting",
+  },
+  overdue: {
+    one: "expected transfer did not arrive",
+    many: "expected transfers did not arrive",
+    over: { one: "expected transfer arrived late", many: "expected transfers arrived late" },
+    todo: "Ask its sender.",
+    list: "status",
+  },
+  "not-picked-up": {
+    one: "delivered folder was not picked up",
+    many: "delivered folders were not picked up",
+    todo: "Check the program that picks folders up.",
+    list: "list --state delivered",
+  },
+  handoff: {
+    one: "hand-off fails",
+    many: "hand-offs fail",
+    over: { one: "hand-offs go on again", many: "hand-offs go on again" },
+    todo: "Correct the command or the receiver. Inlet tries again by itself, and at once with inlet retry.",
+    command: "retry",
+    list: "status",
+  },
+  service: {
+    one: "service fails",
+    many: "services fail",
+    over: { one: "service works again", many: "services work again" },
+    todo: "Run inlet doctor: it checks the service and each mailbox.",
+    list: "status",
+  },
+  disk: {
+    one: "the disk is full",
+    many: "the disk is full",
+    over: { one: "there is room on the disk again", many: "there is room on the disk again" },
+    isSingle: true,
+    todo: "Free space. Downloads go on by themselves.",
+  },
+  queue: {
+    one: "the queue cannot be reached",
+    many: "the queue cannot be reached",
+    over: { one: "the queue can be reached again", many: "the queue can be reached again" },
+    isSingle: true,
+    todo: "Bring Redis back. Work goes on by itself.",
+  },
+  configuration: {
+    one: "a changed configuration was refused",
+    many: "a changed configuration was refused",
+    over: { one: "the configuration is valid again", many: "the configuration is valid again" },
+    isSingle: true,
+    todo: "Correct the file. The old settings stay in force until then.",
+  },
+};
+
+/** `isTest`: the batch is empty. */
+export function formatMessage({ groups }: Batch, sender: Sender, atMs: number, isTest = false): Message {
+  const titles = groups.map(titleOf);
+  const named = titles.slice(0, MOST_IN_SUBJECT).join(", ");
+  const more = titles.length > MOST_IN_SUBJECT ? ` and ${titles.length - MOST_IN_SUBJECT} more` : "";
+  const summary = isTest ? "a test of its notifications" : `${named}${more}`;
+  const host = printable(sender.host);
+  const sections = isTest
+    ? ["This is a test. Notifications arrive here."]
+    : groups.map((group) => formatGroup(group, sender));
+  return {
+    subject: `[inlet ${host}] ${summary}`,
+    text: `${[...sections, formatFooter(sender)].join("\n\n")}\n`,
+    body: (id) => formatBody(id, groups, summary, sender, atMs, isTest),
+  };
+}
+
+function titleOf({ kind, isOver, count, notices }: NoticeGroup): string {
+  const words = WORDS[kind];
+  const { one, many } = isOver ? (words.over ?? words) : words;
+  const [first] = notices;
+  if (words.isSingle) return one;
+  if (kind === "service" && count === 1 && first !== undefined && !isOver) return titleOfService(first);
+  // The outbox as a whole, and not one delivery.
+  if (kind === "handoff" && count === 1 && first?.trackingId === undefined) {
+    return isOver ? one : "hand-offs cannot be read or written";
+  }
+  if (kind === "refused" && first?.trackingId === undefined && notices.length === count) {
+    const entries = notices.reduce((sum, notice) => sum + (notice.count ?? 1), 0);
+    return `${formatCount(entries, "entry of a list", "entries of a list")} cannot be used`;
+  }
+  return formatCount(count, one, many);
+}
+
+function titleOfService({ count = 1, service = "" }: Notice): string {
+  return `${formatCount(count, "mailbox", "mailboxes")} of ${printable(service)} cannot be polled`;
+}
+
+function formatGroup(group: NoticeGroup, sender: Sender): string {
+  const { kind, isOver, count, notices } = group;
+  const words = WORDS[kind];
+  const shown = notices.slice(0, MOST_SHOWN);
+  const left = count - shown.length;
+  const list = commandWith(words.list ?? "status", sender);
+  const lines = [
+    `${capitalized(titleOf(group))}.`,
+    ...shown.flatMap((notice) => {
+      const details = formatNotice(notice, words, sender);
+      return details.length === 0 ? [] : ["", ...details];
+    }),
+    ...(left > 0 ? ["", `  … and ${left} more: ${list}`] : []),
+    ...(isOver ? [] : ["", words.todo]),
+  ];
+  return lines.join("\n");
+}
+
+function formatNotice(notice: Notice, { command }: Words, sender: Sender): string[] {
+  const { trackingId, text, advice, isOver } = notice;
+  const head = headOf(notice);
+  // The record's message has the short command, and the whole one is on its own line.
+  const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
+  const said = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
+  const details = isOver ? [said] : [said, advice];
+  return [
+    ...(head === "" ? [] : [`  ${head}`]),
+    ...details
+      .filter((line) => line !== undefined && line !== "")
+      .map((line) => `    ${foreign(line ?? "")}`),
+    ...(command === undefined || isOver ? [] : formatCommand(command, notice, sender)),
+  ];
+}
+
+function formatCommand(
+  command: NonNullable<Words["command"]>,
+  { mailbox, trackingId }: Notice,
+  sender: Sender,
+): string[] {
+  if (trackingId === undefined) return [];
+  const options = { config: sender.config, ...(sender.hasSeveralMailboxes ? { mailbox } : {}) };
+  const line = commandFor(command, trackingId, options);
+  // A tracking-id that is shown changed cannot be copied.
+  return [`      ${foreign(line) === line ? line : commandWith("list", sender)}`];
+}
+
+function headOf(notice: Notice): string {
+  const { mailbox, trackingId, sender, expires, service, count = 0, mailboxes = [] } = notice;
+  if (service !== undefined) {
+    const named = mailboxes.map(foreign).join(", ");
+    const more = count > mailboxes.length ? ` and ${count - mailboxes.length} more` : "";
+    return `${printable(service)}${named === "" ? "" : `: ${named}${more}`}`;
+  }
+  if (trackingId === undefined) return mailbox === undefined ? "" : `Mailbox ${foreign(mailbox)}`;
+  const from = sender === undefined || sender === "" ? "" : ` from ${foreign(sender)}`;
+  const until = expires === undefined ? "" : `, expires ${foreign(expires)}`;
+  return `${foreign(trackingId)}${from} to ${foreign(mailbox ?? "")}${until}`;
+}
+
+function commandWith(words: string, { config }: Sender): string {
+  return printable(config === undefined ? `inlet ${words}` : `inlet ${words} --config '${config}'`);
+}
+
+function formatFooter({ host, inbox, version, console: address }: Sender): string {
+  const lines = [
+    "-- ",
+    `Inlet ${version} on ${printable(host)}, inbox ${printable(inbox)}`,
+    ...(address === undefined ? [] : [`Console: ${printable(address)}`]),
+    "All that is open: inlet status",
+  ];
+  return lines.join("\n");
+}
+
+/** Keys that receivers rely on; docs/operating.md explains them. */
+function formatBody(
+  id: string,
+  groups: readonly NoticeGroup[],
+  summary: string,
+  sender: Sender,
+  atMs: number,
+  isTest: boolean,
+): string {
+  return escapeJson(
+    JSON.stringify({
+      version: BODY_VERSION,
+      event: isTest ? "test" : "notification",
+      id,
+      at: new Date(atMs).toISOString(),
+      host: sender.host,
+      inbox: sender.inbox,
+      summary,
+      notices: groups.map(({ kind, isOver, count, notices }) => ({
+        kind,
+        over: isOver,
+        count,
+        first: notices.slice(0, MOST_SHOWN).map((notice) => {
+          const { mailbox, trackingId, sender: from, expires, text, advice, service, mailboxes } = notice;
+          return { mailbox, trackingId, sender: from, expires, message: text, advice, service, mailboxes };
+        }),
+      })),
+    }),
+  );
+}
+
+/** Text from senders and servers. */
+function foreign(text: string): string {
+  return printable(text).replaceAll("://", "[:]//");
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,175 @@
+/** Notices: what an operator is notified of, and the events that begin and end them. */
+import { createHash } from "node:crypto";
+import * as v from "valibot";
+import type { Fault } from "../base/faults.ts";
+import { type DaemonEvent, listenTo } from "../model/events.ts";
+import type { Delivered, HandoffStep } from "../model/handoff.ts";
+import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
+import { DISCARDED, type TransferKey, type TransferRecord } from "../model/record.ts";
+
+export const NoticeShape = v.object({
+  kind: v.picklist(NOTICE_KINDS),
+  /** Identifies it: it is notified once while it lasts. */
+  key: v.string(),
+  /** Not sent before, in milliseconds. */
+  atMs: v.number(),
+  /** A trouble is over later, which is notified too. */
+  isTrouble: v.exactOptional(v.boolean()),
+  /** The trouble is over. */
+  isOver: v.exactOptional(v.boolean()),
+  mailbox: v.exactOptional(v.string()),
+  trackingId: v.exactOptional(v.string()),
+  sender: v.exactOptional(v.string()),
+  /** ISO 8601. */
+  expires: v.exactOptional(v.string()),
+  /** What happened. It may quote senders and servers. */
+  text: v.exactOptional(v.string()),
+  advice: v.exactOptional(v.string()),
+  /** The base URL of a service that fails, how many mailboxes it concerns, and the first of them. */
+  service: v.exactOptional(v.string()),
+  count: v.exactOptional(v.number()),
+  mailboxes: v.exactOptional(v.array(v.string())),
+});
+
+export type Notice = Readonly<v.InferOutput<typeof NoticeShape>>;
+
+/** What an event means for the notices. */
+export interface NoticeChanges {
+  /** Added unless it is known. */
+  begin(notice: Notice): void;
+  /** The notices are no longer true. */
+  settle(...keys: string[]): void;
+  /** A trouble has ended: notified where its begin was. */
+  end(over: Notice): void;
+  /** The same for a trouble of an earlier run that has not begun again in this one. */
+  endEarlier(over: Notice): void;
+}
+
+const MOST_TEXT = 600;
+const MOST_NAME = 254;
+
+/** `blipMs`: a failure that is over within this time is not notified. Failed polls are grouped by `ServiceTroubles`. */
+export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, changes: NoticeChanges): void {
+  const trouble = (kind: NoticeKind, { message, advice }: Fault) =>
+    changes.begin({ ...noticeOf(kind, kind, nowMs), isTrouble: true, text: cut(message), advice });
+  const overOf = (kind: NoticeKind) => ({ ...noticeOf(kind, kind, nowMs), isOver: true });
+  const over = (kind: NoticeKind) => changes.end(overOf(kind));
+  listenTo({
+    "transfer-changed": ({ record }) => applyRecord(record, nowMs, changes),
+    "transfer-lost": ({ record }) => changes.settle(...openKeys(record)),
+    "transfer-acknowledged": ({ record }) => changes.settle(keyOf("gone", record)),
+    "transfer-expiring": ({ record }) => changes.begin(ofTransfer("expiring", record, nowMs)),
+    "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
+      const key = `entries ${mailbox}`;
+      if (first === undefined) return changes.settle(key);
+      const text = cut(first.message);
+      const facts = { mailbox: cut(mailbox, MOST_NAME), text, advice: first.advice, count: entries };
+      changes.begin({ ...noticeOf("refused", key, nowMs), ...facts });
+    },
+    "poll-succeeded": ({ mailbox, unusable }) => {
+      if (unusable === 0) changes.settle(`entries ${mailbox}`);
+    },
+    "arrival-missed": ({ mailbox, expectation: { described }, dueMs }) =>
+      changes.begin({ ...ofArrival(mailbox, described, dueMs, nowMs), isTrouble: true }),
+    "arrival-late": ({ mailbox, expectation: { described }, dueMs }) =>
+      changes.end({ ...ofArrival(mailbox, described, dueMs, nowMs), isOver: true }),
+    "handoff-failed": ({ delivered, step, fault, willRetry }) => {
+      const notice = ofDelivery("handoff", delivered, willRetry ? nowMs + blipMs : nowMs);
+      const key = handoffKey(delivered, step);
+      changes.begin({ ...notice, key, text: cut(fault.message), advice: fault.advice });
+    },
+    "handoff-succeeded": ({ delivered, step }) => changes.settle(handoffKey(delivered, step)),
+    "handoffs-stuck": ({ fault: { message, advice } }) =>
+      changes.begin({
+        ...noticeOf("handoff", "handoffs", nowMs),
+        isTrouble: true,
+        text: cut(message),
+        advice,
+      }),
+    "handoffs-resumed": () => changes.end({ ...noticeOf("handoff", "handoffs", nowMs), isOver: true }),
+    "pick-up-overdue": ({ delivered }) => changes.begin(ofDelivery("not-picked-up", delivered, nowMs)),
+    "folder-picked-up": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
+    "folder-removed": ({ delivered }) => changes.settle(keyOf("not-picked-up", delivered)),
+    "disk-full": ({ fault }) => trouble("disk", fault),
+    "disk-has-room": () => over("disk"),
+    "queue-lost": ({ fault }) => trouble("queue", fault),
+    "queue-back": () => over("queue"),
+    "settings-refused": ({ fault }) => trouble("configuration", fault),
+    "settings-reloaded": () => over("configuration"),
+    // The configuration is valid, and the queue answers.
+    ready: () => {
+      changes.endEarlier(overOf("configuration"));
+      changes.endEarlier(overOf("queue"));
+    },
+  })(event);
+}
+
+function applyRecord(record: TransferRecord, nowMs: number, changes: NoticeChanges): void {
+  const { state, reason, needsPerson } = record;
+  if (state === "waiting" && reason === "password") changes.begin(ofTransfer("password", record, nowMs));
+  else if (state === "waiting" && needsPerson === true) changes.begin(ofTransfer("refused", record, nowMs));
+  else if (state === "downloading") changes.settle(keyOf("quarantined", record));
+  else if (state === "quarantined") {
+    changes.settle(...openKeys(record));
+    changes.begin(ofTransfer("quarantined", record, nowMs));
+  } else if (state === "gone") {
+    changes.settle(...openKeys(record), keyOf("quarantined", record));
+    if (reason !== DISCARDED) changes.begin(ofTransfer("gone", record, nowMs));
+  } else if (state === "delivered") {
+    changes.settle(...openKeys(record), keyOf("quarantined", record), keyOf("gone", record));
+    changes.endEarlier({ ...noticeOf("disk", "disk", nowMs), isOver: true });
+  }
+}
+
+/** Notices that are true only while the transfer is open. */
+function openKeys(transfer: TransferKey): string[] {
+  return (["password", "refused", "expiring"] as const).map((kind) => keyOf(kind, transfer));
+}
+
+/** Short, because many are remembered. */
+function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
+  const text = [kind, mailbox, trackingId].join("\0");
+  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+}
+
+function handoffKey(delivered: Delivered, step: HandoffStep): string {
+  return `${keyOf("handoff", delivered)} ${step}`;
+}
+
+function noticeOf(kind: NoticeKind, key: string, atMs: number): Notice {
+  return { kind, key, atMs };
+}
+
+function ofTransfer(kind: NoticeKind, record: TransferRecord, atMs: number): Notice {
+  const { mailbox, trackingId, sender, expires, message } = record;
+  return {
+    ...noticeOf(kind, keyOf(kind, record), atMs),
+    mailbox: cut(mailbox, MOST_NAME),
+    trackingId: cut(trackingId, MOST_NAME),
+    sender: cut(sender, MOST_NAME),
+    ...(expires === undefined || kind === "gone" ? {} : { expires }),
+    ...(message === undefined ? {} : { text: cut(message) }),
+  };
+}
+
+function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notice {
+  const { mailbox, trackingId, sender, folder, deliveredAt } = delivered;
+  return {
+    ...noticeOf(kind, keyOf(kind, delivered), atMs),
+    mailbox: cut(mailbox, MOST_NAME),
+    trackingId: cut(trackingId, MOST_NAME),
+    sender: cut(sender, MOST_NAME),
+    text: cut(`Its folder ${folder} was delivered at ${deliveredAt}.`),
+  };
+}
+
+function ofArrival(mailbox: string, described: string, dueMs: number, atMs: number): Notice {
+  const key = `overdue ${dueMs} ${keyOf("overdue", { mailbox, trackingId: described })}`;
+  const text = cut(`Expected: ${described}, by ${new Date(dueMs).toISOString()}.`);
+  return { ...noticeOf("overdue", key, atMs), mailbox: cut(mailbox, MOST_NAME), text };
+}
+
+/** Senders choose lengths. */
+function cut(text: string, most = MOST_TEXT): string {
+  return text.length <= most ? text.toWellFormed() : `${text.slice(0, most).toWellFormed()}…`;
+}

@@ -1,0 +1,184 @@
+/** Sends one message: a mail through an SMTP server, or a signed POST to a webhook. */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { hostname } from "node:os";
+import { getCACertificates } from "node:tls";
+import type { SMTPTransportOptions } from "nodemailer";
+import type { Clock } from "../base/clock.ts";
+import type { FaultCode } from "../base/fault-codes.ts";
+import { Fault, messageOf } from "../base/faults.ts";
+import { printable } from "../base/phrases.ts";
+import { type Secret, scrub } from "../base/secret.ts";
+import { postSigned } from "../base/signed-post.ts";
+import type { MailWay, WebhookWay } from "../model/notify.ts";
+import type { Message } from "./message.ts";
+
+const MOST_DETAIL = 300;
+
+export interface Sent {
+  readonly answer: string;
+  /** Some recipients are refused. The others have the mail, so it must not be sent again. */
+  readonly refused?: Fault;
+}
+
+/**
+ * Resolves with the receiver's answer when the message was accepted. `thread`: messages with the same one belong
+ * together. Throws a fault of `NOTIFY_FAULTS`, `SECRET_UNREADABLE`, or `STOPPED` on the signal.
+ */
+export async function sendMessage(
+  way: MailWay | WebhookWay,
+  message: Message,
+  thread: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Sent> {
+  const id = randomUUID();
+  if (way.kind === "mail") return sendMail(way, message, { id, thread }, clock, signal);
+  const call = { id, body: message.body(id), failure: "NOTIFY_WEBHOOK_FAILED" } as const;
+  await postSigned(way, call, clock, signal);
+  return { answer: "accepted" };
+}
+
+function sendMail(
+  way: MailWay,
+  { subject, text }: Message,
+  { id, thread }: { readonly id: string; readonly thread: string },
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Sent> {
+  const domain = way.from.slice(way.from.lastIndexOf("@") + 1);
+  return withTransport(way, signal, async (transport) => {
+    const { response, rejected } = await transport.sendMail({
+      from: { name: "", address: way.from },
+      to: way.to.map((address) => ({ name: "", address })),
+      envelope: { from: way.from, to: [...way.to] },
+      subject,
+      text,
+      textEncoding: "quoted-printable",
+      date: new Date(clock.now()),
+      messageId: `<${id}@${domain}>`,
+      references: `<${thread}@${domain}>`,
+      headers: { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" },
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    const answer = printable(response.slice(0, MOST_DETAIL));
+    if (rejected.length === 0) return { answer };
+    const detail = `it is not accepted for ${rejected.join(", ")}`;
+    return { answer, refused: new Fault("MAIL_REFUSED", { detail }) };
+  });
+}
+
+/** Connects and logs in, and sends nothing. Throws as `sendMessage`. */
+export function checkMailServer(way: MailWay, signal: AbortSignal): Promise<void> {
+  return withTransport(way, signal, async (transport) => {
+    await transport.verify();
+  });
+}
+
+type Transport = ReturnType<typeof import("nodemailer").createTransport>;
+
+/** The deadline and the signal destroy the connection, whatever the server does. */
+async function withTransport<Result>(
+  way: MailWay,
+  signal: AbortSignal,
+  work: (transport: Transport) => Promise<Result>,
+): Promise<Result> {
+  const timeout = AbortSignal.timeout(way.timeoutMs);
+  const either = AbortSignal.any([signal, timeout]);
+  const secrets: Secret[] = [];
+  const sockets = new Set<Socket>();
+  const destroy = () => {
+    for (const socket of sockets) socket.destroy(new Error("aborted"));
+  };
+  either.addEventListener("abort", destroy, { once: true });
+  try {
+    const [user, pass] = [await way.user?.read(either), await way.password?.read(either)];
+    secrets.push(...[user, pass].filter((secret) => secret !== undefined));
+    // Loaded only here: most commands send no mail.
+    const { createTransport } = await import("nodemailer");
+    const options = optionsFor(way, user, pass);
+    return await work(createTransport({ ...options, getSocket: connectWith(way, sockets, either) }));
+  } catch (error) {
+    if (signal.aborted) throw new Fault("STOPPED");
+    if (timeout.aborted)
+      throw new Fault("MAIL_UNREACHABLE", { detail: `no answer within ${way.timeoutMs / 1000} s` });
+    throw error instanceof Fault ? error : faultOfMail(error, way, secrets);
+  } finally {
+    either.removeEventListener("abort", destroy);
+    destroy();
+  }
+}
+
+function optionsFor(way: MailWay, user: Secret | undefined, pass: Secret | undefined): SMTPTransportOptions {
+  const { host, port, tls, ca, timeoutMs } = way;
+  return {
+    host,
+    port,
+    name: ehloName(),
+    secure: tls === "implicit",
+    requireTLS: tls === "required",
+    ignoreTLS: tls === "none",
+    tls: ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] },
+    // Without it, a server that offers no login would get the mail without one.
+    ...(user === undefined || pass === undefined
+      ? {}
+      : { auth: { user: user.reveal(), pass: pass.reveal() }, forceAuth: true }),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    maxResponseSize: 64 * 1024,
+    logger: false,
+  };
+}
+
+/** The machine's name may be no domain, which strict servers refuse. */
+function ehloName(): string {
+  const name = hostname();
+  return /^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$/.test(name) ? name : "[127.0.0.1]";
+}
+
+/** Our own connection, so that we can destroy it. */
+function connectWith(
+  { host, port }: MailWay,
+  sockets: Set<Socket>,
+  signal: AbortSignal,
+): NonNullable<SMTPTransportOptions["getSocket"]> {
+  return (_options, callback) => {
+    const socket = connect({ host, port });
+    sockets.add(socket);
+    // After a failure, or when it is destroyed.
+    socket.on("error", () => {});
+    once(socket, "connect", { signal }).then(
+      () => callback(null, { connection: socket }),
+      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error))),
+    );
+  };
+}
+
+const CODES: Readonly<Record<string, FaultCode>> = {
+  EAUTH: "MAIL_LOGIN_REFUSED",
+  ENOAUTH: "MAIL_LOGIN_REFUSED",
+  ETLS: "MAIL_TLS_REFUSED",
+  EENVELOPE: "MAIL_REFUSED",
+  EMESSAGE: "MAIL_REFUSED",
+};
+
+/** OpenSSL, and Node's checks of certificates. */
+const TLS_CODE = /^(ERR_(SSL|TLS)|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH)/;
+
+/** The server chooses its answer, which may repeat the login. */
+function faultOfMail(error: unknown, { host, port }: MailWay, secrets: readonly Secret[]): Fault {
+  const {
+    code = "",
+    originalCode,
+    response,
+  } = error as { [key in "code" | "originalCode" | "response"]?: string };
+  const answer = scrub(response ?? messageOf(error), secrets).trim();
+  const detail = `${host}:${port}: ${printable(answer.slice(0, MOST_DETAIL))}`;
+  if (TLS_CODE.test(originalCode ?? code)) return new Fault("MAIL_TLS_REFUSED", { detail });
+  // An answer with 4 at its start may differ the next time.
+  if (/^4\d\d/.test(response ?? "")) return new Fault("MAIL_DEFERRED", { detail });
+  return new Fault(CODES[code] ?? "MAIL_UNREACHABLE", { detail });
+}

@@ -1,0 +1,100 @@
+/**
+ * Mailboxes that cannot be polled, grouped by cause: a service that fails for all its mailboxes is one trouble. Failures
+ * that may pass are one cause, whatever their codes; each other code is a cause of its own.
+ */
+import type { Fault } from "../base/faults.ts";
+import type { Notice } from "./notices.ts";
+
+interface Cause {
+  readonly service: string;
+  readonly sinceMs: number;
+  readonly mailboxes: Set<string>;
+  fault: Pick<Fault, "message" | "advice" | "verdict">;
+}
+
+/** A mailbox and its cause, for the memory. */
+export type FailingMailbox = readonly [mailbox: string, key: string, service: string];
+
+const MOST_NAMED = 20;
+
+export class ServiceTroubles {
+  readonly #causes = new Map<string, Cause>();
+  readonly #keys = new Map<string, string>();
+  readonly #blipMs: number;
+
+  /** `blipMs`: a failure that is over within this time is not notified, unless it needs a person. */
+  constructor(blipMs: number) {
+    this.#blipMs = blipMs;
+  }
+
+  /** The trouble of this mailbox, and the trouble that it leaves, if no other mailbox has that one. */
+  failed(mailbox: string, service: string, fault: Fault, nowMs: number): { begun: Notice; left?: string } {
+    const key = `service ${service} ${fault.verdict === "retry" ? "outage" : fault.code}`;
+    const before = this.#keys.get(mailbox);
+    const left = before === undefined || before === key ? undefined : this.#leave(mailbox);
+    const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
+    cause.fault = fault;
+    cause.mailboxes.add(mailbox);
+    this.#causes.set(key, cause);
+    this.#keys.set(mailbox, key);
+    const atMs = fault.verdict === "retry" ? cause.sinceMs + this.#blipMs : cause.sinceMs;
+    const begun = { ...noticeOf(key, cause, atMs), isTrouble: true };
+    return left === undefined ? { begun } : { begun, left: left.key };
+  }
+
+  /** The trouble that is over now, because the last of its mailboxes was polled. */
+  succeeded(mailbox: string, nowMs: number): Notice | undefined {
+    const left = this.#leave(mailbox);
+    if (left === undefined) return undefined;
+    const { key, cause } = left;
+    return { kind: "service", key, atMs: nowMs, isOver: true, service: cause.service };
+  }
+
+  /** Mailboxes that are no longer polled. Returns the troubles that end with them. */
+  keepOnly(isPolled: (mailbox: string) => boolean): string[] {
+    const gone = [...this.#keys.keys()].filter((mailbox) => !isPolled(mailbox));
+    return gone.flatMap((mailbox) => this.#leave(mailbox)?.key ?? []);
+  }
+
+  snapshot(): FailingMailbox[] {
+    return [...this.#causes].flatMap(([key, { service, mailboxes }]) =>
+      [...mailboxes].map((mailbox) => [mailbox, key, service] as const),
+    );
+  }
+
+  /** Of an earlier run. A mailbox that is known here is left as it is. */
+  restore(failing: readonly FailingMailbox[], nowMs: number): void {
+    for (const [mailbox, key, service] of failing) {
+      if (this.#keys.has(mailbox)) continue;
+      const fault = { message: "", advice: "", verdict: "retry" as const };
+      const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
+      cause.mailboxes.add(mailbox);
+      this.#causes.set(key, cause);
+      this.#keys.set(mailbox, key);
+    }
+  }
+
+  #leave(mailbox: string): { readonly key: string; readonly cause: Cause } | undefined {
+    const key = this.#keys.get(mailbox);
+    const cause = key === undefined ? undefined : this.#causes.get(key);
+    this.#keys.delete(mailbox);
+    if (key === undefined || cause === undefined) return undefined;
+    cause.mailboxes.delete(mailbox);
+    if (cause.mailboxes.size > 0) return undefined;
+    this.#causes.delete(key);
+    return { key, cause };
+  }
+}
+
+function noticeOf(key: string, { service, mailboxes, fault }: Cause, atMs: number): Notice {
+  return {
+    kind: "service",
+    key,
+    atMs,
+    service,
+    count: mailboxes.size,
+    mailboxes: [...mailboxes].slice(0, MOST_NAMED),
+    text: fault.message.slice(0, 600),
+    advice: fault.advice,
+  };
+}

@@ -1,0 +1,461 @@
+/** Notifications: by mail through a real server, and by webhook; also where receivers fail. */
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
+import { signBody } from "../../src/base/signed-post.ts";
+import { makeTimetable, WEEK_MS } from "../../src/base/timetable.ts";
+import type { Notification } from "../../src/model/notify.ts";
+import { callCommand } from "../support/command.ts";
+import { daemonSettings, startDaemon } from "../support/daemon.ts";
+import { install } from "../support/installation.ts";
+import { LOGIN, openMailServer } from "../support/mail-server.ts";
+import { byMail, byWebhook, groupsOf, notifiedOf, SECRET } from "../support/notify.ts";
+import { runProgram } from "../support/program.ts";
+import { accept, hang, openReceiver, refuse } from "../support/receiver.ts";
+import { startRedis } from "../support/redis.ts";
+import { freePort } from "../support/redis-server.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { mailboxSettings, pageSettings, redisQueue } from "../support/settings.ts";
+import { FOLDER as TLS_FOLDER } from "../support/tls.ts";
+
+const UNKNOWN = "another-Password:1";
+
+describe("a mail server", () => {
+  test("gets a test mail over TLS and with a login, in plain text that no program answers", async () => {
+    const server = await openMailServer();
+    const { config } = await install({}, { notify: [{ mail: mailKeys(server.port) }] });
+    const { exitCode, stdout, stderr } = await runProgram(["notify", "test", "--config", config]);
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(/^ok\t1\tmail to ops@example\.com through 127\.0\.0\.1:\d+\t250 OK id=\S+\t\n$/);
+    const [mail] = await server.expectMails(1);
+    expect(mail?.headers).toMatchObject({
+      from: "inlet@example.com",
+      to: "ops@example.com",
+      subject: expect.stringMatching(/^\[inlet \S+\] a test of its notifications$/),
+      "auto-submitted": "auto-generated",
+      "content-type": "text/plain; charset=utf-8",
+      "message-id": expect.stringMatching(/^<[\w-]+@example\.com>$/),
+      date: expect.stringMatching(/\+0000$/),
+      references: expect.stringMatching(/^<inlet-test-\d+@example\.com>$/),
+    });
+    expect(mail?.text).toContain("This is a test.");
+    expect(await server.log()).toMatch(/P=esmtpsa .*A=plain/);
+  });
+
+  test("is trusted only with its authority, and each failure says what to do", async () => {
+    const server = await openMailServer();
+    const silent = await openSilent();
+    const usual = mailKeys(server.port);
+    const cases: readonly (readonly [keys: object, outcome: string, says: RegExp])[] = [
+      [{ server: `smtps://127.0.0.1:${server.tlsPort}`, tls: undefined }, "fine", /250 OK/],
+      [{ ca: undefined }, "usage", /No trusted TLS connection.*certificate.*notify\.mail\.ca/],
+      [{ password: "wrong-password" }, "usage", /refused the login: \S+ 535 .*notify\.mail\.user/],
+      [
+        { to: ["refused@example.com"] },
+        "usage",
+        /refused the mail: \S+ 550 no such recipient.*notify\.mail\.to/,
+      ],
+      [{ to: ["ops@example.com", "refused@example.com"] }, "usage", /not accepted for refused@example\.com/],
+      [{ from: "refused@example.com" }, "usage", /550 this sender is not welcome/],
+      [{ to: ["later@example.com"] }, "unreachable", /does not accept the mail now: \S+ 451 try again later/],
+      [{ tls: "none" }, "usage", /refused the login.*offers a login/],
+      [
+        { server: `smtp://127.0.0.1:${await freePort()}` },
+        "unreachable",
+        /could not be reached.*ECONNREFUSED/,
+      ],
+      [{ server: `smtp://127.0.0.1:${silent}`, timeout: "300ms" }, "unreachable", /no answer within 0\.3 s/],
+    ];
+    const { config, rewrite } = await install();
+    await rewrite({ notify: cases.map(([keys]) => ({ mail: { ...usual, ...keys } })) });
+    for (const [at, [, outcome, says]] of cases.entries()) {
+      const called = await callCommand(["notify", "test", "--config", config, "--to", String(at + 1)]);
+      expect([called.outcome, called.stdout]).toEqual([outcome, expect.stringMatching(says)]);
+      expect(called.stdout).not.toMatch(/wrong-password|Sturdy|Anchor/);
+    }
+    const all = await callCommand(["notify", "test", "--config", config, "--json"]);
+    expect(all.outcome).toBe("usage");
+    expect(JSON.parse(all.stdout)).toHaveLength(cases.length);
+  });
+
+  test("is checked by doctor, which sends nothing", async () => {
+    const server = await openMailServer();
+    const wrong = { ...mailKeys(server.port), password: "wrong-password" };
+    const { config } = await install({}, { notify: [{ mail: mailKeys(server.port) }, { mail: wrong }] });
+    const { outcome, stdout } = await callCommand(["doctor", "--config", config]);
+    expect(outcome).toBe("usage");
+    expect(stdout).toMatch(/ok\tnotifications\tnotify\[0\]\t.*the server answers/);
+    expect(stdout).toMatch(/failed\tnotifications\tnotify\[1\]\t.*refused the login/);
+    expect(await server.mails()).toEqual([]);
+  });
+
+  test("that is down gets everything in one mail when it is back, and the failure is shown meanwhile", async () => {
+    const server = await openMailServer();
+    await server.kill();
+    const { simulator, daemon } = await notifying([byMail(server)], { http: pageSettings() });
+    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
+    await expect.poll(() => daemon.reports.join("\n")).toContain("mail: MAIL_UNREACHABLE");
+    const page = await daemon.page;
+    const troubles = async () =>
+      ((await (await fetch(`${page}api/status`)).json()) as { troubles: unknown[] }).troubles;
+    expect(await troubles()).toMatchObject([{ what: "notify", code: "MAIL_UNREACHABLE" }]);
+    expect(await (await fetch(`${page}metrics`)).text()).toMatch(
+      /inlet_notifications_total\{way="mail",result="failed"\} [1-9]/,
+    );
+    simulator.addTransfer(transferPlan({ trackingId: "t2", password: UNKNOWN }));
+    await expect.poll(() => daemon.stateOf("t2")).toBe("waiting");
+    await server.start();
+    const [mail] = await server.expectMails(1);
+    expect(mail?.headers["subject"]).toMatch(/2 transfers need a password$/);
+    await expect.poll(troubles).toEqual([]);
+  });
+
+  test("that refuses one recipient serves the others once", async () => {
+    const server = await openMailServer();
+    const to = ["ops@example.com", "refused@example.com"];
+    const { simulator, daemon } = await notifying([byMail(server, {}, { to })]);
+    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
+    await expect.poll(() => daemon.reports.join("\n")).toContain("not accepted for refused@example.com");
+    await someTime();
+    expect(await server.expectMails(1)).toMatchObject([{ to: "ops@example.com" }]);
+  });
+
+  test("gets two or three mails for 3,000 transfers that need a password", async () => {
+    const server = await openMailServer();
+    // A poll takes up a thousand new transfers.
+    const names = ["m1@example.com", "m2@example.com", "m3@example.com"];
+    const simulator = await openTestSimulator({
+      transfers: Array.from({ length: 3_000 }, (_, at) =>
+        transferPlan({
+          trackingId: `t${at}`,
+          to: [names[at % 3] ?? ""],
+          files: [{ name: "a", text: "a" }],
+        }),
+      ),
+    });
+    const mailboxes = names.map((name) =>
+      mailboxSettings(simulator, { name, email: name, passwords: [], pollMs: 1_000 }),
+    );
+    const entry = byMail(server, { gatherMs: 2_000, everyMs: 60_000 });
+    const all = await daemonSettings(mailboxes, { notify: [entry] });
+    const daemon = startDaemon(all);
+    const waiting = () => new Set(daemon.changes.filter(isWaiting).map(({ trackingId }) => trackingId)).size;
+    await expect.poll(waiting, { timeout: 200_000 }).toBe(3_000);
+    const first = await server.mails();
+    expect(first.length).toBeLessThanOrEqual(2);
+    await daemon.stop();
+    // The rest is in the next digest, also over a restart.
+    const again = startDaemon({ ...all, notify: [{ ...entry, everyMs: 1_000 }] });
+    const counted = async () => {
+      const subjects = (await server.mails()).map(({ headers }) => headers["subject"] ?? "");
+      return subjects.reduce(
+        (sum, subject) => sum + Number(/(\d+) transfers? need/.exec(subject)?.[1] ?? 0),
+        0,
+      );
+    };
+    await expect.poll(counted).toBe(3_000);
+    await again.stop();
+    const mails = await server.mails();
+    expect(mails.length).toBeLessThanOrEqual(3);
+    for (const { text } of mails)
+      expect(text.match(/^ +inlet password --mailbox \S+ t\d+$/gm)?.length).toBeLessThanOrEqual(20);
+  });
+});
+
+describe("a webhook", () => {
+  test("that fails, redirects and hangs is called again until it accepts, with the same secret", async () => {
+    const receiver = await openReceiver(
+      refuse(500),
+      refuse(302, { location: "http://127.0.0.1:1/" }),
+      hang,
+      accept,
+    );
+    const { simulator, daemon } = await notifying([byWebhook(receiver.url, {}, 300)]);
+    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
+    await expect.poll(() => daemon.reports).toContain("notified by webhook");
+    const failures = daemon.reports.filter((report) => report.startsWith("webhook: NOTIFY_WEBHOOK_FAILED"));
+    expect(failures).toMatchObject(
+      [/status 500/, /redirects are not followed/, /no answer within 0.3 s/].map((it) =>
+        expect.stringMatching(it),
+      ),
+    );
+    expect(failures.join()).not.toContain("in-the-query");
+    expect(receiver.calls).toHaveLength(4);
+    const [call] = receiver.calls.slice(-1);
+    const { body = "" } = call ?? {};
+    const signature = String(call?.headers["inlet-signature"]);
+    const [, seconds] = /^t=(\d+),/.exec(signature) ?? [];
+    expect(signature).toBe(signBody(new Secret(SECRET), body, Number(seconds) * 1000));
+    expect(JSON.parse(body)).toMatchObject({
+      version: 1,
+      event: "notification",
+      summary: "1 transfer needs a password",
+    });
+  });
+
+  test("is tested by the command, and named without its path", async () => {
+    const receiver = await openReceiver(accept, refuse(403));
+    const { config } = await install({}, { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] });
+    const good = await callCommand(["notify", "test", "--config", config]);
+    expect([good.outcome, good.stdout]).toEqual(["fine", expect.stringMatching(/^ok\t1\twebhook at 127/)]);
+    expect(JSON.parse(receiver.calls[0]?.body ?? "")).toMatchObject({ event: "test", notices: [] });
+    const bad = await callCommand(["notify", "test", "--config", config]);
+    expect([bad.outcome, bad.stdout]).toEqual(["unreachable", expect.stringContaining("status 403")]);
+    expect(good.stdout + bad.stdout).not.toMatch(/in-the-query|hook\?/);
+  });
+
+  test("that is missing, or has another number, is wrong usage", async () => {
+    const { config } = await install();
+    await expect(callCommand(["notify", "test", "--config", config])).rejects.toThrow("not configured");
+    const receiver = await openReceiver(accept);
+    const { config: one } = await install(
+      {},
+      { notify: [{ webhook: { url: receiver.url, secret: SECRET } }] },
+    );
+    await expect(callCommand(["notify", "test", "--config", one, "--to", "2"])).rejects.toThrow(
+      "has no entry 2",
+    );
+  });
+});
+
+describe("a daemon notifies of", () => {
+  test("transfers that need a password, are quarantined, gone, refused or about to expire", async () => {
+    const receiver = await openReceiver(accept);
+    const { simulator } = await notifying([byWebhook(receiver.url)]);
+    simulator.addTransfer(
+      transferPlan({ trackingId: "password", password: UNKNOWN, expiresInSeconds: 90_000 }),
+    );
+    simulator.addTransfer(
+      transferPlan({ trackingId: "wrong", files: [{ name: "a", text: "a", csvChecksum: "wrong" }] }),
+    );
+    simulator.addTransfer(transferPlan({ trackingId: "soon", password: UNKNOWN, expiresInSeconds: 3_600 }));
+    simulator.addTransfer(transferPlan({ trackingId: "revoked", password: UNKNOWN }));
+    await expect.poll(() => notifiedOf(receiver)).toContain("password revoked");
+    simulator.revoke("revoked");
+    const does = { kind: "error", status: 403 } as const;
+    simulator.addFault({ on: "info", transfer: "refused", times: "always", does });
+    simulator.addTransfer(transferPlan({ trackingId: "refused" }));
+    const expected = [
+      "expiring soon",
+      "gone revoked",
+      "password password",
+      "password revoked",
+      "password soon",
+      "quarantined wrong",
+      "refused refused",
+    ];
+    await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(expected);
+    await someTime();
+    expect(notifiedOf(receiver).toSorted()).toEqual(expected);
+  });
+
+  test("a service that fails for 50 mailboxes once, and once of its recovery", async () => {
+    const receiver = await openReceiver(accept);
+    const simulator = await openTestSimulator();
+    const mailboxes = Array.from({ length: 50 }, (_, at) =>
+      mailboxSettings(simulator, { name: `m${at}`, email: `m${at}@example.com` }),
+    );
+    const settings = await daemonSettings(mailboxes, {
+      notify: [byWebhook(receiver.url, { gatherMs: 1_000 })],
+    });
+    const fault = simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "error", status: 503 },
+    });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "service", over: false, count: 1 }]);
+    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^50 mailboxes of http/);
+    simulator.removeFault(fault);
+    await expect
+      .poll(() => groupsOf(receiver))
+      .toMatchObject([{}, { kind: "service", over: true, count: 1 }]);
+    await someTime();
+    expect(receiver.calls).toHaveLength(2);
+    await daemon.stop();
+  });
+
+  test("no failure of a service that is over soon", async () => {
+    const receiver = await openReceiver(accept);
+    const { simulator, daemon } = await notifying([byWebhook(receiver.url)], {}, [], { blipMs: 60_000 });
+    const fault = simulator.addFault({
+      on: "received",
+      times: "always",
+      does: { kind: "error", status: 503 },
+    });
+    await expect.poll(() => daemon.reports.join()).toContain("SERVER_FAULT");
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.reports.join()).toContain("recovered");
+    await someTime();
+    expect(receiver.calls).toEqual([]);
+  });
+
+  test("a hand-off that fails and a folder that is not picked up", async () => {
+    const receiver = await openReceiver(accept);
+    const handoff = {
+      fileMode: 0o640,
+      folderMode: 0o750,
+      marker: undefined,
+      command: { argv: ["/bin/false"] as [string], env: {}, timeoutMs: 5_000 },
+      expectWithinMs: 100,
+    };
+    const { simulator } = await notifying([byWebhook(receiver.url)], { handoff });
+    simulator.addTransfer(transferPlan({ trackingId: "t1" }));
+    await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(["handoff t1", "not-picked-up t1"]);
+  });
+
+  test("only the kinds and mailboxes that are chosen", async () => {
+    const [some, theirs] = [await openReceiver(accept), await openReceiver(accept)];
+    const simulator = await openTestSimulator();
+    const other = mailboxSettings(simulator, { name: "other", email: "other@example.com" });
+    const notify = [
+      byWebhook(some.url, { on: ["quarantined"] }),
+      byWebhook(theirs.url, { mailboxes: ["OTHER@*"] }),
+    ];
+    startDaemon(await daemonSettings([mailboxSettings(simulator), other], { notify }));
+    const files = [{ name: "a", text: "a", csvChecksum: "wrong" as const }];
+    simulator.addTransfer(transferPlan({ trackingId: "mine", password: UNKNOWN }));
+    simulator.addTransfer(transferPlan({ trackingId: "wrong", files }));
+    simulator.addTransfer(
+      transferPlan({ trackingId: "theirs", password: UNKNOWN, to: ["other@example.com"] }),
+    );
+    await expect.poll(() => notifiedOf(some)).toEqual(["quarantined wrong"]);
+    await expect.poll(() => notifiedOf(theirs)).toEqual(["password theirs"]);
+  });
+});
+
+describe("quiet hours", () => {
+  test("hold notifications back, over a restart too, except one about a transfer that expires within them", async () => {
+    const receiver = await openReceiver(accept);
+    const nowMs = Date.now();
+    // All week but a minute that is some days away.
+    const gapMs = (weekTime(nowMs) + WEEK_MS / 2) % WEEK_MS;
+    const quiet = makeTimetable("UTC", [
+      { fromMs: 0, untilMs: gapMs },
+      { fromMs: gapMs + 60_000, untilMs: WEEK_MS },
+    ]);
+    const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url, { quiet })]);
+    simulator.addTransfer(transferPlan({ trackingId: "later", password: UNKNOWN }));
+    simulator.addTransfer(transferPlan({ trackingId: "soon", password: UNKNOWN, expiresInSeconds: 90_000 }));
+    await expect.poll(() => notifiedOf(receiver)).toEqual(["password soon"]);
+    await daemon.stop();
+    const [entry] = settings.notify ?? [];
+    if (entry === undefined) throw new Error("no entry");
+    startDaemon({ ...settings, notify: [{ ...entry, quiet: undefined }] });
+    await expect.poll(() => notifiedOf(receiver)).toEqual(["password soon", "password later"]);
+  });
+});
+
+describe("a restart", () => {
+  test("repeats nothing, and `once` sends at its end", async () => {
+    const receiver = await openReceiver(accept);
+    const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url)]);
+    simulator.addTransfer(transferPlan({ trackingId: "t1", password: UNKNOWN }));
+    await expect.poll(() => notifiedOf(receiver)).toEqual(["password t1"]);
+    await daemon.stop();
+    simulator.addTransfer(transferPlan({ trackingId: "t2", password: UNKNOWN }));
+    await someTime();
+    const [entry] = settings.notify ?? [];
+    const notify = entry === undefined ? [] : [{ ...entry, gatherMs: 3_600_000 }];
+    const once = startDaemon({ ...settings, notify }, { mode: "once" });
+    await once.outcome;
+    expect(notifiedOf(receiver)).toEqual(["password t1", "password t2"]);
+    const files = await readdir(join(settings.state, "notify"), { recursive: true });
+    expect(files.filter((name) => name.endsWith(".json"))).toHaveLength(1);
+  });
+
+  test("is not needed for new settings, and a refused configuration is notified, and its correction", async () => {
+    const receiver = await openReceiver(accept);
+    const { config, rewrite } = await install();
+    const notify = [{ webhook: { url: receiver.url, secret: SECRET }, gather: "200ms", every: "200ms" }];
+    const { startProgram } = await import("../support/program.ts");
+    const daemon = startProgram(["run", "--config", config]);
+    let logged = "";
+    daemon.stdout?.on("data", (chunk: Buffer) => {
+      logged += chunk;
+    });
+    await expect.poll(() => logged).toContain('"msg":"ready"');
+    await rewrite({ notify });
+    await expect.poll(() => logged).toContain("the configuration was reloaded");
+    await rewrite({ notify, limits: { transfers: "many" } });
+    await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "configuration", over: false }]);
+    await rewrite({ notify });
+    await expect.poll(() => groupsOf(receiver)).toMatchObject([{}, { kind: "configuration", over: true }]);
+    expect(logged).toContain('"msg":"notified"');
+    daemon.kill("SIGTERM");
+    expect(await once(daemon, "exit")).toEqual([0, null]);
+  });
+});
+
+test("two processes on Redis send each notification once, and repeat none after a restart", async () => {
+  const receiver = await openReceiver(accept);
+  const queue = redisQueue((await startRedis()).url);
+  const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url)], { queue });
+  const other = startDaemon(settings);
+  const expected = Array.from({ length: 20 }, (_, at) => `password t${at}`).toSorted();
+  for (let at = 0; at < 20; at++) {
+    simulator.addTransfer(transferPlan({ trackingId: `t${at}`, password: UNKNOWN }));
+  }
+  await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(expected);
+  await daemon.stop();
+  await other.stop();
+  const again = startDaemon(settings);
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(5);
+  simulator.addTransfer(transferPlan({ trackingId: "u", password: UNKNOWN }));
+  await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual([...expected, "password u"]);
+  await again.stop();
+});
+
+/** A daemon with one mailbox and these notifications. */
+async function notifying(
+  notify: readonly Notification[],
+  given: Parameters<typeof daemonSettings>[1] = {},
+  transfers: readonly ReturnType<typeof transferPlan>[] = [],
+  patience: { readonly blipMs?: number } = {},
+) {
+  const simulator = await openTestSimulator({ transfers });
+  const settings = await daemonSettings([mailboxSettings(simulator)], {
+    ...given,
+    notify,
+  });
+  const daemon = startDaemon(settings, { notify: patience });
+  return { simulator, daemon, settings };
+}
+
+function mailKeys(port: number) {
+  return {
+    to: ["ops@example.com"],
+    from: "inlet@example.com",
+    server: `smtp://127.0.0.1:${port}`,
+    tls: "required" as string | undefined,
+    ca: join(TLS_FOLDER, "ca.crt") as string | undefined,
+    user: LOGIN.user,
+    password: LOGIN.password,
+    timeout: "10s",
+  };
+}
+
+function isWaiting({ state }: { readonly state: string }): boolean {
+  return state === "waiting";
+}
+
+/** Long enough for messages that must not come. */
+function someTime(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1_500));
+}
+
+/** Accepts connections, and says nothing. */
+async function openSilent(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+/** Milliseconds since Monday, 00:00 UTC. */
+function weekTime(ms: number): number {
+  return (ms + 3 * 86_400_000) % WEEK_MS;
+}

@@ -1,0 +1,69 @@
+/** Settings of notifications for tests, and what receivers got. */
+import type { MailWay, Notification } from "../../src/model/notify.ts";
+import { NOTICE_KINDS } from "../../src/model/notify.ts";
+import { LOGIN, type MailServer } from "./mail-server.ts";
+import type { Receiver } from "./receiver.ts";
+import { plainSecret } from "./settings.ts";
+import { CA } from "./tls.ts";
+
+export const SECRET = "Signing+Key%7 ö";
+
+/** Short times. */
+const USUAL: Omit<Notification, "way"> = {
+  on: NOTICE_KINDS,
+  urgent: ["disk"],
+  mailboxes: undefined,
+  quiet: undefined,
+  gatherMs: 200,
+  everyMs: 200,
+};
+
+export function byWebhook(
+  url: string,
+  settings: Partial<Notification> = {},
+  timeoutMs = 5_000,
+): Notification {
+  const way = { kind: "webhook", url: new URL(url), secret: plainSecret(SECRET), timeoutMs } as const;
+  return { ...USUAL, way, ...settings };
+}
+
+/** STARTTLS and a login. */
+export function byMail(
+  { port }: Pick<MailServer, "port">,
+  settings: Partial<Notification> = {},
+  mail: Partial<MailWay> = {},
+): Notification {
+  const way = {
+    kind: "mail",
+    to: ["ops@example.com"],
+    from: "inlet@example.com",
+    host: "127.0.0.1",
+    port,
+    tls: "required",
+    user: plainSecret(LOGIN.user),
+    password: plainSecret(LOGIN.password),
+    ca: CA,
+    timeoutMs: 10_000,
+    ...mail,
+  } as const;
+  return { ...USUAL, way, ...settings };
+}
+
+export interface NotifiedGroup {
+  readonly kind: string;
+  readonly over: boolean;
+  readonly count: number;
+  readonly first: readonly Readonly<Record<string, string>>[];
+}
+
+/** The groups of all calls, in order. */
+export function groupsOf({ calls }: Receiver): NotifiedGroup[] {
+  return calls.flatMap(({ body }) => JSON.parse(body).notices as NotifiedGroup[]);
+}
+
+/** `kind trackingId` of everything that was notified with details. */
+export function notifiedOf(receiver: Receiver): string[] {
+  return groupsOf(receiver).flatMap(({ kind, over, first }) =>
+    first.map(({ trackingId = "" }) => [kind, trackingId, over ? "over" : ""].filter(Boolean).join(" ")),
+  );
+}

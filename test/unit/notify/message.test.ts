@@ -1,0 +1,149 @@
+/** Messages: clear words, and no text of a sender that could do harm. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { NOTICE_KINDS } from "../../../src/model/notify.ts";
+import { formatMessage, type Sender } from "../../../src/notify/message.ts";
+import { applyEvent, type Notice } from "../../../src/notify/notices.ts";
+import { Pending } from "../../../src/notify/pending.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const SENDER: Sender = {
+  host: "mail1",
+  inbox: "/srv/inbox",
+  version: "0.1.0",
+  config: undefined,
+  hasSeveralMailboxes: true,
+  console: "http://127.0.0.1:8460/",
+};
+
+test("a mail says how many, which, and what to do", () => {
+  const message = messageOf(
+    Array.from({ length: 25 }, (_, at) => passwordNotice(`t${at}`)),
+    SENDER,
+  );
+  expect(message.subject).toBe("[inlet mail1] 25 transfers need a password");
+  expect(message.text).toContain("25 transfers need a password.\n");
+  expect(message.text).toContain("  t0 from anna@supplier.example to orders@example.com");
+  expect(message.text).toContain("inlet password --mailbox orders@example.com t19\n");
+  expect(message.text).not.toContain("t20");
+  expect(message.text).toContain("… and 5 more: inlet list --state waiting");
+  expect(message.text).toContain("Console: http://127.0.0.1:8460/");
+});
+
+test("a subject names two kinds, and counts the others", () => {
+  const notices = [
+    passwordNotice("t1"),
+    { ...passwordNotice("t2"), kind: "quarantined" as const, key: "q" },
+    { ...passwordNotice("t3"), kind: "gone" as const, key: "g" },
+  ];
+  const { subject } = messageOf(notices, SENDER);
+  expect(subject).toBe("[inlet mail1] 1 transfer needs a password, 1 transfer is in quarantine and 1 more");
+});
+
+test("troubles and their end have titles of their own", () => {
+  const base = { key: "k", atMs: 0 } as const;
+  const service = "https://transfer.example.com";
+  const titles = (notice: Notice) => messageOf([notice], SENDER).subject.replace("[inlet mail1] ", "");
+  expect(titles({ ...base, kind: "service", isTrouble: true, service, count: 50 })).toBe(
+    `50 mailboxes of ${service} cannot be polled`,
+  );
+  expect(titles({ ...base, kind: "service", isOver: true, service })).toBe("1 service works again");
+  expect(titles({ ...base, kind: "disk", isTrouble: true })).toBe("the disk is full");
+  expect(titles({ ...base, kind: "disk", isOver: true })).toBe("there is room on the disk again");
+  expect(titles({ ...base, kind: "refused", mailbox: "m", count: 3 })).toBe(
+    "3 entries of a list cannot be used",
+  );
+});
+
+test("no text of a sender reaches the subject, ends a line, hides or reorders text, or is a link", () => {
+  const hostile = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 40 }),
+    fc.constantFrom(
+      "x\r\nBcc: victim@example.org",
+      "a\u202egnp.exe",
+      "\u001b[2J",
+      "<img src=x>",
+      "https://evil.example/login",
+      "a\u2028b",
+      "\ud800",
+      "-- \n",
+    ),
+  );
+  fc.assert(
+    fc.property(
+      hostile,
+      hostile,
+      hostile,
+      fc.constantFrom(...NOTICE_KINDS),
+      (sender, trackingId, text, kind) => {
+        const notice = { kind, key: "k", atMs: 0, sender, trackingId, text, mailbox: "m" };
+        const plain = { ...notice, sender: "S", trackingId: "T", text: "X" };
+        const [message, harmless] = [messageOf([notice], SENDER), messageOf([plain], SENDER)];
+        expect(message.subject).toBe(harmless.subject);
+        expect(message.subject).toMatch(/^[\x20-\x7e]+$/);
+        expect(message.text).not.toMatch(/[\p{Cf}\u2028\u2029]|(?!\n)\p{Cc}/u);
+        expect(message.text.replace(SENDER.console ?? "", "")).not.toContain("://");
+        expect(message.text.isWellFormed()).toBe(true);
+        // As many lines as with harmless text: a sender cannot add one. An empty text has none.
+        if (text.trim() !== "")
+          expect(message.text.split("\n").length).toBe(harmless.text.split("\n").length);
+        const body = JSON.parse(message.body("id"));
+        expect(body.notices[0].first[0]).toMatchObject({ mailbox: "m" });
+        expect(message.body("id")).not.toMatch(/[\p{Cf}\u2028\u2029\u007f-\u009f]/u);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test("a record's texts are cut", () => {
+  const pending = makePending();
+  const record = makeRecord({
+    state: "waiting",
+    reason: "password",
+    message: "m".repeat(100_000),
+    sender: "s".repeat(100_000),
+  });
+  applyEvent({ type: "transfer-changed", record }, 0, 0, pending);
+  applyEvent(
+    {
+      type: "entries-rejected",
+      mailbox: "m",
+      entries: 2,
+      reasons: [new Fault("BAD_ANSWER", { detail: "x".repeat(9_999) })],
+    },
+    0,
+    0,
+    pending,
+  );
+  expect(
+    formatMessage(
+      pending.take(1, () => true),
+      SENDER,
+      0,
+    ).text.length,
+  ).toBeLessThan(4_000);
+});
+
+function passwordNotice(trackingId: string): Notice {
+  const facts = { mailbox: "orders@example.com", sender: "anna@supplier.example" };
+  return { kind: "password", key: trackingId, atMs: 0, trackingId, ...facts, text: "No password is known." };
+}
+
+function messageOf(notices: readonly Notice[], sender: Sender) {
+  const pending = makePending();
+  pending.restore({ notices: [...notices], counted: [], open: [], seen: [] });
+  return formatMessage(
+    pending.take(1, () => true),
+    sender,
+    0,
+  );
+}
+
+function makePending(): Pending {
+  return new Pending(
+    () => {},
+    () => {},
+  );
+}

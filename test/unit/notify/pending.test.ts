@@ -1,0 +1,251 @@
+/** The notices of one way: what is pending, what was notified, and what is remembered. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { applyEvent } from "../../../src/notify/notices.ts";
+import { Pending } from "../../../src/notify/pending.ts";
+import { ServiceTroubles } from "../../../src/notify/service-troubles.ts";
+import { pollSucceeded } from "../../support/events.ts";
+import { makeRecord } from "../../support/record.ts";
+
+const all = () => true;
+
+test("an expected transfer that is overdue is notified, and its late arrival", () => {
+  const pending = makePending();
+  const by = { zone: "UTC", days: [0], timeMs: 0 };
+  const expectation = {
+    sender: "*@bank.example",
+    by,
+    withinMs: undefined,
+    described: "*@bank.example by 06:00",
+  };
+  const overdue = { mailbox: "m", expectation, dueMs: 1_000 };
+  applyEvent({ type: "arrival-missed", ...overdue }, 1, 0, pending);
+  const batch = pending.take(2, all);
+  expect(batch.groups).toMatchObject([
+    {
+      kind: "overdue",
+      isOver: false,
+      notices: [{ mailbox: "m", text: expect.stringContaining("by 06:00") }],
+    },
+  ]);
+  pending.sent(batch);
+  applyEvent({ type: "arrival-late", ...overdue }, 3, 0, pending);
+  expect(pending.take(4, all).groups).toMatchObject([{ kind: "overdue", isOver: true, count: 1 }]);
+});
+
+test("entries of a list that cannot be used are notified once while polls find them", () => {
+  const pending = makePending();
+  const reasons = [new Fault("BAD_ANSWER", { detail: "no sender" })];
+  const rejected = () =>
+    applyEvent({ type: "entries-rejected", mailbox: "m", entries: 3, reasons }, 1, 0, pending);
+  rejected();
+  pending.sent(pending.take(2, all));
+  rejected();
+  expect(pending.size).toBe(0);
+  applyEvent(pollSucceeded({ mailbox: "m" }), 1, 0, pending);
+  rejected();
+  expect(pending.size).toBe(1);
+});
+
+test("5,000 of a kind are one group with the first of them and a count", () => {
+  const pending = makePending();
+  for (let at = 0; at < 5_000; at++) changeTo(pending, `t${at}`, "waiting", "password");
+  const { groups, keys } = pending.take(2, all);
+  expect(groups).toMatchObject([{ kind: "password", isOver: false, count: 5_000 }]);
+  expect(groups[0]?.notices.length).toBeLessThanOrEqual(100);
+  pending.sent({ groups, keys });
+  expect(pending.size).toBe(0);
+});
+
+test("a transfer is notified once, whatever its retries say, and again after a new quarantine", () => {
+  const pending = makePending();
+  const notify = () => pending.sent(pending.take(2, all));
+  changeTo(pending, "t1", "waiting", "password");
+  notify();
+  changeTo(pending, "t1", "waiting", "password");
+  expect(pending.size).toBe(0);
+  changeTo(pending, "t1", "quarantined");
+  expect(pending.size).toBe(1);
+  notify();
+  changeTo(pending, "t1", "quarantined");
+  expect(pending.size).toBe(0);
+  changeTo(pending, "t1", "downloading");
+  changeTo(pending, "t1", "quarantined");
+  expect(pending.size).toBe(1);
+});
+
+test("a transfer that was delivered before the message is not in it", () => {
+  const pending = makePending();
+  changeTo(pending, "t1", "waiting", "password");
+  changeTo(pending, "t2", "waiting", "password");
+  changeTo(pending, "t1", "delivered");
+  const { groups } = pending.take(2, all);
+  expect(groups).toMatchObject([{ count: 1, notices: [{ trackingId: "t2" }] }]);
+});
+
+test("a discarded transfer is not reported as gone", () => {
+  const pending = makePending();
+  changeTo(pending, "t1", "gone", "discarded");
+  expect(pending.size).toBe(0);
+});
+
+test("a trouble that ends before its message is not notified; one that ends later is, once", () => {
+  const pending = makePending();
+  disk(pending, "full");
+  disk(pending, "room");
+  expect(pending.size).toBe(0);
+  disk(pending, "full");
+  pending.sent(pending.take(2, all));
+  disk(pending, "full");
+  expect(pending.size).toBe(0);
+  disk(pending, "room");
+  expect(pending.take(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
+  disk(pending, "full");
+  // Neither the end nor the new begin was seen by a person.
+  expect(pending.size).toBe(0);
+});
+
+test("a trouble that ends while its message is being sent is notified as over", () => {
+  const pending = makePending();
+  disk(pending, "full");
+  const batch = pending.take(2, all);
+  pending.sending(batch);
+  disk(pending, "room");
+  pending.sent(batch);
+  expect(pending.take(2, all).groups).toMatchObject([{ kind: "disk", isOver: true }]);
+});
+
+test("a restart keeps what is pending, what was notified, and which troubles last", () => {
+  const before = makePending();
+  disk(before, "full");
+  changeTo(before, "t1", "waiting", "password");
+  before.sent(before.take(2, all));
+  for (let at = 2; at < 500; at++) changeTo(before, `t${at}`, "waiting", "password");
+  const after = makePending();
+  after.restore(JSON.parse(JSON.stringify(before.snapshot())));
+  expect(after.size).toBe(498);
+  for (let at = 1; at < 500; at++) changeTo(after, `t${at}`, "waiting", "password");
+  expect(after.size).toBe(498);
+  disk(after, "full");
+  expect(after.size).toBe(498);
+  disk(after, "room");
+  expect(after.size).toBe(499);
+});
+
+test("a trouble of an earlier run is over with the first delivery, unless the disk is full again", () => {
+  const before = makePending();
+  disk(before, "full");
+  before.sent(before.take(2, all));
+  const snapshot = before.snapshot();
+  const [well, stillFull] = [makePending(), makePending()];
+  for (const pending of [well, stillFull]) pending.restore(snapshot);
+  disk(stillFull, "full");
+  for (const pending of [well, stillFull]) changeTo(pending, "t1", "delivered");
+  expect([well.size, stillFull.size]).toEqual([1, 0]);
+});
+
+test("keys that another process has notified are dropped; its trouble is not reported as over here", () => {
+  const [one, other] = [makePending(), makePending()];
+  for (const pending of [one, other]) {
+    changeTo(pending, "t1", "waiting", "password");
+    disk(pending, "full");
+  }
+  one.sent(one.take(2, all));
+  const { seen, open } = one.snapshot();
+  other.dropSeen(new Set([...seen, ...open]));
+  expect(other.size).toBe(0);
+  disk(other, "room");
+  expect(other.size).toBe(0);
+  disk(one, "room");
+  expect(one.size).toBe(1);
+});
+
+test("50 mailboxes that fail for the same reason are one trouble, which ends with the last of them", () => {
+  const troubles = new ServiceTroubles(0);
+  const pending = makePending();
+  const service = "https://transfer.example.com";
+  const unreachable = new Fault("SERVICE_UNREACHABLE");
+  for (let at = 0; at < 50; at++) {
+    const fault = at % 2 === 0 ? unreachable : new Fault("SERVICE_TIMEOUT");
+    pending.begin(troubles.failed(`m${at}`, service, fault, 1).begun);
+  }
+  const { groups } = pending.take(2, all);
+  expect(groups).toMatchObject([{ kind: "service", count: 1, notices: [{ service, count: 50 }] }]);
+  pending.sent(pending.take(2, all));
+  const ends = Array.from({ length: 50 }, (_, at) => troubles.succeeded(`m${at}`, 3));
+  expect(ends.slice(0, 49).every((end) => end === undefined)).toBe(true);
+  const { begun, left } = troubles.failed("m1", service, unreachable, 4);
+  expect(left).toBeUndefined();
+  const refused = troubles.failed("m1", service, new Fault("TOKEN_REFUSED"), 5);
+  expect([refused.left, refused.begun.key]).toEqual([begun.key, `service ${service} TOKEN_REFUSED`]);
+});
+
+test("any sequence of events, messages and restarts notifies each open transfer exactly once", () => {
+  const step = fc.oneof(
+    fc.record({ at: fc.nat(5), to: fc.constantFrom("password", "delivered", "refused") }),
+    fc.constantFrom("message" as const, "restart" as const),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      let pending = makePending();
+      const notified = new Map<string, number>();
+      const isOpen = new Set<string>();
+      const message = () => {
+        const batch = pending.take(2, all);
+        for (const { notices, kind } of batch.groups) {
+          for (const { trackingId } of notices) {
+            const key = `${kind} ${trackingId}`;
+            notified.set(key, (notified.get(key) ?? 0) + 1);
+          }
+        }
+        pending.sent(batch);
+      };
+      for (const each of steps) {
+        if (each === "message") message();
+        else if (each === "restart") {
+          const snapshot = JSON.parse(JSON.stringify(pending.snapshot()));
+          pending = makePending();
+          pending.restore(snapshot);
+        } else if (each.to === "delivered") {
+          changeTo(pending, `t${each.at}`, "delivered");
+          for (const kind of ["password", "refused"]) {
+            isOpen.delete(`${kind} t${each.at}`);
+            notified.delete(`${kind} t${each.at}`);
+          }
+        } else {
+          changeTo(pending, `t${each.at}`, "waiting", each.to);
+          isOpen.add(`${each.to} t${each.at}`);
+        }
+      }
+      message();
+      expect([...notified].toSorted()).toEqual([...isOpen].map((key) => [key, 1]).toSorted());
+    }),
+  );
+});
+
+function makePending(): Pending {
+  return new Pending(
+    () => {},
+    () => {},
+  );
+}
+
+function changeTo(
+  pending: Pending,
+  trackingId: string,
+  state: "waiting" | "quarantined" | "delivered" | "gone" | "downloading",
+  reason?: string,
+): void {
+  const facts = reason === "refused" ? { reason: "retry", needsPerson: true } : { reason };
+  const record = makeRecord({ trackingId, state, ...facts });
+  applyEvent({ type: "transfer-changed", record }, 1, 0, pending);
+}
+
+function disk(pending: Pending, state: "full" | "room"): void {
+  const event =
+    state === "full"
+      ? ({ type: "disk-full", fault: new Fault("DISK_FULL") } as const)
+      : ({ type: "disk-has-room", pausedForMs: 1 } as const);
+  applyEvent(event, 1, 0, pending);
+}
