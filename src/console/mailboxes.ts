@@ -98,12 +98,16 @@ export function renderEntries(entries: readonly JournalEntry[], nowMs: number): 
     { title: "State", value: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
     { title: "Sender", value: ({ sender }) => sender },
     { title: "Mailbox", value: ({ mailbox }) => mailbox },
-    { title: "Subject", value: ({ subject }) => subject },
+    { title: "Subject and folder", value: renderSubject },
     { title: "Content", value: (entry) => sizeOf(entry) },
     { title: "Took", value: ({ seconds }) => (seconds === undefined ? undefined : formatDuration(seconds)) },
-    { title: "Folder", kind: "path", value: ({ folder }) => folder },
   ];
   return renderTable("Past transfers", columns, entries);
+}
+
+function renderSubject({ subject, folder }: JournalEntry): Html | undefined {
+  if (folder === undefined) return subject === undefined ? undefined : html`${subject}`;
+  return html`${subject}${subject === undefined ? undefined : html`<br>`}<span class="path">${folder}</span>`;
 }
 
 function formatDuration(seconds: number): string {
