@@ -58,7 +58,7 @@ export function systemCode(error: unknown): string {
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const { retryAfterMs, answeredBy } = fault;
-  const isAsked = retryAfterMs !== undefined && answeredBy !== undefined;
+  const isAsked = retryAfterMs !== undefined && (answeredBy === "service" || answeredBy === "intermediary");
   const waits = isAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
   return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }
