@@ -104,7 +104,16 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
-process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal, onReload }, argv)];
+let report = (fault: Fault) => printFault(fault, argv.includes("--json"));
+const onFault: Context["onFault"] = (listener) => {
+  report = listener;
+};
+process.on("uncaughtException", (error) => {
+  report(asFault(error));
+  process.exit(EXIT.failed);
+});
+const context = { env, stdin, stdout, stderr, stop: stop.signal, onReload, onFault };
+process.exitCode = EXIT[await run(context, argv)];
 
 // A handle that a library left open must not keep the process alive. After a signal, unread output waits a few seconds.
 let lingeredMs = 0;
@@ -124,14 +133,16 @@ async function run(context: Context, argv: readonly string[]): Promise<keyof typ
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";
     const fault = asFault(error);
-    const sentence = argv.includes("--json")
-      ? faultAsJson(fault)
-      : `inlet: ${printableLines(describeFault(fault))}`;
-    context.stderr.write(`${sentence}\n`);
-    if (fault.code === "UNEXPECTED" && error instanceof Error) {
-      context.stderr.write(`${printableLines(error.stack ?? "")}\n`);
-    }
+    report(fault);
     return EXIT_OF_FAULT[fault.code];
+  }
+}
+
+function printFault(fault: Fault, asJson: boolean): void {
+  const sentence = asJson ? faultAsJson(fault) : `inlet: ${printableLines(describeFault(fault))}`;
+  stderr.write(`${sentence}\n`);
+  if (fault.code === "UNEXPECTED" && fault.cause instanceof Error) {
+    stderr.write(`${printableLines(fault.cause.stack ?? "")}\n`);
   }
 }
 

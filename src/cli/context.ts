@@ -1,5 +1,6 @@
 /** A command's process: its streams, its environment, and the signal to stop. */
 import { once } from "node:events";
+import type { Fault } from "../base/faults.ts";
 import type { Environment } from "../config/draft.ts";
 
 export interface Context {
@@ -11,6 +12,8 @@ export interface Context {
   readonly stop: AbortSignal;
   /** From now on SIGHUP calls the listener, and does not stop the program. */
   onReload(listener: () => void): void;
+  /** From now on a fault that ends the program is passed to `report`, and not printed on standard error. */
+  onFault(report: (fault: Fault) => void): void;
 }
 
 /** The result of a command that did not throw. `usage`: the arguments or the configuration have to change. */

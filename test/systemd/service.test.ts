@@ -86,7 +86,18 @@ describe("inlet.service", () => {
     expect((await machine.attempt("systemctl", "restart", "inlet")).exitCode).not.toBe(0);
     expect(await property(machine, "ExecMainStatus")).toBe("2");
     expect(await property(machine, "NRestarts")).toBe("0");
-    expect(await logOf(machine)).toMatch(/inlet: .*inlet\.yaml/);
+    expect(await logOf(machine)).toMatch(/"level":"fatal".*inlet\.yaml/);
+    // The journal knows the priority of each line, and keeps it out of the text.
+    const problems = (
+      await machine.run("journalctl", "-u", "inlet", "-t", "inlet", "-p", "warning", "-o", "cat")
+    )
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { level: string; msg: string });
+    expect(problems.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
+      "error the configuration was refused: the old one stays in force",
+      "fatal ended by a fault",
+    ]);
   });
 
   test("is restarted after kill -9, and delivers nothing twice", async () => {
