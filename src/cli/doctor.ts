@@ -3,12 +3,12 @@ import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
@@ -123,20 +123,9 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    // With several problems, the first line is their number, and each has a line below.
-    const [first = "", ...rest] = error.message.split("\n");
-    const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
-    for (const problem of rest.length > 0 ? rest : [alone])
-      findings.fail(CONFIGURATION, "file", "usage", problem);
+    for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
     return undefined;
   }
-}
-
-function describeSettings({ source, mailboxes, queue }: Settings): string {
-  const paused = mailboxes.filter((mailbox) => mailbox.paused).length;
-  const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
-  const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
-  return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
 }
 
 function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {

@@ -33,6 +33,8 @@ export interface Source {
   readonly digest: string | undefined;
   /** The path of the file, which may not exist. */
   readonly wanted: string;
+  /** The source of the value of a key. */
+  placeOf(path: KeyPath): Place;
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -51,7 +53,8 @@ export async function readSource(options: SourceOptions, required: readonly stri
   if (isEmpty && required.length > 0) throw nothingFound(candidates);
   const content = file === undefined ? undefined : await readDocument(file);
 
-  const problems = new Problems((path) => findPlace(path, overrides, content?.document, file));
+  const placeOf = (path: KeyPath) => findPlace(path, overrides, content?.document, file);
+  const problems = new Problems(placeOf);
   for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
   const values = applyOverrides(content?.document.values ?? {}, overrides);
   const raw = checkSchema(values, required, problems);
@@ -67,7 +70,8 @@ export async function readSource(options: SourceOptions, required: readonly stri
     resolvePath: (path: KeyPath, text: string) =>
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
-  return { raw, draft, digest: content?.digest, wanted: file ?? candidates.at(-1) ?? DEFAULT_PATH };
+  const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;
+  return { raw, draft, digest: content?.digest, wanted, placeOf };
 }
 
 /** Identifies the text of a configuration. A byte order mark makes no difference. */
