@@ -164,7 +164,7 @@ interface DaemonAnswer {
 }
 
 /** `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. */
-async function requestDaemon(
+export async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
   signal: AbortSignal,
@@ -289,7 +289,7 @@ const StatusShape = v.looseObject({
 });
 
 /** `undefined` for any other text. */
-function parseStatus(text: string): Status | undefined {
+export function parseStatus(text: string): Status | undefined {
   return parse(StatusShape, text) as Status | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
 
-export type Area = "configuration" | "folders" | "file system" | "queue" | "service";
+export type Area = "configuration" | "folders" | "file system" | "queue" | "service" | "daemon";
 
 export interface Finding {
   readonly area: Area;
