@@ -4,7 +4,7 @@ import type { FaultCode } from "./base/fault-codes.ts";
 import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
 import type { Context, Outcome } from "./cli/context.ts";
-import { printable } from "./cli/printing.ts";
+import { printableLines } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
 
 const EXIT = { fine: 0, failed: 1, usage: 2, attention: 3, unreachable: 4, interrupted: 130 } as const;
@@ -144,10 +144,6 @@ function printFault(fault: Fault, asJson: boolean): void {
   if (fault.code === "UNEXPECTED" && fault.cause instanceof Error) {
     stderr.write(`${printableLines(fault.cause.stack ?? "")}\n`);
   }
-}
-
-function printableLines(text: string): string {
-  return text.split("\n").map(printable).join("\n");
 }
 
 function faultAsJson({ code, verdict, message, advice, retryAfterMs }: Fault): string {

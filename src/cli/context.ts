@@ -17,7 +17,7 @@ export interface Context {
 }
 
 /** The result of a command that did not throw. `usage`: the arguments or the configuration have to change. */
-export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage";
+export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage" | "interrupted";
 
 /** Runs the work of a command. Its outcome becomes the program's exit code. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

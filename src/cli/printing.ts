@@ -75,6 +75,11 @@ export function printable(text: string): string {
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
+/** The same for a text of several lines. */
+export function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
 /** Columns on a terminal: combining marks take none, wide characters two. */
 export function widthOf(text: string): number {
   let columns = 0;

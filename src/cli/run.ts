@@ -11,6 +11,7 @@ import type { TransferRecord } from "../model/record.ts";
 import { createLog, isJournal, type Log } from "../observe/log.ts";
 import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { logEvents } from "./event-log.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
@@ -76,6 +77,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);
   const last = new Map<string, TransferRecord>();
+  let unreachable = 0;
   const limited = limitLog(log);
   const logEvent = logEvents(limited);
   const { failedPolls, unsettled } = await runDaemon(settings, {
@@ -84,6 +86,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
     graceMs: GRACE_MS,
     onEvent(event) {
       logEvent(event);
+      if (event.type === "poll-failed" && !NEEDS_PERSON.has(event.fault.code)) unreachable++;
       if (event.type !== "transfer-changed") return;
       const { record } = event;
       last.set(`${record.mailbox}\0${record.trackingId}`, record);
@@ -115,8 +118,8 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   if (before > 0 && !options.json) {
     say(context, `${before} more from earlier runs, or after delivery, not settled: see inlet status.`);
   }
-  if (failedPolls > 0) return "unreachable";
-  return unsettled + count("gone") > 0 ? "attention" : "fine";
+  if (unreachable > 0) return "unreachable";
+  return failedPolls + unsettled + count("gone") > 0 ? "attention" : "fine";
 }
 
 /** A fault that ends the program is a line of the log, like everything else that the reader of the log gets. */

@@ -37,6 +37,13 @@ describe("inlet once", () => {
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
   });
 
+  test("exits with 3 if the client id is not registered: a person has to act", async () => {
+    const { config, rewrite, simulator } = await install();
+    await rewrite({ service: { baseUrl: simulator.url, clientId: "u".repeat(60) } });
+    const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining("register the client id")]);
+  });
+
   test("prints the state of each transfer as JSON", async () => {
     const { config } = await install();
     const { stdout } = await runProgram(["once", "--config", config, "--json"]);

@@ -41,6 +41,19 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "NO_SUCH_ENDPOINT",
 ]);
 
+/** The service answers, but a person has to change something: a registration, a setting, a secret, or the disk. */
+export const NEEDS_PERSON: ReadonlySet<string> = new Set<FaultCode>([
+  "TOKEN_REFUSED",
+  "POLICY_REFUSED",
+  "NOT_LICENSED",
+  "ACCESS_REFUSED",
+  "API_VERSION",
+  "NO_SUCH_ENDPOINT",
+  "SECRET_UNREADABLE",
+  "DISK_FULL",
+  "DISK_REFUSED",
+]);
+
 export class Findings {
   readonly all: Finding[] = [];
   readonly #failures = new Set<Failure>();
