@@ -41,7 +41,9 @@ describe("inlet once", () => {
     const { config, rewrite, simulator } = await install();
     await rewrite({ service: { baseUrl: simulator.url, clientId: "u".repeat(60) } });
     const { exitCode, stderr } = await runProgram(["once", "--config", config]);
-    expect([exitCode, stderr]).toEqual([3, expect.stringContaining("register the client id")]);
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain("register the client id for this address, or verify it with a mailed code: ");
+    expect(stderr).toContain(`inlet verify-address ${MAILBOX}`);
   });
 
   test("prints the state of each transfer as JSON", async () => {

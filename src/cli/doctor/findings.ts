@@ -19,7 +19,7 @@ type Failure = "usage" | "attention" | "unreachable";
 /** An earlier kind may hide a later one, so it decides the outcome. */
 const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
 
-const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
+export const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "SERVICE_UNREACHABLE",
   "SERVICE_TIMEOUT",
   "CONNECTION_LOST",
