@@ -5,7 +5,7 @@ import { asFault, describeFault, type Fault } from "./base/faults.ts";
 import { escapeJson } from "./base/phrases.ts";
 import type { Context, Outcome } from "./cli/context.ts";
 import { explainPermission } from "./cli/permission.ts";
-import { printable } from "./cli/printing.ts";
+import { printableLines } from "./cli/printing.ts";
 import { createProgram } from "./cli/program.ts";
 
 const EXIT = { fine: 0, failed: 1, usage: 2, attention: 3, unreachable: 4, interrupted: 130 } as const;
@@ -113,7 +113,16 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 process.stderr.on("error", () => {});
 
 const { env, stdin, stdout, stderr, argv } = process;
-process.exitCode = EXIT[await run({ env, stdin, stdout, stderr, stop: stop.signal, onReload }, argv)];
+let report = (fault: Fault) => printFault(fault, argv.includes("--json"));
+const onFault: Context["onFault"] = (listener) => {
+  report = listener;
+};
+process.on("uncaughtException", (error) => {
+  report(asFault(error));
+  process.exit(EXIT.failed);
+});
+const context = { env, stdin, stdout, stderr, stop: stop.signal, onReload, onFault };
+process.exitCode = EXIT[await run(context, argv)];
 
 // A handle that a library left open must not keep the process alive. After a signal, unread output waits a few seconds.
 let lingeredMs = 0;
@@ -133,19 +142,17 @@ async function run(context: Context, argv: readonly string[]): Promise<keyof typ
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? "fine" : "usage";
     const fault = await explainPermission(asFault(error));
-    const sentence = argv.includes("--json")
-      ? faultAsJson(fault)
-      : `inlet: ${printableLines(describeFault(fault))}`;
-    context.stderr.write(`${sentence}\n`);
-    if (fault.code === "UNEXPECTED" && error instanceof Error) {
-      context.stderr.write(`${printableLines(error.stack ?? "")}\n`);
-    }
+    report(fault);
     return EXIT_OF_FAULT[fault.code];
   }
 }
 
-function printableLines(text: string): string {
-  return text.split("\n").map(printable).join("\n");
+function printFault(fault: Fault, asJson: boolean): void {
+  const sentence = asJson ? faultAsJson(fault) : `inlet: ${printableLines(describeFault(fault))}`;
+  stderr.write(`${sentence}\n`);
+  if (fault.code === "UNEXPECTED" && fault.cause instanceof Error) {
+    stderr.write(`${printableLines(fault.cause.stack ?? "")}\n`);
+  }
 }
 
 function faultAsJson({ code, verdict, message, advice, retryAfterMs }: Fault): string {

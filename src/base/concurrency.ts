@@ -204,8 +204,9 @@ export class KeyedPool {
 
   /** A key that is running, or waits already, is left as it is. */
   add(key: string): void {
-    if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
+    // Even where the key is dropped: its timer may have fired, and a fired one must not count.
     this.#cancelTimer(key);
+    if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
     this.#waiting.add(key);
     this.#startWaiting();
   }

@@ -39,6 +39,8 @@ export interface Disk {
   list(folder: string): Promise<string[]>;
   /** `undefined` for a missing entry. Follows no link. */
   kindOf(path: string): Promise<EntryKind | undefined>;
+  /** When its content was last changed; `undefined` for a missing entry. Follows no link. */
+  modifiedMs(path: string): Promise<number | undefined>;
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -62,15 +64,12 @@ export const systemDisk: Disk = {
   read: (path) => readFile(path, "utf8"),
   list: (folder) => readdir(folder),
   async kindOf(path) {
-    try {
-      const facts = await lstat(path);
-      if (facts.isSymbolicLink()) return "link";
-      return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
-    } catch (error) {
-      if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
-      throw error;
-    }
+    const facts = await tryLstat(path);
+    if (facts === undefined) return undefined;
+    if (facts.isSymbolicLink()) return "link";
+    return facts.isDirectory() ? "folder" : facts.isFile() ? "file" : "other";
   },
+  modifiedMs: async (path) => (await tryLstat(path))?.mtimeMs,
   async link(from, to) {
     await link(from, to);
     durableStep("linked");
@@ -101,6 +100,15 @@ export const systemDisk: Disk = {
     durableStep("folder synced");
   },
 };
+
+async function tryLstat(path: string): Promise<fs.Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return undefined;
+    throw error;
+  }
+}
 
 /** Keeps folders open that are synced again and again. They must not be replaced meanwhile. */
 export class OpenFolders {

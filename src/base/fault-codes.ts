@@ -49,7 +49,7 @@ export const SERVICE_FAULTS = {
   },
   REDIRECT_REFUSED: {
     verdict: "wait",
-    happened: "The service redirected to another origin, and Inlet sends secrets only to the configured one",
+    happened: "The service redirected to another address, and Inlet sends secrets only to the configured one",
     advice:
       "If the service has moved, set service.baseUrl to its new address; otherwise ask its administrator.",
   },

@@ -10,6 +10,8 @@ export type AnsweredBy = "service" | "intermediary" | "none" | "unsent";
 export interface FaultDetails {
   /** What exactly happened, for the operator: never a secret, never an href. */
   readonly detail?: string;
+  /** Better advice than that of the code. */
+  readonly advice?: string | undefined;
   /** How long the service asked us to wait. */
   readonly retryAfterMs?: number;
   /** Missing without a request. */
@@ -33,7 +35,7 @@ export class Fault extends Error {
     );
     this.code = code;
     this.verdict = meaning.verdict;
-    this.advice = meaning.advice;
+    this.advice = details.advice ?? meaning.advice;
     this.retryAfterMs = details.retryAfterMs;
     this.answeredBy = details.answeredBy;
   }
@@ -44,6 +46,20 @@ export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return new Fault("UNEXPECTED", { detail, cause: error });
+}
+
+/** The same fault with better advice. */
+export function withAdvice(fault: Fault, advice: string): Fault {
+  const { happened } = FAULT_CODES[fault.code];
+  const detail = fault.message.slice(happened.length).replace(/^: /, "");
+  const { code, retryAfterMs, answeredBy, cause } = fault;
+  return new Fault(code, {
+    advice,
+    ...(detail === "" ? {} : { detail }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(answeredBy === undefined ? {} : { answeredBy }),
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 export function messageOf(error: unknown): string {
@@ -58,7 +74,7 @@ export function systemCode(error: unknown): string {
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const { retryAfterMs, answeredBy } = fault;
-  const isAsked = retryAfterMs !== undefined && answeredBy !== undefined;
+  const isAsked = retryAfterMs !== undefined && (answeredBy === "service" || answeredBy === "intermediary");
   const waits = isAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
   return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }

@@ -1,9 +1,10 @@
 /** Prompts on the terminal, and secrets from files and standard input. */
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { Fault } from "../base/faults.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import type { Context } from "./context.ts";
 import { invalid } from "./options.ts";
@@ -47,12 +48,21 @@ export async function askYesNo(context: Context, question: string, preset: boole
 export async function readSecret(context: Context, path: string | undefined): Promise<Secret | undefined> {
   if (path === undefined) return undefined;
   try {
-    const content = path === "-" ? await buffer(context.stdin) : await readFile(path);
-    return parseSecret(content, path === "-" ? "standard input" : path);
+    if (path === "-") return parseSecret(await buffer(context.stdin), "standard input");
+    const secret = parseSecret(await readFile(path), path);
+    if (secret.reveal() === "") throw invalid(`${resolve(path)} is empty: write the secret into it`);
+    return secret;
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
-    throw invalid(`${path} cannot be read`, cause);
+    throw invalid(`${resolve(path)} ${describeUnreadable(cause)}`, cause);
   }
+}
+
+function describeUnreadable(cause: unknown): string {
+  const code = systemCode(cause);
+  if (code === "ENOENT" || code === "ENOTDIR") return "does not exist";
+  if (code === "EISDIR") return "is a folder: name a file";
+  return code === "EACCES" ? "may not be read by this user" : `cannot be read (${code || "unknown reason"})`;
 }
 
 /** One line of UTF-8. Anything else is a mistake that would cost a password attempt. */

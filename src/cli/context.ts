@@ -1,5 +1,6 @@
 /** A command's process: its streams, its environment, and the signal to stop. */
 import { once } from "node:events";
+import type { Fault } from "../base/faults.ts";
 import type { Environment } from "../config/draft.ts";
 
 export interface Context {
@@ -11,10 +12,12 @@ export interface Context {
   readonly stop: AbortSignal;
   /** From now on SIGHUP calls the listener, and does not stop the program. */
   onReload(listener: () => void): void;
+  /** From now on a fault that ends the program is passed to `report`, and not printed on standard error. */
+  onFault(report: (fault: Fault) => void): void;
 }
 
 /** The result of a command that did not throw. `usage`: the arguments or the configuration have to change. */
-export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage";
+export type Outcome = "fine" | "attention" | "failed" | "unreachable" | "usage" | "interrupted";
 
 /** Runs the work of a command. Its outcome becomes the program's exit code. */
 export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void>;

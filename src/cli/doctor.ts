@@ -1,19 +1,21 @@
 /** `doctor`: checks everything that the daemon depends on, and reports problems with advice. */
 import { access, constants, stat } from "node:fs/promises";
-import { delimiter, join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { checkDaemon } from "./doctor/daemon.ts";
 import { type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
+import { runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -21,13 +23,16 @@ import { withDaemonsState } from "./transfers.ts";
 interface DoctorOptions {
   readonly config?: string;
   readonly json?: boolean;
+  readonly unit?: string;
 }
 
 const HELP = `
 It checks the configuration and its secrets, the folders, the behaviour of the file system (in a temporary folder below
-the work folder), the queue, the service, with one list request per mailbox, and the mail servers of notifications. A
-daemon may be running meanwhile. Run it as the daemon's user, so that it has the same permissions:
+the work folder), the queue, the service, with one list request per mailbox, the mail servers of notifications, and
+the daemon, if one is running: its address, and whether it polls every mailbox. It needs the permissions and the secrets
+of the daemon. For a daemon under systemd, let root name its unit; otherwise run it as the daemon's user:
 
+  sudo inlet doctor --unit inlet
   sudo -u inlet inlet doctor
 
 Warnings do not change the exit code. After a failure it says what to do first: 2 correct the configuration or set-up,
@@ -38,11 +43,19 @@ It sends no mail, opens no transfer and delivers nothing. It keeps a verificatio
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .option("--json", "print the findings as JSON")
+    .option(
+      "--unit <name>",
+      "check with the user, credentials, configuration and folders of this systemd unit; needs root",
+    )
     .addHelpText("after", HELP)
     .action((options: DoctorOptions) => run((context) => examine(context, options)));
 }
 
 async function examine(context: Context, options: DoctorOptions): Promise<Outcome> {
+  if (options.unit !== undefined) {
+    const config = options.config === undefined ? [] : ["--config", resolve(options.config)];
+    return runInUnit(context, options.unit, ["doctor", ...config, ...(options.json ? ["--json"] : [])]);
+  }
   const print = printerFor(context);
   const findings = new Findings((finding) => (options.json ? undefined : print(finding)));
   await checkAll(findings, context, options.config);
@@ -55,7 +68,7 @@ async function examine(context: Context, options: DoctorOptions): Promise<Outcom
 async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
   const configured = await checkConfiguration(findings, context, path);
   if (configured === undefined) {
-    for (const area of ["folders", "file system", "queue", "service"] as const satisfies Area[]) {
+    for (const area of ["folders", "file system", "queue", "service", "daemon"] as const satisfies Area[]) {
       findings.skip(area, "all", "the configuration is not valid");
     }
     return;
@@ -68,6 +81,7 @@ async function checkAll(findings: Findings, context: Context, path: string | und
   await checkQueue(findings, settings, context.stop);
   await checkServices(findings, settings, context.stop);
   await checkNotify(findings, settings, context.stop);
+  await checkDaemon(findings, settings, context.stop);
 }
 
 /** A service manager may set the state folder for the daemon only. */
@@ -125,20 +139,9 @@ async function checkConfiguration(
     return settings;
   } catch (error) {
     if (!(error instanceof Fault) || error.code === "STOPPED") throw error;
-    // With several problems, the first line is their number, and each has a line below.
-    const [first = "", ...rest] = error.message.split("\n");
-    const alone = first.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");
-    for (const problem of rest.length > 0 ? rest : [alone])
-      findings.fail(CONFIGURATION, "file", "usage", problem);
+    for (const problem of problemsOf(error)) findings.fail(CONFIGURATION, "file", "usage", problem);
     return undefined;
   }
-}
-
-function describeSettings({ source, mailboxes, queue }: Settings): string {
-  const paused = mailboxes.filter((mailbox) => mailbox.paused).length;
-  const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
-  const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
-  return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
 }
 
 function describeKeep({ keep: { ledgerMs, historyMs } }: Settings): string {

@@ -3,9 +3,9 @@ import type { Fault } from "../base/faults.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, QUIET, type TransferRecord } from "../model/record.ts";
-import type { Log } from "../observe/log.ts";
+import type { EventLines } from "../observe/log-limit.ts";
 
-export function logEvents(log: Log): Emit {
+export function logEvents(log: EventLines): Emit {
   const all: AllListeners = {
     ...logTransfers(log),
     ...logMailboxes(log),
@@ -16,7 +16,7 @@ export function logEvents(log: Log): Emit {
   return listenTo(all);
 }
 
-function logTransfers(log: Log) {
+function logTransfers(log: EventLines) {
   const logged = new LoggedReasons();
   return {
     "transfer-discovered": ({ record }) => log.info(factsOf(record), "discovered"),
@@ -36,7 +36,7 @@ function logTransfers(log: Log) {
   } satisfies Partial<AllListeners>;
 }
 
-function logMailboxes(log: Log) {
+function logMailboxes(log: EventLines) {
   return {
     "poll-succeeded": ({ mailbox, listed, discovered }) =>
       log.debug({ mailbox, listed, discovered }, "polled"),
@@ -64,7 +64,7 @@ function logMailboxes(log: Log) {
   } satisfies Partial<AllListeners>;
 }
 
-function logHandoffs(log: Log) {
+function logHandoffs(log: EventLines) {
   /** Steps that have failed since they last succeeded. */
   const failing = new Set<HandoffStep>();
   return {
@@ -97,7 +97,7 @@ function logHandoffs(log: Log) {
   } satisfies Partial<AllListeners>;
 }
 
-function logNotifications(log: Log) {
+function logNotifications(log: EventLines) {
   return {
     "notify-succeeded": ({ way, notices }) => log.info({ way, notices }, "notified"),
     "notify-failed": ({ way, notices, fault, isFirst }) =>
@@ -108,9 +108,9 @@ function logNotifications(log: Log) {
   } satisfies Partial<AllListeners>;
 }
 
-function logProcess(log: Log) {
+function logProcess(log: EventLines) {
   return {
-    ready: () => log.info("ready"),
+    ready: () => log.info({}, "ready"),
     "client-id-created": ({ origin, path: file }) =>
       log.warn({ origin, file }, "a client id was created: have the service's administrator register it"),
     "record-damaged": ({ path: file, reason }) => log.error({ file, reason }, "a record cannot be read"),
@@ -148,7 +148,12 @@ function logProcess(log: Log) {
   } satisfies Partial<AllListeners>;
 }
 
-function logState(log: Log, logged: LoggedReasons, record: TransferRecord, fault: Fault | undefined): void {
+function logState(
+  log: EventLines,
+  logged: LoggedReasons,
+  record: TransferRecord,
+  fault: Fault | undefined,
+): void {
   const { state, reason, message, until, folder } = record;
   const facts = { ...factsOf(record), reason, until, message };
   if (hasEnded(record)) logged.forget(record);

@@ -1,6 +1,6 @@
 /** The answers that `init` needs, from options, environment or questions. Each is tried on the service. */
 import { resolve } from "node:path";
-import { describeFault, Fault } from "../base/faults.ts";
+import { describeFault, Fault, withAdvice } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import { showValue } from "../config/draft.ts";
 import { loadService } from "../config/load.ts";
@@ -13,7 +13,7 @@ import type { ServicePort } from "../service/port.ts";
 import { ask, askHidden, askYesNo, readSecret } from "./asking.ts";
 import { canPoll, formatVersions, openClient, throwawayClientId } from "./client.ts";
 import type { Context } from "./context.ts";
-import { Findings } from "./doctor/findings.ts";
+import { Findings, UNREACHABLE } from "./doctor/findings.ts";
 import { checkFolder } from "./doctor/folders.ts";
 import { invalid } from "./options.ts";
 import { say } from "./printing.ts";
@@ -159,6 +159,10 @@ export async function askForAnswers(context: Context, given: Given, trial: Trial
   return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
 }
 
+/** For a service that does not answer. */
+export const CHECK_NETWORK =
+  "Check that the address is right, and that this machine reaches it: the network, name resolution, a proxy, a firewall.";
+
 async function askService(
   context: Context,
   { baseUrl: first, ca }: Given,
@@ -170,7 +174,9 @@ async function askService(
       const service = await describeService(context, { baseUrl, ca });
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
-      say(context, `  ${describeFault(fault)}`);
+      // No daemon runs yet that would try again.
+      const shown = UNREACHABLE.has(fault.code) ? withAdvice(fault, CHECK_NETWORK) : fault;
+      say(context, `  ${describeFault(shown)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };
     } catch (error) {
       sayWrongUrl(context, error);

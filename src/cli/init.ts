@@ -12,7 +12,7 @@ import {
   replaceDurably,
 } from "../base/durable.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, withAdvice } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
@@ -20,10 +20,12 @@ import { describeWrongClientId } from "../config/service.ts";
 import { DEFAULT_PATH, type Settings, userPath } from "../config/settings.ts";
 import { askYesNo, canAsk, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { UNREACHABLE } from "./doctor/findings.ts";
 import { nearestExisting } from "./doctor/folders.ts";
 import {
   type Answers,
   askForAnswers,
+  CHECK_NETWORK,
   describeService,
   type Given,
   type GivenSecret,
@@ -161,7 +163,12 @@ async function tryOut(
   if (faults[0] === undefined) {
     for (const email of mailboxes) faults.push(await trial.mailbox(service, clientId.secret, email));
   }
-  for (const fault of faults) if (fault !== undefined) throw fault;
+  for (const fault of faults) if (fault !== undefined) throw withAdvice(fault, adviceFor(fault));
+}
+
+function adviceFor({ code, advice }: Fault): string {
+  const remedy = UNREACHABLE.has(code) ? CHECK_NETWORK : advice;
+  return `${remedy} Nothing was written. To write the configuration without asking the service, add --no-test.`;
 }
 
 function sayNext(

@@ -70,6 +70,11 @@ export function say({ stderr }: Context, message: string): void {
   stderr.write(`${printable(message)}\n`);
 }
 
+/** The same for a text of several lines. */
+export function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
 /** Columns on a terminal: combining marks take none, wide characters two. */
 export function widthOf(text: string): number {
   let columns = 0;

@@ -23,10 +23,12 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["init", "ask a few questions and write a configuration", () => import("./init.ts")],
   ["doctor", "check everything the daemon depends on, and give advice", () => import("./doctor.ts")],
   ["notify", "test the notifications", () => import("./notify.ts")],
+  ["config", "check the configuration, or show its effective values", () => import("./config.ts")],
   ["verify", "re-hash delivered folders against their manifests", () => import("./verify.ts")],
   ["verify-address", "verify a mailbox's address with a mailed code", () => import("./verify-address.ts")],
   ["history", "list past transfers: when, from whom, and how they ended", () => import("./history.ts")],
   ["completion", "print a completion script for your shell", () => import("./completion.ts")],
+  ["version", "print the version of Inlet and Node, and the platform", () => import("./version.ts")],
   ["simulate", "run a simulated transfer service for experiments", () => import("./simulate.ts")],
   ["api", "call single operations of the service", () => import("./api.ts")],
 ];

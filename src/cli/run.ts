@@ -1,6 +1,6 @@
 /** `run`: the daemon, until a signal stops it. `once`: one poll of every mailbox and its downloads, for cron. */
 import { type Command, Option } from "commander";
-import { Fault } from "../base/faults.ts";
+import { describeFault, Fault } from "../base/faults.ts";
 import { type LoadOptions, loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { followSettings } from "../config/watch.ts";
@@ -8,8 +8,10 @@ import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { createLog, type Log } from "../observe/log.ts";
+import { createLog, isJournal, type Log } from "../observe/log.ts";
+import { limitLog } from "../observe/log-limit.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { logEvents } from "./event-log.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
@@ -51,34 +53,45 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
   context.onReload(() => {
     early.isWanted = true;
   });
+  if (!context.stdout.isTTY) reportInLog(context, context.stdout);
   const prepared = await prepare(context, options, context.stdout, DEFAULT_LEVEL.run);
   const { settings, log } = prepared;
   const { source: config, inbox, mailboxes } = settings;
   log.info({ config, inbox, mailboxes: mailboxes.length }, "starting");
   context.stop.addEventListener("abort", () => log.info({ graceMs: GRACE_MS }, "stopping"), { once: true });
-  const onEvent = logEvents(log);
+  const limited = limitLog(log);
+  const onEvent = logEvents(limited);
   const host = openHost(context.env, onEvent);
   const follow = followWith(context, prepared, host, early, onEvent);
-  await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, onEvent, host, follow });
+  try {
+    await runDaemon(settings, { mode: "run", stop: context.stop, graceMs: GRACE_MS, onEvent, host, follow });
+  } finally {
+    limited.close();
+  }
   log.info("stopped");
   return "fine";
 }
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
+  // The journal has lines of other programs too: there, the reason of a failure needs its priority.
+  if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);
   const last = new Map<string, TransferRecord>();
-  const logEvent = logEvents(log);
+  let unreachable = 0;
+  const limited = limitLog(log);
+  const logEvent = logEvents(limited);
   const { failedPolls, unsettled } = await runDaemon(settings, {
     mode: "once",
     stop: context.stop,
     graceMs: GRACE_MS,
     onEvent(event) {
       logEvent(event);
+      if (event.type === "poll-failed" && !NEEDS_PERSON.has(event.fault.code)) unreachable++;
       if (event.type !== "transfer-changed") return;
       const { record } = event;
       last.set(`${record.mailbox}\0${record.trackingId}`, record);
     },
-  });
+  }).finally(() => limited.close());
   const ended = [...last.values()];
   const count = (state: string) => ended.filter((record) => record.state === state).length;
   if (options.json) {
@@ -105,8 +118,23 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   if (before > 0 && !options.json) {
     say(context, `${before} more from earlier runs, or after delivery, not settled: see inlet status.`);
   }
-  if (failedPolls > 0) return "unreachable";
-  return unsettled + count("gone") > 0 ? "attention" : "fine";
+  if (unreachable > 0) return "unreachable";
+  return failedPolls + unsettled + count("gone") > 0 ? "attention" : "fine";
+}
+
+/** A fault that ends the program is a line of the log, like everything else that the reader of the log gets. */
+function reportInLog(context: Context, output: NodeJS.WriteStream): void {
+  const log = openLog(context, output, "fatal");
+  context.onFault((fault) => {
+    const stack = fault.code === "UNEXPECTED" ? { stack: (fault.cause as Error | undefined)?.stack } : {};
+    log.fatal({ fault, ...stack }, "ended by a fault");
+    if (!context.stderr.isTTY || output === context.stderr) return;
+    for (const line of `inlet: ${describeFault(fault)}`.split("\n")) say(context, line);
+  });
+}
+
+function openLog({ env }: Context, output: NodeJS.WriteStream, level: string): Log {
+  return createLog(output, level, isJournal(output, env["JOURNAL_STREAM"]));
 }
 
 interface Prepared {
@@ -128,7 +156,7 @@ async function prepare(
   const load = { env: context.env, ...(path === undefined ? {} : { path }) };
   const settings = await loadSettings(load);
   const levelOf = (current: Settings) => logLevel ?? current.logLevel ?? defaultLevel;
-  const log = createLog(output, levelOf(settings));
+  const log = openLog(context, output, levelOf(settings));
   for (const warning of settings.warnings) log.warn({ warning }, "the configuration should be corrected");
   return { settings, log, load, levelOf };
 }

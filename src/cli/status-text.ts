@@ -8,7 +8,7 @@ import {
   type Status,
   type TransferStatus,
 } from "../model/status.ts";
-import { formatBar, printable } from "./printing.ts";
+import { formatBar, printable, widthOf } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
 
@@ -16,16 +16,48 @@ const MOST_LISTED = 20;
 
 /** `instead`: why the status is not the daemon's. Every text in the status may be hostile. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
+  const sections = sectionsOf(status, stream).map((it) => formatSection(it, MOST_LISTED));
+  return [formatHead(status, instead, stream), ...sections.map((lines) => lines.join("\n"))].join("\n\n");
+}
+
+/** The lines that fit on the terminal: the most important first, and of each section as much as there is room for. */
+export function fitStatus(status: Status, instead: string | undefined, stream: Stream): string[] {
+  const [rows, columns] = [stream.rows || 24, stream.columns || 80];
+  const lines = formatHead(status, instead, stream).split("\n");
+  const sections = sectionsOf(status, stream);
+  const room = rows - lines.length - 1;
+  for (const [at, lengthOf] of shareRows(sections, room).entries()) {
+    const section = sections[at];
+    if (section !== undefined && lengthOf > 0) lines.push("", ...fitSection(section, lengthOf - 1));
+  }
+  const shown = lines.slice(0, rows - 1).map((line) => cutToWidth(line, columns));
+  return [...shown, styleText("dim", cutToWidth("q quits", columns), { stream })];
+}
+
+interface Section {
+  readonly title: string;
+  /** The lines of each item. */
+  readonly items: readonly (readonly string[])[];
+  /** How many items there are; `items` are the first of them. */
+  readonly total: number;
+}
+
+/** The most important first. */
+function sectionsOf(status: Status, stream: Stream): Section[] {
   const nowMs = Date.parse(status.at);
   const { totals } = status;
   // A single mailbox is not named.
   const whose = ({ mailbox }: TransferStatus) =>
     status.mailboxes.length > 1 ? ` for ${printable(mailbox)}` : "";
   const recent = status.recent.slice(0, 5);
-  const parts = [
-    formatHead(status, instead, stream),
+  const mailboxes = status.live ? status.mailboxes : [];
+  return [
     section("Problems", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
-      `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message)}`,
+      `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message.split("\n")[0] ?? "")}`,
+      ...message
+        .split("\n")
+        .slice(1)
+        .map((line) => `  ${printable(line)}`),
       `  ${printable(advice)}`,
     ]),
     section("Needs attention", status.attention, totals.attention, (transfer) =>
@@ -37,16 +69,85 @@ export function formatStatus(status: Status, instead: string | undefined, stream
     section("Queued", status.queued, totals.queued, (transfer) =>
       formatQueued(transfer, whose(transfer), nowMs),
     ),
-    status.live
-      ? section("Mailboxes", status.mailboxes, status.mailboxes.length, (mailbox) => [
-          formatMailbox(mailbox, nowMs, stream),
-        ])
-      : "",
+    // Failing ones first, where some are left out.
+    section(
+      "Mailboxes",
+      mailboxes.toSorted((a, b) => Number(a.trouble === undefined) - Number(b.trouble === undefined)),
+      mailboxes.length,
+      (mailbox) => [formatMailbox(mailbox, nowMs, stream)],
+    ),
     section("Recently delivered", recent, recent.length, ({ at, folder }) => [
       `${formatWhen(at, nowMs)}: ${printable(folder)}`,
     ]),
-  ];
-  return parts.filter(Boolean).join("\n\n");
+  ].filter(({ items }) => items.length > 0);
+}
+
+/** `items` are the first of `total`. */
+function section<Item>(
+  title: string,
+  items: readonly Item[],
+  total: number,
+  format: (item: Item) => readonly string[],
+): Section {
+  return { title, items: items.map(format), total };
+}
+
+function formatSection({ title, items, total }: Section, most: number): string[] {
+  const listed = items.slice(0, most);
+  const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
+  return [`${title}:`, ...[...listed.flat(), ...more].map((line) => `  ${line}`)];
+}
+
+/** The empty line, the title, and one line. */
+const LEAST_ROWS = 3;
+
+/**
+ * The rows of each section, with the empty line before it. Each gets the least, while there is room. Of the other rows, an
+ * earlier section may take half; then the rest is given out in order.
+ */
+function shareRows(sections: readonly Section[], room: number): number[] {
+  const shown = sections.slice(0, Math.max(0, Math.floor(room / LEAST_ROWS)));
+  const wanted = shown.map((it) => 1 + formatSection(it, it.items.length).length);
+  const rows = shown.map(() => LEAST_ROWS);
+  let left = room - rows.length * LEAST_ROWS;
+  for (const share of [0.5, 1]) {
+    for (const [at, wants] of wanted.entries()) {
+      const given = rows[at] ?? 0;
+      const extra = Math.max(0, Math.min(wants - given, Math.ceil(left * share)));
+      rows[at] = given + extra;
+      left -= extra;
+    }
+  }
+  return rows;
+}
+
+/** As many whole items as there are rows for, and the number of the others. */
+function fitSection(it: Section, rows: number): string[] {
+  for (let most = it.items.length; most > 0; most--) {
+    const lines = formatSection(it, most);
+    if (lines.length <= rows) return lines;
+  }
+  // Not even the first one is shown in full: its first line says the most.
+  if (it.total === 1) return formatSection({ ...it, items: [it.items[0]?.slice(0, rows - 1) ?? []] }, 1);
+  return formatSection(it, 0);
+}
+
+/** Keeps colours, and ends them. */
+function cutToWidth(line: string, columns: number): string {
+  if (widthOf(line) <= columns) return line;
+  let [cut, width] = ["", 0];
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one.
+  for (const part of line.split(/(\u001b\[[\d;]*m)/)) {
+    if (part.startsWith("\u001b")) cut += part;
+    else {
+      for (const character of part) {
+        width += widthOf(character);
+        if (width >= columns) return `${cut}…\u001b[0m`;
+        cut += character;
+      }
+    }
+  }
+  return cut;
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {
@@ -65,20 +166,6 @@ function formatHead(status: Status, instead: string | undefined, stream: Stream)
 }
 
 const COLOURS = { bad: "red", warn: "yellow", good: "green", plain: "reset" } as const;
-
-/** `items` are the first of `total`. */
-function section<Item>(
-  title: string,
-  items: readonly Item[],
-  total: number,
-  format: (item: Item) => readonly string[],
-): string {
-  if (items.length === 0) return "";
-  const listed = items.slice(0, MOST_LISTED);
-  const lines = listed.flatMap(format);
-  const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
-  return [`${title}:`, ...[...lines, ...more].map((line) => `  ${line}`)].join("\n");
-}
 
 function formatAttention(transfer: TransferStatus, whose: string, nowMs: number, stream: Stream): string[] {
   const { trackingId, sender, message, expires, keptIn, commands = [] } = transfer;

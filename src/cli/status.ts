@@ -1,12 +1,12 @@
 /** `status`: mailboxes and transfers now, from the running daemon, else from the work folder. */
 import { type IncomingMessage, request } from "node:http";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
-import { asFault } from "../base/faults.ts";
+import { asFault, type Fault } from "../base/faults.ts";
+import { findLastAddress } from "../config/last-address.ts";
 import { type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import type { HttpSettings, Settings } from "../config/settings.ts";
+import { DEFAULT_PATH, type HttpSettings, type Settings } from "../config/settings.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "../daemon/facts.ts";
 import { peekHandoffs } from "../handoff/summary.ts";
 import { peekLedger } from "../ledger/peek.ts";
@@ -14,9 +14,11 @@ import { STATES } from "../model/record.ts";
 import { STATUS_VERSION, type Status, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { addConfig } from "./options.ts";
-import { printJson, say, widthOf } from "./printing.ts";
+import { printJson, say } from "./printing.ts";
 import { formatStatus } from "./status-text.ts";
+import { watchStatus } from "./status-watch.ts";
 
 interface StatusOptions {
   readonly config?: string;
@@ -25,13 +27,12 @@ interface StatusOptions {
   readonly health?: "ready" | "alive";
 }
 
-const REDRAW_MS = 1_000;
 const NO_DAEMON = "No daemon answers at http.listen.";
 
 export function define(command: Command, run: Run): void {
   addConfig(command)
     .option("--json", "print the status as JSON")
-    .option("--watch", "keep running, and redraw every second")
+    .option("--watch", "show it on the whole screen, and redraw every second, until q or Ctrl-C")
     .addOption(
       new Option(
         "--health [what]",
@@ -42,7 +43,7 @@ export function define(command: Command, run: Run): void {
     )
     .addHelpText(
       "after",
-      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, the disk or the configuration needs attention; 4: a mailbox or the queue cannot be reached, or no daemon answers.\nWithout a daemon, it shows the state in the work folder, and live is false in JSON.",
+      "\nExit code 0: a daemon answers, and all is well; 3: a transfer, a mailbox, the disk or the configuration needs a person; 4: the service or the queue cannot be reached, or no daemon answers.\nWithout a daemon, it shows the state in the work folder, and live is false in JSON.\nWhile the configuration is not valid, it shows the status of the running daemon, and the problem (exit code 3).",
     )
     .action((options: StatusOptions) => run((context) => show(context, options)));
 }
@@ -51,13 +52,55 @@ async function show(context: Context, options: StatusOptions): Promise<Outcome> 
   const { config: path } = options;
   const load = { env: context.env, path, ignoreSecrets: true };
   if (options.health !== undefined) return showHealth(context, load, options.health);
-  const settings = await loadSettings(load);
-  if (options.watch && context.stdout.isTTY) return watch(context, settings);
-  const { status, instead } = await readStatus(settings, context.stop);
+  const read = await openReader(load, context.stop);
+  if (options.watch && context.stdout.isTTY) return watchStatus(context, read);
+  const { status, instead } = await read();
   if (options.json) printJson(context, status);
   else context.stdout.write(`${formatStatus(status, instead, context.stdout)}\n`);
   return outcomeOf(status);
 }
+
+/** Throws `CONFIG_INVALID` where the configuration is not valid, and no daemon that was started with it answers. */
+async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() => Promise<Reading>> {
+  try {
+    const settings = await loadSettings(load);
+    return () => readStatus(settings, signal);
+  } catch (error) {
+    const fault = asFault(error);
+    if (fault.code !== "CONFIG_INVALID") throw fault;
+    const { file, addresses } = await findLastAddress(load);
+    for (const http of addresses) {
+      const read = () => readOldStatus(http, file, fault, signal);
+      if ((await read()) === undefined) continue;
+      return async () => {
+        const reading = await read();
+        if (reading === undefined) throw fault;
+        return reading;
+      };
+    }
+    throw fault;
+  }
+}
+
+/** The status of a daemon that keeps the settings it had before the file became invalid; `undefined` without one. */
+async function readOldStatus(
+  http: HttpSettings,
+  file: string,
+  fault: Fault,
+  signal: AbortSignal,
+): Promise<Reading | undefined> {
+  const answer = await requestDaemon(http, "/api/status", signal);
+  const status = answer?.status === 200 ? parseStatus(answer.body) : undefined;
+  if (status === undefined || (status.daemon.config ?? DEFAULT_PATH) !== file) return undefined;
+  const isReported = status.troubles.some(({ what }) => what === "configuration");
+  const { code, message } = fault;
+  const advice = `The daemon keeps its old settings, and does not start again with this file. ${FIX_IT}`;
+  const trouble = { what: "configuration", since: status.at, code, message, advice };
+  const troubles = isReported ? status.troubles : [trouble, ...status.troubles];
+  return { status: { ...status, troubles }, instead: undefined };
+}
+
+const FIX_IT = "Correct it, and check it with inlet config check.";
 
 /** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
@@ -83,30 +126,8 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   return answer?.status === 200 ? "fine" : "failed";
 }
 
-/** Runs until Ctrl-C, which is its normal end. */
-async function watch(context: Context, settings: Settings): Promise<Outcome> {
-  const { stdout, stop } = context;
-  while (!stop.aborted) {
-    const { status, instead } = await readStatus(settings, stop);
-    if (stop.aborted) break;
-    const lines = fitInto(stdout, formatStatus(status, instead, stdout).split("\n"));
-    stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
-    await pause(REDRAW_MS, undefined, { signal: stop }).catch(() => {});
-  }
-  return "fine";
-}
-
-/** As many lines as fit on the screen: a long one takes several rows. */
-function fitInto({ rows, columns }: NodeJS.WriteStream, lines: readonly string[]): readonly string[] {
-  let left = (rows || 25) - 1;
-  const end = lines.findIndex((line) => {
-    left -= Math.max(1, Math.ceil(widthOf(line) / (columns || 80)));
-    return left < 0;
-  });
-  return end < 0 ? lines : lines.slice(0, end);
-}
-
-interface Reading {
+/** The status, and how it was found. */
+export interface Reading {
   readonly status: Status;
   /** A sentence that says why the status is not the daemon's. */
   readonly instead: string | undefined;
@@ -129,7 +150,7 @@ function describeOther(isAsked: boolean, answer: unknown, status: Status | undef
 }
 
 /** Problems with an exit code of 3: the service is reachable. */
-const FOR_PEOPLE: ReadonlySet<string> = new Set(["DISK_FULL", "ARRIVAL_MISSED", "ENTRIES_UNUSABLE"]);
+const FOR_PEOPLE: ReadonlySet<string> = new Set([...NEEDS_PERSON, "ARRIVAL_MISSED", "ENTRIES_UNUSABLE"]);
 
 function outcomeOf({ live, troubles, totals }: Status): Outcome {
   const isForPeople = ({ what, code }: Trouble) => what === "configuration" || FOR_PEOPLE.has(code);
@@ -164,7 +185,7 @@ interface DaemonAnswer {
 }
 
 /** `undefined` without a complete answer in time. The answer is not trusted: any program may listen there. */
-async function requestDaemon(
+export async function requestDaemon(
   http: HttpSettings | undefined,
   path: string,
   signal: AbortSignal,
@@ -291,7 +312,7 @@ const StatusShape = v.looseObject({
 });
 
 /** `undefined` for any other text. */
-function parseStatus(text: string): Status | undefined {
+export function parseStatus(text: string): Status | undefined {
   return parse(StatusShape, text) as Status | undefined;
 }
 

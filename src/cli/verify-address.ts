@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, withAdvice } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
@@ -119,9 +119,14 @@ async function redeem(
     try {
       return await exchange(code);
     } catch (error) {
-      const isRefused = error instanceof Fault && error.code === "TOKEN_REFUSED";
-      if (!isRefused || !isTyped || tries === TRIES) throw error;
+      if (!(error instanceof Fault) || error.code !== "TOKEN_REFUSED") throw error;
+      if (!isTyped || tries === TRIES) throw withAdvice(error, adviceFor(name));
       say(context, "The service does not accept this code. Check the newest mail, and try again.");
     }
   }
+}
+
+/** Each call without `--code-file` makes the codes of earlier mails useless. */
+function adviceFor(name: string): string {
+  return `The code is wrong or too old. Use the one in the newest mail: inlet verify-address ${name} --code-file FILE. For a new mail, leave out --code-file.`;
 }

@@ -59,6 +59,12 @@ export async function readSecretKey(
   return withRule(openSecret(form, draft.env), rule);
 }
 
+/** The source of a secret: `file /run/secrets/supplier`. A secret in plain text is not shown. */
+export function describeSecretKey(raw: RawSecret, path: KeyPath, draft: Draft): string {
+  const form = parseForm(raw, path, draft);
+  return form.kind === "text" ? String(form.text) : describeSecret(form);
+}
+
 function parseForm(raw: RawSecret, path: KeyPath, draft: Draft): SecretForm {
   if (typeof raw === "string") {
     const at = draft.variableOf(path) ?? `${formatPath(path)} in ${basename(draft.file ?? "")}`;

@@ -70,7 +70,7 @@ function describeUnfit(value: unknown, node: SchemaNode): string {
   const isSimple = typeof value !== "object" && takesSimple;
   const mayBeShown = isSimple && !node.writeOnly && value !== "";
   const subject = mayBeShown ? `${showValue(value)} is not` : "must be";
-  return `${subject} ${allowed}${hintAtTilde(value, node)}${hintAtQuotes(value, types)}`;
+  return `${subject} ${allowed}${hintAtTilde(value, node)}${hintAtForm(value, node)}`;
 }
 
 function hintAtTilde(value: unknown, node: SchemaNode): string {
@@ -78,13 +78,39 @@ function hintAtTilde(value: unknown, node: SchemaNode): string {
   return isHome ? ": ~ is not expanded" : "";
 }
 
-/** For a value that YAML reads as another type. */
-function hintAtQuotes(value: unknown, types: readonly string[]): string {
+/** For a value that YAML reads as another type, or that lacks its unit. */
+function hintAtForm(value: unknown, node: SchemaNode): string {
+  const types = typesOf(node);
   const takesText = types.includes("string");
+  if (typeof value === "string" && !takesText) {
+    if (/^(true|false|\d+)$/.test(value)) return ": write it without quotes";
+    return types.includes("boolean") ? hintAtSwitch(value) : "";
+  }
+  if (!takesText || types.includes("integer")) return "";
+  const unit = unitOf(node);
+  // The value of a secret is never repeated.
+  const isWithoutUnit = typeof value === "number" && unit !== "" && !node.writeOnly;
+  if (isWithoutUnit && isText(node, `${value}${unit}`)) return `: write ${value}${unit}`;
   const isPlain = typeof value === "number" || typeof value === "boolean";
-  if (takesText && isPlain && !types.includes("integer")) return ": put it in quotes";
-  const isQuoted = typeof value === "string" && /^(true|false|\d+)$/.test(value);
-  return isQuoted && !takesText ? ": write it without quotes" : "";
+  return isPlain && isText(node, String(value)) ? ": put it in quotes" : "";
+}
+
+/** YAML reads these as text. */
+function hintAtSwitch(value: string): string {
+  if (/^(yes|on|y)$/i.test(value)) return ": write true";
+  return /^(no|off|n)$/i.test(value) ? ": write false" : "";
+}
+
+/** The usual unit of a key that needs one: the first of its examples that is no fraction of a second. */
+function unitOf({ title = "" }: SchemaNode): string {
+  const [, , unit] = /such as (\d+ms, )?\d+([a-zA-Z]+(?:\/s)?)/.exec(title) ?? [];
+  return /duration/.test(title) && unit === "m" ? "d" : (unit ?? "");
+}
+
+/** Whether the key accepts this text, as far as its schema says. Of other keys, a reader checks the text later. */
+function isText({ pattern, enum: words, title = "" }: SchemaNode, text: string): boolean {
+  if (words !== undefined) return words.includes(text);
+  return pattern === undefined ? title.startsWith("text") : new RegExp(pattern, "u").test(text);
 }
 
 /** The allowed values of a key: `a duration such as 30s`. */

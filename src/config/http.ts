@@ -106,12 +106,18 @@ function describeShortToken(token: Secret): string | undefined {
 }
 
 function readListen(text: string, draft: Draft): HttpSettings["listen"] {
+  const listen = parseListen(text);
+  if (listen !== undefined) return listen;
+  draft.problems.add(["http", "listen"], `${showValue(text)} is not ${KEYS.listen.title}`);
+  return { host: "", port: 0 };
+}
+
+/** `undefined` for a text that is no address. */
+export function parseListen(text: string): HttpSettings["listen"] | undefined {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
   // A URL leaves out the default port of its scheme.
   const number = Number(port || /\d+$/.exec(text)?.[0]);
-  if (hostname === "" || !(number <= MAX_PORT)) {
-    draft.problems.add(["http", "listen"], `${showValue(text)} is not ${KEYS.listen.title}`);
-  }
+  if (hostname === "" || !(number <= MAX_PORT)) return undefined;
   return { host: hostname.replace(/^\[|\]$/g, ""), port: number };
 }

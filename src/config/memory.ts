@@ -20,7 +20,8 @@ export interface OwnClientId {
   readonly isNew: boolean;
 }
 
-const CLIENT_ID_FILE = "client-id";
+/** In the state folder. */
+export const CLIENT_ID_FILE = "client-id";
 const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
 /** Finds or creates the client id. Processes that start at the same time agree on one. */

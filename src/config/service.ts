@@ -91,6 +91,9 @@ export interface ServiceLayer {
 /** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
+/** A host with a dot, a port and a path, without the scheme; without `/api` at its end. */
+const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?:\/api\/*)?$/;
+
 /** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
 export async function readService(
   layers: readonly ServiceLayer[],
@@ -134,6 +137,8 @@ function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   // The part before an @ or after a ? may be a secret.
   const shown = /[@?#]/.test(text) ? "this" : showValue(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) {
+    const [, host] = BARE_HOST.exec(text) ?? [];
+    if (host !== undefined) return refuse(`${shown} is not the address of a service: write https://${host}`);
     return refuse(`${shown} is not the address of a service such as https://transfer.example.com`);
   }
   if (url.username + url.password !== "") return refuse("must not contain a user or password");
@@ -142,7 +147,7 @@ function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
   const mayBePlain = LOOPBACK.test(url.hostname) || pick("allowHttp")?.value === true;
   if (url.protocol === "http:" && !mayBePlain) {
     return refuse(
-      `${url.origin} would send secrets unencrypted: use https, or set service.allowHttp to true`,
+      `${url.origin} would send secrets unencrypted: write https://${url.host}, or set service.allowHttp to true`,
     );
   }
   return url;

@@ -33,6 +33,8 @@ export interface Source {
   readonly digest: string | undefined;
   /** The path of the file, which may not exist. */
   readonly wanted: string;
+  /** The source of the value of a key. */
+  placeOf(path: KeyPath): Place;
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -46,12 +48,13 @@ export async function readSource(options: SourceOptions, required: readonly stri
   if (options.baseUrl !== undefined) {
     overrides.push({ name: "--base-url", path: ["service", "baseUrl"], value: options.baseUrl });
   }
-  const { file, wanted } = await findFile(options, cwd);
+  const { file, candidates } = await findFile(options, cwd);
   const isEmpty = file === undefined && overrides.length + environmentProblems.length === 0;
-  if (isEmpty && required.length > 0) throw nothingFound(wanted);
+  if (isEmpty && required.length > 0) throw nothingFound(candidates);
   const content = file === undefined ? undefined : await readDocument(file);
 
-  const problems = new Problems((path) => findPlace(path, overrides, content?.document, file));
+  const placeOf = (path: KeyPath) => findPlace(path, overrides, content?.document, file);
+  const problems = new Problems(placeOf);
   for (const { path, message, place } of environmentProblems) problems.add(path, message, place);
   const values = applyOverrides(content?.document.values ?? {}, overrides);
   const raw = checkSchema(values, required, problems);
@@ -67,7 +70,8 @@ export async function readSource(options: SourceOptions, required: readonly stri
     resolvePath: (path: KeyPath, text: string) =>
       resolve(file === undefined || variableOf(path) !== undefined ? cwd : dirname(file), text),
   };
-  return { raw, draft, digest: content?.digest, wanted };
+  const wanted = file ?? candidates.at(-1) ?? DEFAULT_PATH;
+  return { raw, draft, digest: content?.digest, wanted, placeOf };
 }
 
 /** Identifies the text of a configuration. A byte order mark makes no difference. */
@@ -81,16 +85,15 @@ export function digestOf(text: string): string {
 async function findFile(
   { path, env, defaultPaths = [userPath(env) ?? [], DEFAULT_PATH].flat() }: SourceOptions,
   cwd: string,
-): Promise<{ file: string | undefined; wanted: string }> {
+): Promise<{ file: string | undefined; candidates: readonly string[] }> {
   const named = path ?? (env["INLET_CONFIG"] || undefined);
   const candidates = named === undefined ? defaultPaths : [resolve(cwd, named)];
   for (const candidate of candidates) {
-    if (await isPresent(candidate)) return { file: candidate, wanted: candidate };
+    if (await isPresent(candidate)) return { file: candidate, candidates };
   }
-  const wanted = candidates.at(-1) ?? DEFAULT_PATH;
-  if (named === undefined) return { file: undefined, wanted };
+  if (named === undefined) return { file: undefined, candidates };
   throw unreadable(
-    wanted,
+    resolve(cwd, named),
     `does not exist, but ${path === undefined ? "INLET_CONFIG" : "--config"} names it`,
   );
 }
@@ -148,7 +151,8 @@ function unreadable(file: string, why: string): Fault {
   return new Fault("CONFIG_INVALID", { detail: `${file} ${why}` });
 }
 
-function nothingFound(wanted: string): Fault {
-  const detail = `${wanted} does not exist, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Create a file with inlet init, start with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
+function nothingFound(candidates: readonly string[]): Fault {
+  const missing = candidates.length === 1 ? "does not exist" : "do not exist";
+  const detail = `${candidates.join(" and ")} ${missing}, neither --config nor INLET_CONFIG names another file, and no variable sets a key. Create a file with inlet init, start with a copy of ${EXAMPLE}, or set INLET_SERVICE__BASEURL, INLET_INBOX and INLET_MAILBOXES`;
   return new Fault("CONFIG_INVALID", { detail });
 }

@@ -5,6 +5,7 @@ import type { Handoffs } from "../handoff/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { forgetLateDrops } from "../mailbox/unfinished.ts";
+import type { AttemptKey } from "../model/attempts.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -65,5 +66,14 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
   await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});
-  await ledger.sweep({ ...live.now.keep, isListed }).catch(() => {});
+  const listed = () => listedAttempts(mailboxes);
+  await ledger.sweep({ ...live.now.keep, isListed, listed }).catch(() => {});
+}
+
+function listedAttempts(mailboxes: HousekeepingTools["mailboxes"]): AttemptKey[] | undefined {
+  const states = [...mailboxes.values()];
+  if (!states.every((state) => state.isListKnown)) return undefined;
+  return states.flatMap(({ service, transfers }) =>
+    [...transfers.trackingIds()].map((trackingId) => ({ serviceId: service.id, trackingId })),
+  );
 }

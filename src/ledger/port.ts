@@ -4,7 +4,7 @@
  * Several processes may work on one inbox, and each may pause for any length of time. Safety rests on records that are
  * created once and never changed. Everything else may be lost, at the cost of time.
  */
-import type { AttemptSlots } from "../model/attempts.ts";
+import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
 import type { RecordedAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { Occasion } from "./format.ts";
@@ -81,6 +81,8 @@ export interface RetentionRules {
   readonly historyMs: number | undefined;
   /** Whether the service lists the transfer, or may list it. */
   isListed(record: TransferRecord): boolean;
+  /** All transfers that the services list; `undefined` while the list of a mailbox is not known. */
+  listed(): Iterable<AttemptKey> | undefined;
 }
 
 export type OnDamaged = (path: string, reason: string) => void;

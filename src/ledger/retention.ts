@@ -5,10 +5,11 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { type Disk, tryRead, tryUnlink } from "../base/disk.ts";
+import { Fault } from "../base/faults.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { parseJson, parseRecord } from "./format.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { digitsOf, type LedgerPaths, OUTBOX_KINDS, parseRecordFile } from "./paths.ts";
+import { attemptsKey, digitsOf, type LedgerPaths, OUTBOX_KINDS, parseRecordFile } from "./paths.ts";
 import type { RetentionRules } from "./port.ts";
 import type { Rounds } from "./rounds.ts";
 import type { Watermark } from "./watermark.ts";
@@ -38,7 +39,7 @@ export class Retention {
     this.#next = (this.#next + 1) % PARTS;
     if (rules.ledgerMs !== undefined) {
       await this.#sweepRecords(digits, rules, rules.ledgerMs, nowMs);
-      if (digits === "00") await this.#sweepAttempts(rules.ledgerMs, nowMs);
+      if (digits === "00") await this.#sweepAttempts(rules, nowMs - rules.ledgerMs);
     }
     if (rules.historyMs !== undefined) await this.#sweepJournal(nowMs - rules.historyMs);
   }
@@ -92,21 +93,46 @@ export class Retention {
   }
 
   /** Removes attempts at transfers that have neither a record nor a note. */
-  async #sweepAttempts(keptMs: number, nowMs: number): Promise<void> {
-    const { disk, paths, rounds } = this.#tools;
+  async #sweepAttempts(rules: RetentionRules, beforeMs: number): Promise<void> {
+    const { disk, paths } = this.#tools;
     for (const file of await disk.list(paths.attempts)) {
       const path = join(paths.attempts, file);
       const slot = parseJson((await tryRead(disk, path)) ?? "") as
         | { name?: unknown; at?: unknown }
         | undefined;
       const { name, at } = slot ?? {};
-      if (typeof name !== "string" || typeof at !== "string") continue;
-      if (!(nowMs - Date.parse(at) > keptMs)) continue;
-      const { begin, end } = await rounds.current(name);
-      const hasRecord = begin !== undefined || end !== undefined;
-      const isKnown = hasRecord || (await disk.kindOf(paths.note(name))) !== undefined;
-      if (!isKnown) await tryUnlink(disk, path);
+      const isOver =
+        typeof name === "string" && typeof at === "string"
+          ? Date.parse(at) < beforeMs && !(await this.#isKnown(name))
+          : await this.#isForgotten(file, rules, beforeMs);
+      if (isOver) await tryUnlink(disk, path);
     }
+  }
+
+  /** Whether a transfer has a record or a note. A damaged record counts. */
+  async #isKnown(name: string): Promise<boolean> {
+    const { disk, paths, rounds } = this.#tools;
+    if ((await disk.kindOf(paths.note(name))) !== undefined) return true;
+    try {
+      const { begin, end } = await rounds.current(name);
+      return begin !== undefined || end !== undefined;
+    } catch (error) {
+      if (error instanceof Fault && error.code === "RECORD_UNREADABLE") return true;
+      throw error;
+    }
+  }
+
+  /** For an attempt without its text, which a power cut leaves: it is old, and no service lists its transfer. */
+  async #isForgotten(file: string, rules: RetentionRules, beforeMs: number): Promise<boolean> {
+    const { disk, paths } = this.#tools;
+    const modifiedMs = await disk.modifiedMs(join(paths.attempts, file));
+    if (modifiedMs === undefined || modifiedMs >= beforeMs) return false;
+    const listed = rules.listed();
+    if (listed === undefined) return false;
+    for (const { serviceId, trackingId } of listed) {
+      if (file.startsWith(`${attemptsKey(serviceId, trackingId)}.`)) return false;
+    }
+    return true;
   }
 
   async #sweepJournal(beforeMs: number): Promise<void> {

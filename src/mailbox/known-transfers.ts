@@ -43,6 +43,11 @@ export class KnownTransfers {
     return this.#hasListing;
   }
 
+  /** Open and settled transfers. */
+  trackingIds(): Iterable<string> {
+    return this.#transfers.keys();
+  }
+
   isOpen(trackingId: string): boolean {
     return this.#findOpen(trackingId) !== undefined;
   }

@@ -29,7 +29,12 @@ export class MailboxState {
 
   /** Whether the service may still list an ended transfer. Not known before the first poll, nor while polls fail. */
   mayList(trackingId: string): boolean {
-    return !this.transfers.hasListing || this.health.isFailing || this.transfers.isSettled(trackingId);
+    return !this.isListKnown || this.transfers.isSettled(trackingId);
+  }
+
+  /** Whether the transfers are those of the last poll. */
+  get isListKnown(): boolean {
+    return this.transfers.hasListing && !this.health.isFailing;
   }
 }
 

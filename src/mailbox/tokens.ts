@@ -1,7 +1,7 @@
 /** The token that proves a mailbox's address: obtained, stored, renewed in time, and obtained again when refused. */
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/faults.ts";
+import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
@@ -95,9 +95,22 @@ export class Tokens {
   }
 
   async #obtain(signal: AbortSignal, code?: Secret): Promise<void> {
-    const { token, validUntil } = await this.#service.obtainToken(this.#mailbox.email, code, signal);
+    const { token, validUntil } = await this.#service
+      .obtainToken(this.#mailbox.email, code, signal)
+      .catch((error: unknown) => {
+        throw code === undefined ? withRemedy(error, this.#mailbox) : error;
+      });
     const kept = { token: token.reveal(), obtained: this.#clock.now() };
     this.#current = validUntil === undefined ? kept : { ...kept, validUntil: validUntil.getTime() };
     await this.#kept.write(this.#name, this.#current);
   }
+}
+
+/** A service refuses an unknown client id as a matter of its policy, or as a missing verification. */
+function withRemedy(error: unknown, { name }: Mailbox): unknown {
+  if (!(error instanceof Fault) || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(error.code)) return error;
+  return withAdvice(
+    error,
+    `Ask the service's administrator to register the client id for this address, or verify it with a mailed code: inlet verify-address ${name}`,
+  );
 }

@@ -1,18 +1,27 @@
 /** The log: JSON lines, or readable lines on a terminal. Messages are constant; facts are fields. */
+import { fstatSync } from "node:fs";
 import { type Logger, pino } from "pino";
 import { escapeJson } from "../base/phrases.ts";
 import { Secret } from "../base/secret.ts";
 
 export type Log = Logger;
 
-const LEVEL_WORDS: Readonly<Record<number, string>> = {
-  10: "trace",
-  20: "debug",
-  30: "",
-  40: "WARN",
-  50: "ERROR",
-  60: "FATAL",
+export interface LogOutput extends NodeJS.WritableStream {
+  readonly isTTY?: boolean;
+  readonly fd?: number;
+}
+
+const LEVEL_WORDS: Readonly<Record<string, string>> = {
+  trace: "trace",
+  debug: "debug",
+  warn: "WARN",
+  error: "ERROR",
+  fatal: "FATAL",
 };
+
+/** The priorities of syslog, by which `journalctl -p` selects. */
+const PRIORITIES: Readonly<Record<string, number>> = { fatal: 2, error: 3, warn: 4, info: 6 };
+const DEBUG_PRIORITY = 7;
 
 /** Fields with these names are never written. */
 const HIDDEN = [
@@ -27,17 +36,30 @@ const HIDDEN = [
   "*.href",
 ];
 
-export function createLog(output: NodeJS.WritableStream & { readonly isTTY?: boolean }, level: string): Log {
+/** `isJournal`: each line begins with its priority, which the journal of systemd takes off again. */
+export function createLog(output: LogOutput, level: string, isJournal = false): Log {
   const options = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (name: string) => ({ level: name }) },
     redact: { paths: HIDDEN, censor: "[secret]" },
     serializers: { fault: describe },
   };
+  const format = output.isTTY === true ? formatLine : isJournal ? withPriority : String;
   // Both may be read on a terminal, and fields hold untrusted text.
-  const format = output.isTTY === true ? formatLine : String;
   return pino(options, { write: (line: string) => void output.write(escapeJson(format(line))) });
+}
+
+/** Whether a stream is connected to the journal. `journalStream`: the variable JOURNAL_STREAM, which systemd sets. */
+export function isJournal({ fd }: LogOutput, journalStream: string | undefined): boolean {
+  if (fd === undefined || journalStream === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(fd);
+    return journalStream === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
 }
 
 function describe(fault: unknown): unknown {
@@ -50,8 +72,13 @@ function describe(fault: unknown): unknown {
   };
 }
 
+function withPriority(line: string): string {
+  const [, level = ""] = /^\{"level":"(\w+)"/.exec(line) ?? [];
+  return `<${PRIORITIES[level] ?? DEBUG_PRIORITY}>${line}`;
+}
+
 function formatLine(line: string): string {
-  const { level, time, msg, ...facts } = JSON.parse(line) as { level: number; time: string; msg: string };
+  const { level, time, msg, ...facts } = JSON.parse(line) as { level: string; time: string; msg: string };
   const fields = Object.entries(facts).map(([name, value]) => `${name}=${formatValue(value)}`);
   const word = LEVEL_WORDS[level] ?? "";
   return `${time.slice(11, 19)} ${word === "" ? "" : `${word} `}${msg}  ${fields.join(" ")}`

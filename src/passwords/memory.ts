@@ -6,6 +6,8 @@ import type { CoRecipients, PasswordRequest } from "./port.ts";
 /** A lock is taken to last at least this long, and no longer than a service may ask for. */
 const LEAST_LOCK_MS = 60_000;
 const LONGEST_LOCK_MS = 24 * 60 * 60_000;
+/** Without an entry, another mailbox asks once more. */
+const MOST_LOCKS = 10_000;
 
 /**
  * Passwords that the service has accepted. Should the disk refuse to store one, it is sent again without counting as a
@@ -80,6 +82,10 @@ export class LockedTransfers {
 
   add(request: PasswordRequest, nowMs: number, retryAfterMs = LEAST_LOCK_MS): void {
     const untilMs = nowMs + Math.max(retryAfterMs, LEAST_LOCK_MS);
+    this.#locks.delete(keyOf(request));
+    // The map keeps the order of the last change.
+    const [oldest] = this.#locks.keys();
+    if (this.#locks.size >= MOST_LOCKS && oldest !== undefined) this.#locks.delete(oldest);
     this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
   }
 

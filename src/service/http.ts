@@ -165,7 +165,7 @@ export function faultOf(error: unknown, what: string, signal: AbortSignal, answe
   return new Fault("STOPPED", { detail: what, answeredBy, cause: signal.reason });
 }
 
-/** Returns a success, and follows redirects within the origin. Throws a fault for any other answer. */
+/** Returns a success, and follows redirects within the service. Throws a fault for any other answer. */
 async function send(
   connections: Dispatcher,
   options: HttpOptions,
@@ -201,8 +201,10 @@ function redirectTarget(
   redirects: number,
 ): URL {
   const to = URL.parse(location, from.href);
-  if (to === null || to.origin !== baseUrl.origin) {
-    const where = to === null ? "an invalid address" : to.origin;
+  if (to === null || !isWithin(baseUrl, to)) {
+    // The path may hold a secret.
+    const elsewhere = to?.origin === baseUrl.origin ? "another path of " : "";
+    const where = to === null ? "an invalid address" : `${elsewhere}${to.origin}`;
     throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, answeredBy: "intermediary" });
   }
   if (redirects >= MOST_REDIRECTS || call.method === "POST" || call.isAttempt) {
@@ -211,6 +213,11 @@ function redirectTarget(
     throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, answeredBy: "intermediary" });
   }
   return to;
+}
+
+/** Another service may live at the same origin, below another path: it must not get our secrets. */
+function isWithin(baseUrl: URL, { origin, pathname }: URL): boolean {
+  return `${origin}${pathname}/`.startsWith(`${serviceIdOf(baseUrl)}/`);
 }
 
 /** Built as text, not resolved as a URL: a path that begins with two slashes would name another host. */

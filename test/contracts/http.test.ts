@@ -253,6 +253,29 @@ describe("secrets go to the configured origin only", () => {
     await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "BAD_ANSWER" });
   });
 
+  test("a redirect to another service at the same origin is never followed, but one below the base URL is", async () => {
+    const seen: string[] = [];
+    let location = "";
+    const server = createServer((request, response) => {
+      seen.push(request.url ?? "");
+      if (seen.length > 1) response.end(JSON.stringify({ data: [] }));
+      else response.writeHead(307, { location }).end();
+    });
+    const url = await listen(server);
+    const service = openTestService({ url: `${url}/one/`, clientId: "c".repeat(60) });
+    const access = { transferId: "t", password: new Secret("p") };
+    for (const path of ["/two/api/stolen", "/one-more/api/stolen", "/one/../two/stolen", "/", "//one/"]) {
+      seen.length = 0;
+      location = path;
+      await expect(service.files(access, SIGNAL)).rejects.toMatchObject({ code: "REDIRECT_REFUSED" });
+      expect(seen).toHaveLength(1);
+    }
+    seen.length = 0;
+    location = "/one/api/transfers/t/files/";
+    expect(await service.files(access, SIGNAL)).toEqual([]);
+    expect(seen).toEqual(["/one/api/transfers/t/files", location]);
+  });
+
   test("no fault repeats a secret that the service echoes back", async () => {
     const { service, access, simulator } = await openPair();
     const secrets = [access.password?.reveal() ?? "", simulator.clientId];

@@ -7,7 +7,7 @@ import { type Finished, makeFolder, runCommand, runProgram } from "../support/pr
 
 /** Typed words → some of the offered completions. */
 const OFFERS: readonly (readonly [typed: readonly string[], offered: readonly string[]])[] = [
-  [["ver"], ["verify", "verify-address"]],
+  [["ver"], ["verify", "verify-address", "version"]],
   [["api", "rec"], ["received"]],
   [
     ["api", "received", "--pa"],

@@ -30,7 +30,7 @@ describe("a healthy installation", () => {
     const { exitCode, stdout, stderr } = await runOnTerminal(["doctor", "--config", config]);
     expect([exitCode, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("All is well");
-    for (const area of ["configuration", "folders", "file system", "queue", "service"]) {
+    for (const area of ["configuration", "folders", "file system", "queue", "service", "daemon"]) {
       expect(stdout).toContain(area);
     }
     expect(stdout).not.toMatch(/failed|skipped/);
@@ -153,7 +153,7 @@ describe("the configuration", () => {
     expect(failed.join("\n")).toContain("did you mean inbox?");
     expect(failed.join("\n")).toContain('"soon" is not a duration');
     const skipped = findings.filter(({ status }) => status === "skipped");
-    expect(skipped.map(({ area }) => area)).toEqual(["folders", "file system", "queue", "service"]);
+    expect(skipped.map(({ area }) => area)).toEqual(["folders", "file system", "queue", "service", "daemon"]);
     expect(skipped[0]?.detail).toBe("the configuration is not valid");
   });
 
@@ -371,6 +371,147 @@ describe("the queue on Redis", () => {
     });
   });
 });
+
+describe("the daemon", () => {
+  test("that runs answers at its address, and has polled its mailboxes", async () => {
+    const { config } = await install(undefined, { http: { listen: `127.0.0.1:${await freePort()}` } });
+    const before = await examine(config);
+    expect(find(before.findings, "daemon", "console")).toMatchObject({
+      status: "ok",
+      detail: expect.stringContaining("is free, and no daemon of this inbox answers"),
+    });
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    const polled = async () => {
+      const { findings } = await examine(config);
+      return findings.find(({ area, check }) => area === "daemon" && check === MAILBOX)?.detail;
+    };
+    await expect.poll(polled, { timeout: 20_000 }).toMatch(/^last polled \d+ s ago$/);
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("fine");
+    expect(find(findings, "daemon", "console").detail).toContain(
+      `the daemon (process ${daemon.pid}) answers at`,
+    );
+  });
+
+  test("finds an address that another program has taken", async () => {
+    const { url } = await openWitness();
+    const listen = new URL(url).host;
+    const { config } = await install(undefined, { http: { listen } });
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("usage");
+    expect(find(findings, "daemon", "console")).toMatchObject({
+      status: "failed",
+      detail: `another program listens at ${listen}`,
+      advice: expect.stringContaining(`ss -ltnp 'sport = :${new URL(url).port}'`),
+    });
+  });
+
+  test("names the daemon of another inbox at the address", async () => {
+    const http = { listen: `127.0.0.1:${await freePort()}` };
+    const other = await install(undefined, { http });
+    const daemon = startProgram(["run", "--config", other.config]);
+    daemon.stdout?.resume();
+    const { config } = await install(undefined, { http });
+    const taken = async () => find((await examine(config)).findings, "daemon", "console").detail;
+    await expect
+      .poll(taken, { timeout: 20_000 })
+      .toBe(`${http.listen} is taken by the daemon of ${other.inbox} (process ${daemon.pid})`);
+  });
+
+  test("finds a socket whose folder is missing, or that is a file", async () => {
+    const folder = await makeFolder();
+    const { config, rewrite } = await install(undefined, { http: { listen: `unix:${folder}/no/page.sock` } });
+    expect(find((await examine(config)).findings, "daemon", "console").detail).toContain(
+      "its folder does not exist",
+    );
+    await writeFile(join(folder, "page.sock"), "");
+    await rewrite({ http: { listen: `unix:${folder}/page.sock` } });
+    expect(find((await examine(config)).findings, "daemon", "console").detail).toContain("EEXIST");
+  });
+
+  test.each([
+    ["0.0.0.0", undefined, "warning"],
+    ["[::]", undefined, "warning"],
+    ["0.0.0.0", "t".repeat(40), "ok"],
+    ["127.0.0.1", undefined, undefined],
+    ["[::1]", undefined, undefined],
+  ] as const)(
+    "warns of an address open to the network without a token: %s, token %s",
+    async (host, token, status) => {
+      const http = { listen: `${host}:${await freePort()}`, ...(token === undefined ? {} : { token }) };
+      const { config } = await install(undefined, { http });
+      const { findings } = await examine(config);
+      const found = findings.find(({ area, check }) => area === "daemon" && check === "access");
+      expect(found?.status).toBe(status);
+    },
+  );
+});
+
+describe("the state folder", () => {
+  test.each([
+    ["", 0o777, "every user of this machine"],
+    ["", 0o770, "its group"],
+    ["passwords", 0o733, "every user of this machine"],
+    ["tokens", 0o720, "its group"],
+  ])("that others may write is found: %s with mode %o", async (name, mode, writers) => {
+    const { config, state } = await install();
+    const folder = join(state, name);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await chmod(folder, mode);
+    const { findings, outcome } = await examine(config);
+    expect(outcome).toBe("usage");
+    const failed = findings.filter(({ status, area }) => area === "folders" && status === "failed");
+    expect(failed).toMatchObject([
+      {
+        check: name || "state",
+        detail: expect.stringContaining(`can be changed by ${writers}`),
+        advice: expect.stringContaining(`chmod go= ${folder}`),
+      },
+    ]);
+  });
+
+  test("with a folder of another user, or in a folder in which others can replace it, is found", async () => {
+    const { config, state, folder } = await install();
+    await mkdir(join(state, "passwords"), { recursive: true, mode: 0o700 });
+    await chmod(state, 0o700);
+    await chown(join(state, "passwords"), 65_534, 65_534);
+    await chmod(folder, 0o777);
+    const { findings } = await examine(config);
+    expect(find(findings, "folders", "passwords").detail).toContain(
+      "belongs to user 65534, and the state folder to",
+    );
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        check: "state",
+        status: "warning",
+        advice: expect.stringContaining(`chmod +t ${folder}`),
+      }),
+    );
+  });
+});
+
+test("--unit needs root and a unit that systemd has", async () => {
+  const { exitCode, stderr } = await runCommand(process.execPath, [
+    LAUNCHER,
+    "doctor",
+    "--unit",
+    "no such unit",
+  ]);
+  expect([exitCode, stderr]).toEqual([
+    2,
+    expect.stringContaining('"no such unit" is not the name of a unit'),
+  ]);
+});
+
+async function freePort(): Promise<number> {
+  const server = createTcpServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 async function examine(config: string) {
   const { outcome, stdout } = await callCommand(["doctor", "--config", config, "--json"]);

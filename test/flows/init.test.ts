@@ -1,5 +1,5 @@
 /** `inlet init`: a configuration from a few answers, tried before it is written. */
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -127,7 +127,22 @@ describe("without a terminal", () => {
     await refuse(...url, "--yes", "--inbox", inbox).toThrow("--yes asks no questions: add --mailbox");
     await refuse(...url, ...rest, "--mailbox", "orders").toThrow('"orders" is not an email address');
     await refuse(...url, ...rest, "--state", join(inbox, "state")).toThrow("is inside the inbox");
-    await refuse("--base-url", "http://127.0.0.1:1", ...rest).toMatchObject({ code: "SERVICE_UNREACHABLE" });
+    await refuse("--base-url", "http://127.0.0.1:1", ...rest).toMatchObject({
+      code: "SERVICE_UNREACHABLE",
+      // No daemon runs that would try again.
+      advice: expect.stringMatching(
+        /^Check that the address is right, .* Nothing was written\. .* add --no-test\.$/,
+      ),
+    });
+    await refuse("--base-url", "transfer.example.com", ...rest).toThrow("write https://transfer.example.com");
+    const missing = join(folder, "missing");
+    await refuse(...url, ...rest, "--client-id-file", missing).toThrow(`${missing} does not exist`);
+    await refuse(...url, ...rest, "--client-id-file", folder).toThrow(`${folder} is a folder: name a file`);
+    const empty = join(folder, "etc", "empty");
+    await writeFile(empty, "\n");
+    await refuse(...url, ...rest, "--client-id-file", empty).toThrow(`${empty} is empty`);
+    await refuse(...url, ...rest, "--password-file", `*=${empty}`).toThrow(`${empty} is empty`);
+    await rm(empty);
     expect(await readdir(folder)).toEqual(["etc"]);
     expect(await readdir(join(folder, "etc"))).toEqual([]);
   });

@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { install } from "../support/installation.ts";
-import { runProgram, startProgram } from "../support/program.ts";
+import { LAUNCHER, runCommand, runOnTerminal, runProgram, startProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 
@@ -35,6 +35,15 @@ describe("inlet once", () => {
     const unreachable = await install({});
     await unreachable.simulator.close();
     expect((await runProgram(["once", "--config", unreachable.config])).exitCode).toBe(4);
+  });
+
+  test("exits with 3 if the client id is not registered: a person has to act", async () => {
+    const { config, rewrite, simulator } = await install();
+    await rewrite({ service: { baseUrl: simulator.url, clientId: "u".repeat(60) } });
+    const { exitCode, stderr } = await runProgram(["once", "--config", config]);
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain("register the client id for this address, or verify it with a mailed code: ");
+    expect(stderr).toContain(`inlet verify-address ${MAILBOX}`);
   });
 
   test("prints the state of each transfer as JSON", async () => {
@@ -78,8 +87,12 @@ test.each(["run", "once"])(
     expect(await readFile(join(work, "format"), "utf8")).toMatch(/^2 \d+\.\d+\.\d+\n$/);
     await writeFile(join(work, "format"), "3 7.1.0\n");
     const before = await readdir(work, { recursive: true });
-    const { exitCode, stderr } = await runProgram([command, "--config", config]);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("was used by Inlet 7.1.0, and this is ")]);
+    const { exitCode, stdout, stderr } = await runProgram([command, "--config", config]);
+    const printed = command === "run" ? stdout : stderr;
+    expect([exitCode, printed]).toEqual([
+      2,
+      expect.stringContaining("was used by Inlet 7.1.0, and this is "),
+    ]);
     expect(await readdir(work, { recursive: true })).toEqual(before);
   },
 );
@@ -117,7 +130,57 @@ describe("inlet run", () => {
     await expect.poll(() => simulator.totals().received).toBeGreaterThan(0);
     const second = await runProgram(["run", "--config", config]);
     expect(second.exitCode).toBe(2);
-    expect(second.stderr).toContain(`Another Inlet holds the lock on this inbox: process ${first.pid} on `);
+    const lines = second.stdout.trim().split("\n");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+      level: "fatal",
+      fault: {
+        code: "INBOX_HELD",
+        message: expect.stringContaining(
+          `Another Inlet holds the lock on this inbox: process ${first.pid} on `,
+        ),
+      },
+    });
+    expect(second.stderr).toBe("");
+  });
+
+  test("logs a refused start as JSON to a pipe, and prints it on a terminal", async () => {
+    const { config } = await install();
+    await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
+    const { exitCode, stdout, stderr } = await runProgram(["run", "--config", config]);
+    expect([exitCode, stderr]).toEqual([2, ""]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      level: "fatal",
+      msg: "ended by a fault",
+      fault: { code: "CONFIG_INVALID", message: expect.stringContaining("mailboxs: unknown key") },
+    });
+    const shown = await runOnTerminal(["run", "--config", config]);
+    expect(shown.exitCode).toBe(2);
+    expect(shown.stdout).toMatch(/^inlet: The configuration .*problems\r\n.*mailboxs: unknown key/s);
+  });
+
+  test("logs an unexpected exception as JSON, with its stack, and exits with 1", async () => {
+    const { config, folder } = await install();
+    const broken = join(folder, "broken.mjs");
+    await writeFile(broken, 'setTimeout(() => { throw new TypeError("not foreseen"); }, 1_000);');
+    const env = { NODE_OPTIONS: `--import ${broken}` };
+    const { exitCode, stdout, stderr } = await runProgram(["run", "--config", config], { env });
+    expect([exitCode, stderr]).toEqual([1, ""]);
+    const lines = stdout.trim().split("\n");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
+      level: "fatal",
+      fault: { code: "UNEXPECTED", message: expect.stringContaining("not foreseen") },
+      stack: expect.stringContaining("broken.mjs"),
+    });
+  });
+
+  test("gives each line its priority where the output is the journal", async () => {
+    const { config, folder } = await install();
+    await writeFile(config, (await readFile(config, "utf8")).replace("mailboxes", "mailboxs"));
+    const log = join(folder, "log");
+    const script = `touch "$1"; JOURNAL_STREAM=$(stat -c %d:%i "$1") exec "$2" "$3" run --config "$4" > "$1"`;
+    const args = ["-c", script, "run", log, process.execPath, LAUNCHER, config];
+    expect((await runCommand("bash", args)).exitCode).toBe(2);
+    expect(await readFile(log, "utf8")).toMatch(/^<2>\{"level":"fatal"/);
   });
 
   test("suspends running downloads when stopped, and exits at once on a second signal; nothing is lost", async () => {

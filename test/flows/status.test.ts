@@ -1,6 +1,6 @@
 /** `inlet status`, with and without a running daemon. */
 import { once } from "node:events";
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -74,17 +74,57 @@ describe("inlet status", () => {
     expect((await runProgram(["status", "--config", config, "--health", "alive"])).exitCode).toBe(1);
   });
 
-  test("redraws with --watch until Ctrl-C", async () => {
+  test.each([
+    ["q", 0],
+    ["\u0003", 130],
+  ])("redraws with --watch until %j, restores the terminal, and exits with %i", async (key, code) => {
     const { config, simulator } = await setUp();
     const daemon = startProgram(["run", "--config", config]);
     daemon.stdout?.resume();
     await expect.poll(() => simulator.refusedPasswords("closed")).toHaveLength(1);
     const { exitCode, stdout } = await converse(
       ["status", "--config", config, "--watch"],
-      [["Mailboxes:", "\u0003"]],
+      [["Mailboxes:", key]],
     );
-    expect(exitCode).toBe(0);
+    expect(exitCode).toBe(code);
     expect(stdout).toContain("\u001b[H");
+    expect(stdout.trimEnd().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
+    expect(stdout).not.toContain("Stopped before");
+  });
+
+  test.each([
+    ["not YAML", (text: string) => `${text}\n]`],
+    ["not valid", (text: string) => text.replace("mailboxes", "mailboxs")],
+    ["missing", () => undefined],
+  ])("works while the configuration is %s, and shows that", async (_, spoil) => {
+    const { config, keys } = await setUp();
+    const daemon = startProgram(["run", "--config", config]);
+    daemon.stdout?.resume();
+    let env: Record<string, string> = {};
+    const read = (...more: string[]) => runProgram(["status", "--config", config, ...more], { env });
+    await expect
+      .poll(async () => (await read()).stdout, { timeout: 20_000 })
+      .toContain("3 transfers need attention");
+    const text = spoil(await readFile(config, "utf8"));
+    if (text !== undefined) await writeFile(config, text);
+    else {
+      await rm(config);
+      // The address was only in the file.
+      env = { INLET_HTTP__LISTEN: keys.http.listen };
+    }
+    const { exitCode, stdout } = await read();
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain(`process ${daemon.pid}, `);
+    expect(stdout).toMatch(/Problems:\n {2}✗ configuration, since .*: The configuration .* is not valid: /);
+    expect(stdout).toContain("closed from anna@supplier.example: needs a password");
+    const asJson = await read("--json");
+    expect(JSON.parse(asJson.stdout).troubles).toContainEqual(
+      expect.objectContaining({ what: "configuration", code: "CONFIG_INVALID" }),
+    );
+    daemon.kill("SIGTERM");
+    await once(daemon, "exit");
+    const alone = await read();
+    expect([alone.exitCode, alone.stdout]).toEqual([2, ""]);
   });
 
   test("shows the state in the work folder if no daemon answers, and fails the health check", async () => {

@@ -66,6 +66,10 @@ test("exits with 3 for a wrong code, and with 2 for a missing code or an unknown
   expect(wrong.exitCode).toBe(3);
   expect(wrong.stderr).toContain(`The service mails a code to ${MAILBOX}.`);
   expect(wrong.stderr).toContain("does not accept the verification");
+  expect(wrong.stderr).toContain(
+    `The code is wrong or too old. Use the one in the newest mail: inlet verify-address ${MAILBOX} --code-file FILE`,
+  );
+  expect(wrong.stderr).not.toContain("register the client id");
   const none = await runProgram(["verify-address", MAILBOX, "--config", config]);
   expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining("--code-file FILE")]);
   await expect(callCommand(["verify-address", "order@example.com", "--config", config])).rejects.toThrow(

@@ -71,8 +71,8 @@ test("is small, without root, and without build tools", async () => {
 
 test("reports a missing configuration", async () => {
   if (podman === undefined) throw new Error("there is no image");
-  const { exitCode, stderr } = await podman.runContainer(...HARDENED, "--network", "none", "inlet");
-  expect([exitCode, stderr]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);
+  const { exitCode, stdout } = await podman.runContainer(...HARDENED, "--network", "none", "inlet");
+  expect([exitCode, stdout]).toEqual([2, expect.stringContaining("/etc/inlet/inlet.yaml")]);
 });
 
 function start(by: Podman, name: string, ...args: readonly string[]) {

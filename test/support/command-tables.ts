@@ -57,7 +57,9 @@ function choicesOf({ argChoices }: Option | Argument): string[] {
 function rowsOfOperation(command: Command): string[] {
   const children = command.commands.filter((child) => child.name() !== "help");
   if (children.length > 0) return children.flatMap(rowsOfOperation);
-  const path = [command.parent?.name(), command.name()].filter((name) => name !== "api").join(" ");
+  const path = [command.parent?.name(), command.name()]
+    .filter((name) => name !== "api" && name !== "config")
+    .join(" ");
   const given = command.registeredArguments.map(formatArgument);
   return [row([path, ...given].join(" "), [command.description()])];
 }

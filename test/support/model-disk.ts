@@ -204,6 +204,11 @@ export class ModelDisk implements Disk {
     return this.#find(path)?.kind;
   }
 
+  /** The model has no clock. */
+  async modifiedMs(): Promise<undefined> {
+    return undefined;
+  }
+
   async link(from: string, to: string): Promise<void> {
     const file = this.#need(from, "link");
     const location = this.#locate(to, "link");

@@ -49,6 +49,7 @@ const EXIT: Readonly<Record<Outcome, number>> = {
   usage: 2,
   attention: 3,
   unreachable: 4,
+  interrupted: 130,
 };
 
 /** These may say that a person has to act: the transfers of a page are there to show that. */

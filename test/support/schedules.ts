@@ -457,6 +457,7 @@ export class GatedDisk implements Disk {
   read = (path: string) => this.#gate(`read ${path}`, () => this.#disk.read(path));
   list = (path: string) => this.#gate(`list ${path}`, () => this.#disk.list(path));
   kindOf = (path: string) => this.#gate(`kind of ${path}`, () => this.#disk.kindOf(path));
+  modifiedMs = () => this.#disk.modifiedMs();
   link = (from: string, to: string) => this.#change(`link ${from} ${to}`, () => this.#disk.link(from, to));
   rename = (from: string, to: string) =>
     this.#change(`rename ${from} ${to}`, () => this.#disk.rename(from, to));

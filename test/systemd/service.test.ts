@@ -29,8 +29,11 @@ describe("inlet.service", () => {
     expect(await machine.run(...verify, ...units)).toBe("");
     const examined = await machine.sh(blockOf("systemd-doctor"));
     expect(examined).toContain(`ok\tservice\t${MAILBOX}\tverified until`);
-    // doctor warns about the overlay of this machine, and about nothing else.
-    expect(examined.match(/^(warning|failed).*$/gm)).toEqual([expect.stringContaining("overlay")]);
+    // doctor warns about the overlay of this machine, of which each writable folder is a mount, and about nothing else.
+    expect(examined.match(/^(warning|failed).*$/gm)).toEqual([
+      expect.stringContaining("overlay, mounted at /srv/inbox"),
+      expect.stringContaining("overlay, mounted at /var/lib/inlet"),
+    ]);
     expect(await machine.sh(blockOf("systemd-start"))).toContain("Active: active (running)");
     expect(await asked(machine, "received")).toBeGreaterThan(0);
     await waitFor(machine, "t1");
@@ -38,6 +41,9 @@ describe("inlet.service", () => {
     await expect
       .poll(() => property(machine, "StatusText"))
       .toMatch(/^1 mailbox is polled; last delivery \d{4}-/);
+    const running = await machine.sh(`install -d /run/inlet; ${blockOf("systemd-doctor")}`);
+    expect(running).toContain(`ok\tdaemon\t${MAILBOX}\tlast polled`);
+    expect(await machine.run("stat", "-c", "%U", "/run/inlet")).toBe("inlet\n");
     // The commands of the page need no secret.
     expect(await machine.run("inlet", "status")).toContain("All is well");
     expect(await machine.run("runuser", "-u", "inlet", "--", "inlet", "status")).toContain("All is well");
@@ -86,7 +92,18 @@ describe("inlet.service", () => {
     expect((await machine.attempt("systemctl", "restart", "inlet")).exitCode).not.toBe(0);
     expect(await property(machine, "ExecMainStatus")).toBe("2");
     expect(await property(machine, "NRestarts")).toBe("0");
-    expect(await logOf(machine)).toMatch(/inlet: .*inlet\.yaml/);
+    expect(await logOf(machine)).toMatch(/"level":"fatal".*inlet\.yaml/);
+    // The journal knows the priority of each line, and keeps it out of the text.
+    const problems = (
+      await machine.run("journalctl", "-u", "inlet", "-t", "inlet", "-p", "warning", "-o", "cat")
+    )
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { level: string; msg: string });
+    expect(problems.map(({ level, msg }) => `${level} ${msg}`)).toEqual([
+      "error the configuration was refused: the old one stays in force",
+      "fatal ended by a fault",
+    ]);
   });
 
   test("is restarted after kill -9, and delivers nothing twice", async () => {

@@ -3,7 +3,14 @@ import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
 
-export type Area = "configuration" | "folders" | "file system" | "queue" | "service" | "notifications";
+export type Area =
+  | "configuration"
+  | "folders"
+  | "file system"
+  | "queue"
+  | "service"
+  | "notifications"
+  | "daemon";
 
 export interface Finding {
   readonly area: Area;
@@ -19,7 +26,7 @@ type Failure = "usage" | "attention" | "unreachable";
 /** An earlier kind may hide a later one, so it decides the outcome. */
 const WORST_FIRST: readonly Failure[] = ["usage", "unreachable", "attention"];
 
-const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
+export const UNREACHABLE: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "SERVICE_UNREACHABLE",
   "SERVICE_TIMEOUT",
   "CONNECTION_LOST",
@@ -44,6 +51,19 @@ const MISCONFIGURED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   "MAIL_TLS_REFUSED",
   "MAIL_LOGIN_REFUSED",
   "MAIL_REFUSED",
+]);
+
+/** The service answers, but a person has to change something: a registration, a setting, a secret, or the disk. */
+export const NEEDS_PERSON: ReadonlySet<string> = new Set<FaultCode>([
+  "TOKEN_REFUSED",
+  "POLICY_REFUSED",
+  "NOT_LICENSED",
+  "ACCESS_REFUSED",
+  "API_VERSION",
+  "NO_SUCH_ENDPOINT",
+  "SECRET_UNREADABLE",
+  "DISK_FULL",
+  "DISK_REFUSED",
 ]);
 
 export class Findings {

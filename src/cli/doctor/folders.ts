@@ -1,7 +1,7 @@
 /** Checks the folders, and the file system below the work folder: its kind, its free space and its behaviour. */
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { asFault, systemCode } from "../../base/faults.ts";
 import { formatBytes } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
@@ -31,13 +31,49 @@ export async function checkFolders(
   const inbox = await checkFolder(findings, "inbox", settings.inbox);
   const work = await checkFolder(findings, "work", settings.work);
   const state = await checkFolder(findings, "state", settings.state);
-  if (state === settings.state) {
-    const readers = await describeReaders(state);
-    if (readers !== undefined) findings.warn(FOLDERS, "state", readers);
-  }
+  if (state === settings.state) await checkPrivate(findings, state);
   const isSound = await checkWork(findings, settings);
   if (!isSound || inbox === undefined || work === undefined || state === undefined) return undefined;
   return { inbox, work, state };
+}
+
+/** A user who may write the folders for tokens and passwords can have passwords sent, or replace the client id. */
+async function checkPrivate(findings: Findings, state: string): Promise<void> {
+  const { uid: owner } = await stat(state);
+  const parent = dirname(state);
+  if (await isExposed(parent)) {
+    const detail = `other users may write to ${parent}: they can replace the state folder`;
+    findings.warn(FOLDERS, "state", detail, `Choose another state folder, or: chmod +t ${parent}`);
+  }
+  for (const name of ["", "passwords", "tokens"]) await checkPrivateFolder(findings, name, state, owner);
+}
+
+async function checkPrivateFolder(
+  findings: Findings,
+  name: string,
+  state: string,
+  owner: number,
+): Promise<void> {
+  const folder = join(state, name);
+  const check = name || "state";
+  const facts = await stat(folder).catch(() => undefined);
+  if (facts === undefined) return;
+  const writers = describeWriters(facts.mode);
+  if (facts.uid !== owner) {
+    const detail = `${folder} belongs to user ${facts.uid}, and the state folder to user ${owner}`;
+    findings.fail(FOLDERS, check, "usage", detail, `Give it to the daemon: chown -R ${owner} ${folder}`);
+  } else if (writers !== undefined) {
+    const detail = `${folder} can be changed by ${writers}, who could replace tokens and passwords in it`;
+    findings.fail(FOLDERS, check, "usage", detail, `Restrict it to its owner: chmod go= ${folder}`);
+  } else if (name === "") {
+    const readers = await describeReaders(folder);
+    if (readers !== undefined) findings.warn(FOLDERS, check, readers);
+  }
+}
+
+function describeWriters(mode: number): string | undefined {
+  if ((mode & 0o002) !== 0) return "every user of this machine";
+  return (mode & 0o020) === 0 ? undefined : "its group";
 }
 
 /** Whether the daemon would start with this work folder. Exposure is a warning. */

@@ -258,6 +258,27 @@ describe("KeyedPool", () => {
     await expect.poll(() => runs).toEqual(["sooner", "later"]);
   });
 
+  test("does not count a timer that has fired, though its key runs or is dropped", async () => {
+    const gate = Promise.withResolvers<void>();
+    const runs: string[] = [];
+    const work = async (key: string) => {
+      runs.push(key);
+      if (runs.length === 1) await gate.promise;
+    };
+    const pool = new KeyedPool({ running: 1, waiting: 1 }, work, FOREVER);
+    pool.add("a");
+    pool.addLater("a", 0);
+    await pause(10);
+    pool.addLater("b", 0);
+    await pause(10);
+    pool.addLater("c", 0);
+    await pause(10);
+    gate.resolve();
+    await pool.idle();
+    pool.addLater("d", 0);
+    await expect.poll(() => runs).toEqual(["a", "b", "d"]);
+  });
+
   test("waits for running work when it is closed, and starts nothing more", async () => {
     const { pool, runs, running } = poolOf({ running: 1, waiting: 10 });
     pool.add("a");

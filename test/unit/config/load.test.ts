@@ -257,6 +257,8 @@ describe("the file", () => {
     expect(message).toContain(
       `${NOWHERE} does not exist, neither --config nor INLET_CONFIG names another file`,
     );
+    const both = await faultMessage(loadSettings({ env: {}, defaultPaths: [NOWHERE, `${NOWHERE}-2`] }));
+    expect(both).toContain(`${NOWHERE} and ${NOWHERE}-2 do not exist, neither --config`);
     const [, example = ""] = /copy of (\S+),/.exec(message) ?? [];
     expect(await readFile(example, "utf8")).toContain("inbox:");
   });

@@ -164,10 +164,13 @@ describe("a problem is reported with position, key, value and remedy", () => {
 
   test.each([
     ["{ baseUrl: ftp://x }", 'service.baseUrl: "ftp://x" is not the address of a service such as https://'],
-    ["{ baseUrl: transfer.example.com }", '"transfer.example.com" is not the address of a service'],
+    [
+      "{ baseUrl: transfer.example.com }",
+      '"transfer.example.com" is not the address of a service: write https://transfer.example.com',
+    ],
     [
       "{ baseUrl: http://example.com }",
-      "http://example.com would send secrets unencrypted: use https, or set",
+      "http://example.com would send secrets unencrypted: write https://example.com, or set",
     ],
     ["{ baseUrl: 'https://u:hunter2@example.com' }", "service.baseUrl: must not contain a user or password"],
     ["{ baseUrl: 'https://u:hunter2@' }", "service.baseUrl: this is not the address of a service"],
@@ -199,11 +202,69 @@ describe("a problem is reported with position, key, value and remedy", () => {
       "{}",
       "inlet.yaml:1:1: service.baseUrl: is missing: give the address of the service, or set INLET_SERVICE__",
     ],
-    ["{ baseUrl: 7 }", "service.baseUrl: 7 is not the address of a service: put it in quotes"],
+    ["{ baseUrl: 7 }", "service.baseUrl: 7 is not the address of a service"],
+    [
+      "{ baseUrl: transfer.example.com:8443 }",
+      "is not the address of a service: write https://transfer.example.com:8443",
+    ],
+    [
+      "{ baseUrl: //transfer.example.com }",
+      "is not the address of a service: write https://transfer.example.com",
+    ],
+    [
+      "{ baseUrl: transfer.example.com/t/api }",
+      "is not the address of a service: write https://transfer.example.com/t",
+    ],
   ])("service: %s", async (service, line) => {
     const problems = await problemsOf(config({ service }));
     expect(problems).toEqual([expect.stringContaining(line)]);
     expect(problems.join()).not.toContain("hunter2");
+  });
+
+  test.each([
+    // With quotes, the value would be right.
+    ["name: 5", "name: 5 is not a name without slashes that does not begin with a dot: put it in quotes"],
+    [
+      "name: true",
+      "name: true is not a name without slashes that does not begin with a dot: put it in quotes",
+    ],
+    // With quotes, it would be wrong too.
+    ["email: 5", "email: 5 is not an email address"],
+    ["fetch: true", "fetch: true is not one of auto, files, zip"],
+    ["layout: 5", "layout: 5 is not a relative path with placeholders"],
+    // Without a unit.
+    ["poll: 60", "poll: 60 is not a duration such as 250ms, 30s, 5m or 1h: write 60s"],
+    // YAML reads these as text.
+    ["paused: yes", 'paused: "yes" is not true or false: write true'],
+    ["paused: Off", 'paused: "Off" is not true or false: write false'],
+    ["paused: maybe", 'paused: "maybe" is not true or false'],
+  ])("the remedy is right for %s", async (key, line) => {
+    const email = key.startsWith("email") ? "" : "email: a@b, ";
+    const problems = await problemsOf(config({ mailboxes: `[{ ${email}${key} }]` }));
+    expect(problems).toEqual([
+      expect.stringMatching(new RegExp(`mailboxes\\[0\\]\\.${line.replace(/[.?]/g, "\\$&")}$`)),
+    ]);
+  });
+
+  test.each([
+    [
+      "keep: { ledger: 90 }",
+      "keep.ledger: 90 is not forever, or a duration such as 30m, 12h or 7d: write 90d",
+    ],
+    ["limits: { bandwidth: 5 }", "or a list of rates and when they apply: write 5MiB/s"],
+    [
+      "http: { listen: 8460 }",
+      "http.listen: 8460 is not false, a host and a port such as 127.0.0.1:8460, or unix: and a path",
+    ],
+  ])("the remedy is right for %s", async (line, end) => {
+    const [problem = ""] = await problemsOf(`${config({})}\n${line}\n`);
+    expect(problem.endsWith(end), problem).toBe(true);
+  });
+
+  test("I4 no leaks: the remedy for a secret that is a number does not repeat it", async () => {
+    const problems = await problemsOf(`${config({})}\nhttp: { token: 90210 }\n`);
+    expect(problems).toEqual([expect.stringMatching(/http\.token: must be text, or .*: put it in quotes$/)]);
+    expect(problems.join()).not.toContain("90210");
   });
 
   test("service: cert without key, and key without cert", async () => {

@@ -77,9 +77,12 @@ function rowsOf(heading: string): string[][] {
 /** Calls of the log with a constant message, and the levels at which they may be told. */
 function findLogged(): { levels: string[]; message: string }[] {
   const folder = join(ROOT, "src/cli");
-  const texts = readdirSync(folder)
+  const files = readdirSync(folder)
     .filter((name) => name.endsWith(".ts"))
-    .map((name) => readFileSync(join(folder, name), "utf8").replace(/\s+/g, " "));
+    .map((name) => join(folder, name));
+  const texts = [...files, join(ROOT, "src/observe/log-limit.ts")].map((file) =>
+    readFileSync(file, "utf8").replace(/\s+/g, " "),
+  );
   const call = /\blog(?:\.(\w+)|\[([^\]]+)\])\((?:[^"]*?, ?)?"([^"]+)",? ?\)/g;
   return texts.flatMap((text) =>
     [...text.matchAll(call)].map(([, level, chosen = "", message = ""]) => ({

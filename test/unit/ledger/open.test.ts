@@ -1,9 +1,9 @@
 /** The ledger over restarts: what a power cut, an older copy, a wrong clock or a changed name leave of it. */
-import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
-import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { attemptsKey, LedgerPaths } from "../../../src/ledger/paths.ts";
 import type { Ledger } from "../../../src/ledger/port.ts";
 import { Retention } from "../../../src/ledger/retention.ts";
 import { Rounds } from "../../../src/ledger/rounds.ts";
@@ -113,7 +113,7 @@ describe("the journal has the end of a round once, though somebody looks for end
 });
 
 describe("retention", () => {
-  const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
+  const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false, listed: () => [] };
 
   test("removes the records of a transfer that expired long enough ago, and no other", async () => {
     const { ledger, files } = await openWith([
@@ -169,6 +169,36 @@ describe("retention", () => {
     }
     await sweepAll(ledger, rules);
     expect(await readdir(join(work, "attempts"))).toEqual([`${ledger.nameOf(ended)}.1.json`]);
+  });
+
+  test("removes an attempt that a power cut has emptied, once it is old and its transfer is not listed", async () => {
+    const { ledger, work } = await openWith([]);
+    const keys = ["listed", "gone", "new"].map((trackingId) => attemptsKey("https://a.example", trackingId));
+    const files = keys.map((key) => `${key}.1.json`);
+    for (const [at, file] of files.entries()) {
+      const path = join(work, "attempts", file);
+      await writeFile(path, "");
+      if (at < 2) await utimes(path, 0, (Date.now() - 91 * DAY_MS) / 1000);
+    }
+    await sweepAll(ledger, { ...rules, listed: () => undefined });
+    expect(await readdir(join(work, "attempts"))).toHaveLength(3);
+    const listed = () => [{ serviceId: "https://a.example", trackingId: "listed" }];
+    await sweepAll(ledger, { ...rules, listed });
+    expect((await readdir(join(work, "attempts"))).toSorted()).toEqual([files[0], files[2]].toSorted());
+  });
+
+  test("goes on with other attempts where the record of one transfer is damaged, and leaves its attempts", async () => {
+    const damaged = makeRecord({ trackingId: "damaged", state: "gone" });
+    const { ledger, work } = await openWith([damaged]);
+    await writeFile(new LedgerPaths(work).end(ledger.nameOf(damaged), 1), "{");
+    for (const [file, name] of [
+      ["a.1.json", ledger.nameOf(damaged)],
+      ["b.1.json", "unknown"],
+    ] as const) {
+      await writeFile(join(work, "attempts", file), JSON.stringify({ name, round: 1, at: ago(91) }));
+    }
+    await sweepAll(ledger, rules);
+    expect(await readdir(join(work, "attempts"))).toEqual(["a.1.json"]);
   });
 
   test("removes months of the journal", async () => {

@@ -1,7 +1,11 @@
+import { fstatSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { createLog } from "../../../src/observe/log.ts";
+import { createLog, isJournal, type LogOutput } from "../../../src/observe/log.ts";
+import { makeFolder } from "../../support/program.ts";
 
 const HOSTILE = "a\u009b2J\u202Eb\u2028c\u001b[2Jd\u{e0041}";
 
@@ -15,3 +19,51 @@ test.each([true, false])("a sender's text cannot control the terminal; terminal:
   expect(written).toContain("a\\u009b2J\\u202eb\\u2028c\\u001b[2Jd\\udb40\\udc41");
   if (!isTTY) expect(JSON.parse(written)).toMatchObject({ sender: HOSTILE, list: [{ name: HOSTILE }] });
 });
+
+test("each line names its level in words", async () => {
+  const written = await write({}, false);
+  expect(written.map((line) => JSON.parse(line).level)).toEqual(["debug", "info", "warn", "error", "fatal"]);
+});
+
+test("each line for the journal begins with its priority, and is JSON after that", async () => {
+  const written = await write({}, true);
+  expect(written.map((line) => line.slice(0, 3))).toEqual(["<7>", "<6>", "<4>", "<3>", "<2>"]);
+  for (const line of written) JSON.parse(line.slice(3));
+});
+
+test("a terminal shows the levels that matter, and no priorities", async () => {
+  const written = await write({ isTTY: true }, true);
+  const pattern = /^\d\d:\d\d:\d\d (debug |WARN |ERROR |FATAL )?line {2}at=1$/;
+  expect(written.map((line) => pattern.exec(line)?.[1])).toEqual([
+    "debug ",
+    undefined,
+    "WARN ",
+    "ERROR ",
+    "FATAL ",
+  ]);
+});
+
+test("a stream is connected to the journal if JOURNAL_STREAM names its device and inode", async () => {
+  const file = await open(join(await makeFolder(), "log"), "w");
+  const other = await open(join(await makeFolder(), "other"), "w");
+  try {
+    const { dev, ino } = fstatSync(file.fd);
+    const streamOf = (fd: number | undefined) => ({ fd }) as LogOutput;
+    expect(isJournal(streamOf(file.fd), `${dev}:${ino}`)).toBe(true);
+    expect(isJournal(streamOf(other.fd), `${dev}:${ino}`)).toBe(false);
+    for (const wrong of [undefined, "", "1:2"]) expect(isJournal(streamOf(file.fd), wrong)).toBe(false);
+    expect(isJournal(streamOf(undefined), `${dev}:${ino}`)).toBe(false);
+    expect(isJournal(streamOf(9_999), `${dev}:${ino}`)).toBe(false);
+  } finally {
+    await Promise.all([file.close(), other.close()]);
+  }
+});
+
+/** The lines of a log that has one of each level. */
+async function write(stream: { readonly isTTY?: boolean }, journal: boolean): Promise<string[]> {
+  const output = Object.assign(new PassThrough(), stream);
+  const log = createLog(output, "debug", journal);
+  for (const level of ["debug", "info", "warn", "error", "fatal"] as const) log[level]({ at: 1 }, "line");
+  output.end();
+  return (await text(output)).trimEnd().split("\n");
+}

@@ -1,0 +1,108 @@
+/** `config`: checks the configuration, and shows its effective values. Asks neither the service nor the daemon. */
+import type { Command } from "commander";
+import { FAULT_CODES } from "../base/fault-codes.ts";
+import { Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
+import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
+import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Context, Outcome, Run } from "./context.ts";
+import { addConfig, invalid } from "./options.ts";
+import { type Column, printable, printJson, printRows, say } from "./printing.ts";
+
+interface ConfigOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+  /** Commander's name for `--no-secrets`. */
+  readonly secrets?: boolean;
+}
+
+const CHECK_HELP = `
+It prints one line for each problem: the place, the key, and the allowed values. The exit code is 0 for a valid
+configuration, and 2 for an invalid one. Secrets in files, variables and credentials are read; commands are not run.
+Where only the daemon can read them, add --no-secrets. To check everything else too, use inlet doctor.`;
+
+const SHOW_HELP = `
+Each line has a key, its value, and the source of the value: the line of a file, a variable, or the default. Secrets
+are not shown.
+
+  inlet config show
+  inlet config show limits
+  inlet config show mailboxes[0].poll`;
+
+export function define(config: Command, run: Run): void {
+  addConfig(
+    config
+      .command("check")
+      .description("check the configuration")
+      .option("--no-secrets", "do not read secrets"),
+  )
+    .option("--json", "print the result as JSON")
+    .addHelpText("after", CHECK_HELP)
+    .action((options: ConfigOptions) => run((context) => check(context, options)));
+  addConfig(
+    config
+      .command("show")
+      .description("show the effective values, and the source of each")
+      .argument("[key]", "only this key, or the keys of this group"),
+  )
+    .option("--json", "print the values as JSON")
+    .addHelpText("after", SHOW_HELP)
+    .action((key: string | undefined, options: ConfigOptions) =>
+      run((context) => show(context, key, options)),
+    );
+}
+
+async function check(context: Context, { config: path, json, secrets }: ConfigOptions): Promise<Outcome> {
+  const ignoreSecrets = secrets === false;
+  const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) => {
+    if (error instanceof Fault && error.code === "CONFIG_INVALID") return error;
+    throw error;
+  });
+  if (result instanceof Fault) {
+    const problems = problemsOf(result);
+    if (json) printJson(context, { valid: false, problems, warnings: [] });
+    else for (const problem of problems) context.stdout.write(`${printable(problem)}\n`);
+    return "usage";
+  }
+  const { source, warnings } = result;
+  if (json) printJson(context, { valid: true, source, problems: [], warnings });
+  else {
+    for (const warning of warnings) say(context, `Warning: ${warning}`);
+    say(context, describeSettings(result));
+  }
+  return "fine";
+}
+
+/** `/etc/inlet/inlet.yaml is valid: 2 mailboxes (1 paused), embedded queue`. */
+export function describeSettings({ source, mailboxes, queue }: Settings): string {
+  const paused = mailboxes.filter((mailbox) => mailbox.paused).length;
+  const count = formatCount(mailboxes.length, "mailbox", "mailboxes");
+  const engine = queue === "embedded" ? "embedded queue" : "queue on Redis";
+  return `${source} is valid: ${count}${paused > 0 ? ` (${paused} paused)` : ""}, ${engine}`;
+}
+
+/** The lines of a fault about the configuration: with several problems, the first line is their number. */
+export function problemsOf({ code, message }: Fault): string[] {
+  const [first = "", ...rest] = message.split("\n");
+  return rest.length > 0 ? rest : [first.slice(FAULT_CODES[code].happened.length).replace(/^: /, "")];
+}
+
+const COLUMNS: readonly Column<EffectiveValue>[] = [
+  { title: "KEY", value: ({ key }) => key },
+  {
+    title: "VALUE",
+    value: ({ value }) => (typeof value === "object" ? JSON.stringify(value) : String(value)),
+  },
+  { title: "FROM", value: ({ from }) => from },
+];
+
+async function show(context: Context, wanted: string | undefined, options: ConfigOptions): Promise<Outcome> {
+  const all = await readEffective({ env: context.env, path: options.config });
+  const isWanted = ({ key }: EffectiveValue) =>
+    wanted === undefined || key === wanted || key.startsWith(`${wanted}.`) || key.startsWith(`${wanted}[`);
+  const values = all.filter(isWanted);
+  if (values.length === 0 && wanted !== undefined) throw invalid(describeMissingKey(wanted));
+  printRows(context, options, COLUMNS, values);
+  return "fine";
+}

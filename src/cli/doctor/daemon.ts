@@ -1,0 +1,174 @@
+/** Checks the running daemon, if there is one: its console, who can open it, and whether it polls every mailbox. */
+import { once } from "node:events";
+import { lstat, stat } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { systemCode } from "../../base/faults.ts";
+import { formatSeconds } from "../../base/phrases.ts";
+import { LOOPBACK } from "../../config/service.ts";
+import type { HttpSettings, MailboxSettings, Settings } from "../../config/settings.ts";
+import type { MailboxStatus, Status } from "../../model/status.ts";
+import { parseStatus, requestDaemon } from "../status.ts";
+import type { Findings } from "./findings.ts";
+
+const DAEMON = "daemon";
+
+export async function checkDaemon(
+  findings: Findings,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  const { http, inbox, mailboxes } = settings;
+  if (http === undefined) {
+    findings.ok(DAEMON, "console", "http.listen is false: there is no console, and no health check");
+    return;
+  }
+  const answer = await requestDaemon(http, "/api/status", signal);
+  const status = answer === undefined ? undefined : parseStatus(answer.body);
+  const isOurs = status?.daemon.inbox === inbox;
+  if (isOurs) {
+    findings.ok(DAEMON, "console", `the daemon (process ${status.daemon.pid}) answers at ${describe(http)}`);
+  } else await checkAddress(findings, http, answer !== undefined, status);
+  checkAccess(findings, http);
+  if (isOurs) for (const mailbox of mailboxes) checkPolls(findings, mailbox, status);
+}
+
+/** Another process at the address. */
+async function checkAddress(
+  findings: Findings,
+  http: HttpSettings,
+  isAnswered: boolean,
+  other: Status | undefined,
+): Promise<void> {
+  const where = describe(http);
+  if (other !== undefined) {
+    const who = `the daemon of ${other.daemon.inbox} (process ${other.daemon.pid})`;
+    findings.fail(
+      DAEMON,
+      "console",
+      "usage",
+      `${where} is taken by ${who}`,
+      "Give each daemon its own http.listen.",
+    );
+    return;
+  }
+  const code = isAnswered ? "EADDRINUSE" : await tryListening(http);
+  if (code === undefined)
+    findings.ok(DAEMON, "console", `${where} is free, and no daemon of this inbox answers`);
+  else findings.fail(DAEMON, "console", "usage", ...describeFailure(http, code));
+}
+
+function describeFailure({ listen }: HttpSettings, code: string): [detail: string, advice: string] {
+  const where = describe({ listen });
+  if ("path" in listen) {
+    if (code === "EADDRINUSE") {
+      return [
+        `another program listens at ${where}`,
+        `Stop it, or change http.listen. It is: ss -lxp src ${listen.path}`,
+      ];
+    }
+    const why = code === "ENOENT" ? "its folder does not exist" : `it cannot be made (${code})`;
+    return [
+      `${where}: ${why}`,
+      "Create the folder for the daemon's user; under systemd, set RuntimeDirectory=.",
+    ];
+  }
+  const { port } = listen;
+  if (code === "EADDRINUSE") {
+    return [
+      `another program listens at ${where}`,
+      `Stop it, or change http.listen. To see it: ss -ltnp 'sport = :${port}'`,
+    ];
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return [
+      `this machine does not have the address of ${where}`,
+      "Change http.listen, such as to 127.0.0.1:8460.",
+    ];
+  }
+  if (code === "EACCES") return [`this user may not listen at ${where}`, "Choose a port above 1023."];
+  return [`nothing can listen at ${where} (${code})`, "Change http.listen."];
+}
+
+/** Why the daemon could not listen there; `undefined` if it could. A socket without a listener is replaced at the start. */
+async function tryListening({ listen }: HttpSettings): Promise<string | undefined> {
+  if ("path" in listen) {
+    const found = await lstat(listen.path).catch(() => undefined);
+    if (found !== undefined) return found.isSocket() ? undefined : "EEXIST";
+    return stat(dirname(listen.path)).then(() => undefined, systemCode);
+  }
+  const server = createServer();
+  try {
+    server.listen(listen);
+    await once(server, "listening");
+    return undefined;
+  } catch (error) {
+    return systemCode(error);
+  } finally {
+    server.close();
+  }
+}
+
+function checkAccess(findings: Findings, http: HttpSettings): void {
+  const { listen, tokens } = http;
+  if ("path" in listen || isLoopback(listen.host)) return;
+  if (tokens.size > 0) {
+    findings.ok(DAEMON, "access", `${describe(http)} is open to the network, and actions need a token`);
+    return;
+  }
+  findings.warn(
+    DAEMON,
+    "access",
+    `${describe(http)} is open to the network, and no token is set: everyone who can reach it sees senders, names and states`,
+    "Listen on 127.0.0.1 or a unix: socket behind a proxy that asks for a password, or set http.token and let a firewall decide who can connect.",
+  );
+}
+
+function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host.includes(":") ? `[${host}]` : host);
+}
+
+/** A poll may take this long before it counts as missing. */
+const GRACE_SECONDS = 60;
+
+function checkPolls(findings: Findings, { name, paused }: MailboxSettings, status: Status): void {
+  const known = status.mailboxes.find((mailbox) => mailbox.name === name);
+  if (known === undefined) {
+    findings.warn(
+      DAEMON,
+      name,
+      "the running daemon does not know this mailbox: it has an older configuration",
+      "Reload it: systemctl reload inlet, or send it SIGHUP.",
+    );
+    return;
+  }
+  if (paused || known.paused || known.lastSuccess !== undefined) {
+    findings.ok(DAEMON, name, describePolls(known, Date.parse(status.at)));
+    return;
+  }
+  const runsForSeconds = (Date.parse(status.at) - Date.parse(status.daemon.startedAt ?? status.at)) / 1000;
+  const since = `since the daemon's start ${formatSeconds(runsForSeconds)} ago`;
+  if (known.trouble !== undefined) {
+    findings.warn(DAEMON, name, `never polled ${since}: ${known.trouble.message}`, known.trouble.advice);
+  } else if (runsForSeconds < known.pollSeconds + GRACE_SECONDS) {
+    findings.ok(DAEMON, name, "not polled yet: the daemon has just started");
+  } else {
+    findings.warn(
+      DAEMON,
+      name,
+      `never polled ${since}`,
+      "Look for this mailbox in the log, and restart the daemon.",
+    );
+  }
+}
+
+function describePolls({ paused, lastSuccess }: MailboxStatus, nowMs: number): string {
+  if (lastSuccess === undefined) return "paused";
+  const ago = `last polled ${formatSeconds((nowMs - Date.parse(lastSuccess)) / 1000)} ago`;
+  return paused ? `paused, ${ago}` : ago;
+}
+
+function describe({ listen }: Pick<HttpSettings, "listen">): string {
+  if ("path" in listen) return `unix:${listen.path}`;
+  return `${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`;
+}

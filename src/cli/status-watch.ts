@@ -1,0 +1,57 @@
+/** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Context, Outcome } from "./context.ts";
+import type { Reading } from "./status.ts";
+import { fitStatus } from "./status-text.ts";
+
+const REDRAW_MS = 1_000;
+const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
+
+/** The other screen, without a cursor; and back. */
+const BEGIN = "\u001b[?1049h\u001b[?25l";
+const END = "\u001b[?25h\u001b[?1049l";
+
+export async function watchStatus(context: Context, read: () => Promise<Reading>): Promise<Outcome> {
+  const { stdin, stdout, stop } = context;
+  const ended = new AbortController();
+  let outcome: Outcome = "interrupted";
+  const end = (how: Outcome) => {
+    outcome = how;
+    ended.abort();
+  };
+  const onKey = (key: Buffer) => {
+    const typed = key.toString();
+    if (typed.includes(CTRL_C)) end("interrupted");
+    else if (/[qQ]/.test(typed) || typed.includes(CTRL_D)) end("fine");
+  };
+  const onStop = () => end("interrupted");
+  const restore = () => void stdout.write(END);
+  let last: Reading | undefined;
+  const draw = () => {
+    if (last === undefined || ended.signal.aborted) return;
+    const { status, instead } = last;
+    const lines = fitStatus(status, instead, stdout);
+    stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K`).join("\r\n")}\u001b[J`);
+  };
+  stop.addEventListener("abort", onStop, { once: true });
+  process.once("exit", restore);
+  stdout.write(BEGIN);
+  stdout.on("resize", draw);
+  // Without a terminal to type on, a signal ends it.
+  if (stdin.isTTY) stdin.setRawMode(true).on("data", onKey).resume();
+  try {
+    if (stop.aborted) onStop();
+    while (!ended.signal.aborted) {
+      last = await read();
+      draw();
+      await pause(REDRAW_MS, undefined, { signal: ended.signal }).catch(() => {});
+    }
+    return outcome;
+  } finally {
+    stop.removeEventListener("abort", onStop);
+    process.removeListener("exit", restore);
+    stdout.off("resize", draw);
+    if (stdin.isTTY) stdin.off("data", onKey).setRawMode(false).pause();
+    restore();
+  }
+}

@@ -1,0 +1,33 @@
+/** Where the daemon of a configuration may answer, although the file is no longer valid: a running daemon keeps its old settings. */
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { variableFor } from "./draft.ts";
+import { HTTP, parseListen } from "./http.ts";
+import { loadHttp } from "./load.ts";
+import { DEFAULT_PATH, type HttpSettings, userPath } from "./settings.ts";
+import type { SourceOptions } from "./source.ts";
+
+export interface LastAddress {
+  /** The file that the daemon was started with. */
+  readonly file: string;
+  /** Addresses to try, the most likely first. */
+  readonly addresses: readonly HttpSettings[];
+}
+
+/** Finds the address in a file that is not valid, or not YAML at all. Never throws. */
+export async function findLastAddress(options: SourceOptions): Promise<LastAddress> {
+  const { env, path, cwd = process.cwd() } = options;
+  const named = path ?? (env["INLET_CONFIG"] || undefined);
+  const candidates = named === undefined ? [userPath(env) ?? [], DEFAULT_PATH].flat() : [resolve(cwd, named)];
+  let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
+  for (const candidate of candidates.toReversed()) {
+    const found = await readFile(candidate, "utf8").catch(() => undefined);
+    if (found !== undefined) [file, text] = [candidate, found];
+  }
+  const valid = await loadHttp(options).catch(() => undefined);
+  const [, written] = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m.exec(text) ?? [];
+  const given = [env[variableFor(["http", "listen"])], written, HTTP.properties.listen.default];
+  const guessed = given.flatMap((address) => (address ? (parseListen(address) ?? []) : []));
+  const others = guessed.map((listen) => ({ listen, actions: false, tokens: new Map(), hosts: [] }));
+  return { file, addresses: [...(valid === undefined ? [] : [valid]), ...others] };
+}

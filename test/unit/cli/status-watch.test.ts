@@ -1,0 +1,162 @@
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/faults.ts";
+import type { Context } from "../../../src/cli/context.ts";
+import { widthOf } from "../../../src/cli/printing.ts";
+import { fitStatus } from "../../../src/cli/status-text.ts";
+import { watchStatus } from "../../../src/cli/status-watch.ts";
+import type { Status } from "../../../src/model/status.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { pollFailed } from "../../support/events.ts";
+import { makeRecord } from "../../support/record.ts";
+
+describe("the status on a screen", () => {
+  test.each([
+    [24, 80],
+    [50, 200],
+    [10, 40],
+    [5, 20],
+    [1, 1],
+  ])("has at most %i rows of %i columns, the most important first", (rows, columns) => {
+    const lines = fit(largeStatus(), rows, columns);
+    expect(lines.length).toBeLessThanOrEqual(Math.max(rows, 1));
+    for (const line of lines) expect(widthOf(line), line).toBeLessThanOrEqual(columns);
+    expect("50 problems".startsWith(lines[0]?.replace("…", "") ?? "")).toBe(true);
+    expect(lines.at(-1)).toMatch(/^(q quits|q? ?.*…)$/);
+  });
+
+  test("shows the number of items that are left out, for each section", () => {
+    const lines = fit(largeStatus(), 30, 100);
+    const text = lines.join("\n");
+    for (const title of ["Problems:", "Needs attention:", "Queued:", "Mailboxes:"])
+      expect(text).toContain(title);
+    expect(text).toMatch(/Needs attention:\n {2}t0 from/);
+    expect(text).toMatch(/Queued:\n(.*\n)* {2}… and \d+ more/);
+    expect(lines.length).toBeLessThanOrEqual(30);
+    expect(lines.length).toBeGreaterThan(25);
+    // Nothing is counted twice, and nothing is lost.
+    const problems = text.split("\n\n")[1] ?? "";
+    const shown = problems.split("\n").filter((line) => line.includes("✗")).length;
+    expect(problems).toContain(`… and ${50 - shown} more`);
+    expect(shown).toBeGreaterThan(2);
+  });
+
+  test("shows everything where there is room, and says so by leaving nothing out", () => {
+    const board = boardOf(["m1"]);
+    board.listener({ type: "transfer-discovered", record: makeRecord({ trackingId: "t1", mailbox: "m1" }) });
+    const lines = fit(board.read(), 24, 80);
+    expect(lines.join("\n")).not.toContain("more");
+    expect(lines.join("\n")).toContain("t1 from");
+  });
+});
+
+describe("inlet status --watch", () => {
+  test.each([
+    ["q", "fine"],
+    ["\u0003", "interrupted"],
+  ])("ends with %j, and leaves the terminal as it was", async (key, outcome) => {
+    const { stdin, written, ended } = watch();
+    await expect.poll(() => written.join("")).toContain("Mailboxes:");
+    expect(stdin.isRaw).toBe(true);
+    stdin.emit("data", Buffer.from("x"));
+    stdin.emit("data", Buffer.from(key));
+    expect(await ended).toBe(outcome);
+    expect([stdin.isRaw, stdin.isPaused]).toEqual([false, true]);
+    expect(written[0]).toBe("\u001b[?1049h\u001b[?25l");
+    expect(written.at(-1)).toBe("\u001b[?25h\u001b[?1049l");
+    expect([stdin.listenerCount("data"), process.listenerCount("exit")]).toEqual([0, exits]);
+  });
+
+  test("a signal ends it too, and a failure restores the terminal", async () => {
+    const stopped = watch();
+    await expect.poll(() => stopped.written.length).toBeGreaterThan(1);
+    stopped.stop.abort();
+    expect(await stopped.ended).toBe("interrupted");
+    const failed = watch(async () => {
+      throw new Fault("CONFIG_INVALID");
+    });
+    await expect(failed.ended).rejects.toThrow();
+    expect(failed.stdin.isRaw).toBe(false);
+    expect(failed.written.at(-1)).toBe("\u001b[?25h\u001b[?1049l");
+  });
+
+  test("redraws at once for another size", async () => {
+    const { stdin, stdout, written, ended } = watch();
+    await expect.poll(() => written.length).toBe(2);
+    stdout.rows = 6;
+    stdout.emit("resize");
+    expect(written).toHaveLength(3);
+    expect(written[2]?.split("\r\n")).toHaveLength(6);
+    stdin.emit("data", Buffer.from("q"));
+    await ended;
+  });
+});
+
+const exits = process.listenerCount("exit");
+
+function watch(read = async () => ({ status: largeStatus(), instead: undefined })) {
+  const written: string[] = [];
+  const stdin = Object.assign(new EventEmitter(), {
+    isTTY: true,
+    isRaw: false,
+    isPaused: true,
+    setRawMode(isRaw: boolean) {
+      stdin.isRaw = isRaw;
+      return stdin;
+    },
+    resume() {
+      stdin.isPaused = false;
+      return stdin;
+    },
+    pause() {
+      stdin.isPaused = true;
+      return stdin;
+    },
+  });
+  const stdout = Object.assign(new EventEmitter(), {
+    isTTY: true,
+    rows: 24,
+    columns: 80,
+    write: (text: string) => void written.push(text),
+  });
+  const stop = new AbortController();
+  const context = { stdin, stdout, stop: stop.signal } as unknown as Context;
+  return { stdin, stdout, written, stop, ended: watchStatus(context, read) };
+}
+
+function fit(status: Status, rows: number, columns: number): string[] {
+  const stream = Object.assign(new PassThrough(), { rows, columns, isTTY: true });
+  const lines = fitStatus(status, undefined, stream as unknown as NodeJS.WriteStream);
+  return lines.map((line) => stripVTControlCharacters(line));
+}
+
+/** 50 failing mailboxes, 300 quarantined transfers, 40 queued ones. */
+function largeStatus(): Status {
+  const names = Array.from({ length: 50 }, (_, at) => `m${at}`);
+  const board = boardOf(names);
+  for (const mailbox of names) {
+    board.listener(pollFailed({ mailbox, fault: new Fault("SERVICE_UNREACHABLE", { detail: "no answer" }) }));
+  }
+  for (let at = 0; at < 340; at++) {
+    const state = at < 300 ? "quarantined" : "discovered";
+    const record = makeRecord({ trackingId: `t${at}`, mailbox: "m1", state, reason: "CHECKSUM_MISMATCH" });
+    board.listener({ type: "transfer-discovered", record });
+  }
+  return { ...board.read(), live: true };
+}
+
+function boardOf(names: readonly string[]): Board {
+  const facts = {
+    program: "1",
+    host: "h",
+    pid: 1,
+    queue: "embedded",
+    role: "all",
+    inbox: "/srv/inbox",
+  } as const;
+  const mailboxes = names.map((name) => ({ name, email: name, paused: false, pollMs: 1_000 }));
+  return new Board(facts, mailboxes as never, systemClock);
+}

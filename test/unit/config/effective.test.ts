@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { readEffective } from "../../../src/config/effective.ts";
+import { writeConfig } from "./stage.ts";
+
+const TEXT = `service:
+  baseUrl: https://transfer.example.com
+  clientId: { file: client-id }
+  proxy: http://me:Hidden1@proxy.example:3128
+  verification: { token: Hidden2 }
+inbox: inbox
+queue: redis://user:Hidden3@redis.example:6379/2
+redis: { sentinelPassword: Hidden4 }
+mailboxes:
+  - email: orders@example.com
+    poll: 5m
+    passwords:
+      - { sender: "*@supplier.example", password: Hidden5 }
+      - { sender: "*@lab.example", password: { command: [pass, show, Hidden6] } }
+    service: { timeout: 5s }
+  - email: other@example.com
+handoff: { webhook: { url: "https://hooks.example.com/Hidden7?key=Hidden8", secret: { env: HOOK } } }
+http: { token: { credential: page } }
+`;
+
+test("shows each value with its source: a line of the file, a variable, or the default", async () => {
+  const { file, find } = await read(TEXT, { INLET_LIMITS__TRANSFERS: "3", INLET_MAILBOXES: undefined });
+  expect(find("service.baseUrl")).toEqual(["https://transfer.example.com", `${file}:2`]);
+  expect(find("mailboxes[0].poll")).toEqual(["5m", `${file}:11`]);
+  expect(find("mailboxes[1].poll")).toEqual(["60s", "default"]);
+  expect(find("limits.transfers")).toEqual([3, "INLET_LIMITS__TRANSFERS"]);
+  expect(find("limits.filesPerTransfer")).toEqual([4, "default"]);
+  expect(find("http.listen")).toEqual(["127.0.0.1:8460", "default"]);
+});
+
+test("paths are absolute, and defaults that depend on other keys or the environment are worked out", async () => {
+  const { file, find } = await read(TEXT, { STATE_DIRECTORY: "/var/lib/inlet-2", HOME: "/home/me" });
+  const folder = file.replace(/\/[^/]*$/, "");
+  expect(find("inbox")).toEqual([`${folder}/inbox`, `${file}:6`]);
+  expect(find("work")).toEqual([`${folder}/inbox/.inlet`, "default"]);
+  expect(find("state")).toEqual(["/var/lib/inlet-2", "STATE_DIRECTORY"]);
+  const plain = await read(TEXT.replace(/^ {2}(clientId|proxy):.*\n/gm, ""), {
+    STATE_DIRECTORY: "/s",
+    https_proxy: "http://me:Hidden9@proxy.example:3128",
+  });
+  expect(plain.find("service.clientId")).toEqual(["file /s/client-id", "default"]);
+  expect(plain.find("service.proxy")).toEqual(["http://[secret]@proxy.example:3128/", "https_proxy"]);
+});
+
+test("I4 no leaks: shows the source of a secret, or that there is one, and never the secret", async () => {
+  const { file, find, all } = await read(TEXT);
+  expect(JSON.stringify(all)).not.toMatch(/Hidden/);
+  expect(find("service.clientId")).toEqual([`file ${file.replace(/[^/]*$/, "client-id")}`, `${file}:3`]);
+  expect(find("service.verification")).toEqual([{ token: "[secret]" }, `${file}:5`]);
+  expect(find("queue")).toEqual(["redis://[secret]@redis.example:6379/2", `${file}:7`]);
+  expect(find("mailboxes[0].passwords[0].password")).toEqual(["[secret]", `${file}:13`]);
+  expect(find("mailboxes[0].passwords[1].password")).toEqual(["command pass", `${file}:14`]);
+  expect(find("handoff.webhook.url")).toEqual(["https://hooks.example.com/[secret]", `${file}:17`]);
+  expect(find("handoff.webhook.secret")).toEqual(["variable HOOK", `${file}:17`]);
+  expect(find("http.token")).toEqual(["credential page", `${file}:18`]);
+});
+
+test("the service of a mailbox has only the keys that it sets", async () => {
+  const { all } = await read(TEXT);
+  const keys = all.map(({ key }) => key).filter((key) => /^mailboxes\[\d\]\.service/.test(key));
+  expect(keys).toEqual(["mailboxes[0].service.timeout"]);
+});
+
+test("leaves out groups that are not configured", async () => {
+  const { all } = await read(
+    "service: { baseUrl: https://a.example }\ninbox: /i\nmailboxes: [{ email: a@b.example }]\n",
+  );
+  expect(all.filter(({ key }) => /^redis|webhook/.test(key))).toEqual([]);
+});
+
+async function read(text: string, env: Readonly<Record<string, string | undefined>> = {}) {
+  const file = await writeConfig(text);
+  const all = await readEffective({ path: file, env });
+  const find = (key: string) => {
+    const found = all.filter((it) => it.key === key);
+    expect(found, key).toHaveLength(1);
+    return [found[0]?.value, found[0]?.from];
+  };
+  return { file, all, find };
+}
