@@ -49,7 +49,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "docs/operating.md": {
     "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
-    "journalctl -u inlet -p warning": "it needs systemd: test/systemd/service.test.ts reads the log like this",
+    "journalctl -u inlet -p warning":
+      "it needs systemd: test/systemd/service.test.ts reads the log like this",
   },
 };
 
