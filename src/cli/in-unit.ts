@@ -11,6 +11,8 @@ import { describeStartFailure } from "../base/process.ts";
 import type { Context, Outcome } from "./context.ts";
 import { invalid } from "./options.ts";
 
+const RUN = "systemd-run";
+
 /** The settings that decide what a process may read and write, and which secrets it gets. */
 const COPIED: ReadonlySet<string> = new Set([
   "User",
@@ -135,12 +137,12 @@ export async function runInUnit(context: Context, unit: string, words: readonly 
   const name = `inlet-${words[0]}-${randomBytes(4).toString("hex")}`;
   const [, script = ""] = process.argv;
   const args = planRun(settings, name, words, [process.execPath, script]);
-  const child = spawn("systemd-run", args, { stdio: "inherit" });
+  const child = spawn(RUN, args, { stdio: "inherit" });
   const stop = () => void spawn("systemctl", ["stop", name], { stdio: "ignore" }).on("error", () => {});
   context.stop.addEventListener("abort", stop, { once: true });
   try {
     const [code] = await once(child, "exit").catch((error: NodeJS.ErrnoException) => {
-      throw invalid(`systemd-run ${describeStartFailure(error)}`, error);
+      throw invalid(`${RUN} ${describeStartFailure(error)}`, error);
     });
     if (context.stop.aborted) throw new Fault("STOPPED");
     return OUTCOMES[Number(code)] ?? "failed";

@@ -1,8 +1,7 @@
 /** `status --watch`: the status on the whole screen, until q or Ctrl-C. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Context, Outcome } from "./context.ts";
-import type { Reading } from "./status.ts";
-import { fitStatus } from "./status-text.ts";
+import { fitStatus, type Reading } from "./status-text.ts";
 
 const REDRAW_MS = 1_000;
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];

@@ -17,7 +17,7 @@ import type { Context, Outcome, Run } from "./context.ts";
 import { NEEDS_PERSON } from "./doctor/findings.ts";
 import { addConfig } from "./options.ts";
 import { printJson, say } from "./printing.ts";
-import { formatStatus } from "./status-text.ts";
+import { formatStatus, type Reading } from "./status-text.ts";
 import { watchStatus } from "./status-watch.ts";
 
 interface StatusOptions {
@@ -124,13 +124,6 @@ async function showHealth(context: Context, load: LoadOptions, what: "ready" | "
   }
   say(context, JSON.stringify(health));
   return answer?.status === 200 ? "fine" : "failed";
-}
-
-/** The status, and how it was found. */
-export interface Reading {
-  readonly status: Status;
-  /** A sentence that says why the status is not the daemon's. */
-  readonly instead: string | undefined;
 }
 
 async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {

@@ -25,6 +25,9 @@ const MARKED = readFileSync(join(ROOT, "test/systemd/service.test.ts"), "utf8");
 
 /** Page → first line of a block → why it is not run here. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "docs/commands.md": {
+    "sudo inlet doctor --unit inlet": "it needs systemd: test/systemd/service.test.ts does it",
+  },
   "docs/consuming.md": {
     "inbox=${INBOX:-/srv/inbox} taken=${TAKEN:-/srv/taken}": "test/flows/consumers.test.ts runs it",
     "seconds=$(printf %s \"$SIGNATURE\" | sed -n 's/^t=\\([0-9]*\\),v1=[0-9a-f]*$/\\1/p')":
@@ -39,6 +42,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups inlet NAME": "it changes the users of the machine",
     "systemctl edit inlet     # [Unit]": "it opens an editor",
+    "systemd-run --pty --wait --quiet --uid=inlet \\": "it needs systemd, and asks at a terminal",
     "docker build --tag inlet:0.1.0 .": "test/image/image.test.ts builds the image, with podman",
     "docker compose -f config/compose.sidecar.yaml exec inlet node /opt/inlet/bin/inlet.cjs status":
       "it needs a Docker engine",
@@ -49,6 +53,8 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/operating.md": {
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
     "systemctl reload inlet": "it needs systemd: test/systemd/service.test.ts does it",
+    "journalctl -u inlet -p warning":
+      "it needs systemd: test/systemd/service.test.ts reads the log like this",
   },
 };
 

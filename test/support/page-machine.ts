@@ -273,7 +273,12 @@ class Running {
   async start({ args, env }: Call, ready: string): Promise<Answer> {
     const stop = new AbortController();
     const output = new Output(ready);
-    const context = { stdout: output, stop: stop.signal, onReload: () => {} } as unknown as Context;
+    const context = {
+      stdout: output,
+      stop: stop.signal,
+      onReload: () => {},
+      onFault: () => {},
+    } as unknown as Context;
     const ended = callCommand(args, env, context).then(
       () => "",
       (error: unknown) => describeFault(asFault(error)),
