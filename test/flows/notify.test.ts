@@ -268,7 +268,9 @@ describe("a daemon notifies of", () => {
     });
     const daemon = startDaemon(settings);
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "service", over: false, count: 1 }]);
-    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^50 mailboxes of http/);
+    // On a busy machine, some of them are polled after the message.
+    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^\d+ mailboxes of http/);
+    await expect.poll(() => simulator.totals().received).toBeGreaterThanOrEqual(50);
     simulator.removeFault(fault);
     await expect
       .poll(() => groupsOf(receiver))

@@ -125,10 +125,10 @@ describe("a change of the configuration", () => {
     await expect.poll(() => deliveries(MAILBOX)).toEqual(["t1", "t2", "t3"]);
   });
 
-  test("changes the token of the page; its address needs a restart", async () => {
+  test("changes the token of the console; its address needs a restart", async () => {
     const { write, start, logged } = await setUp();
     const http = (token: string, listen = "127.0.0.1:0") => ({ http: { listen, actions: true, token } });
-    await write(http("first-Token:1"));
+    await write(http("first-long-Token:1"));
     start();
     await expect.poll(() => logged()).toContain("the console is open");
     const page = /"address":"([^"]+)"/.exec(logged())?.[1] ?? "";
@@ -136,12 +136,12 @@ describe("a change of the configuration", () => {
       const body = new URLSearchParams({ token });
       return (await fetch(`${page}sign-in`, { method: "POST", body, redirect: "manual" })).status;
     };
-    expect(await signIn("first-Token:1")).toBe(303);
-    await write(http("second-Token:2"));
+    expect(await signIn("first-long-Token:1")).toBe(303);
+    await write(http("second-long-Token:2"));
     await expect.poll(() => logged()).toContain("the configuration was reloaded");
     expect(logged()).not.toContain("needsRestart");
-    expect([await signIn("first-Token:1"), await signIn("second-Token:2")]).toEqual([403, 303]);
-    await write(http("second-Token:2", "127.0.0.1:1"));
+    expect([await signIn("first-long-Token:1"), await signIn("second-long-Token:2")]).toEqual([403, 303]);
+    await write(http("second-long-Token:2", "127.0.0.1:1"));
     await expect.poll(() => logged()).toContain('"needsRestart":["http"]');
   });
 

@@ -196,7 +196,7 @@ describe("another program at http.listen", () => {
         totals: { attention: 0, downloading: 0, queued: 1 },
         downloading: [],
         recent: [],
-        load: [],
+        causes: [],
       };
       const queued = [{ ...transfer, state: "waiting" }];
       response.end(

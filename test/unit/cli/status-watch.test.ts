@@ -13,6 +13,8 @@ import { Board } from "../../../src/observe/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
+const SERVICE = { baseUrl: new URL("https://transfer.example.com/") };
+
 describe("the status on a screen", () => {
   test.each([
     [24, 80],
@@ -157,6 +159,12 @@ function boardOf(names: readonly string[]): Board {
     role: "all",
     inbox: "/srv/inbox",
   } as const;
-  const mailboxes = names.map((name) => ({ name, email: name, paused: false, pollMs: 1_000 }));
+  const mailboxes = names.map((name) => ({
+    name,
+    email: name,
+    paused: false,
+    pollMs: 1_000,
+    service: SERVICE,
+  }));
   return new Board(facts, mailboxes as never, systemClock);
 }
