@@ -59,14 +59,19 @@ function sectionsOf(status: Status, stream: Stream): Section[] {
   const recent = status.recent.slice(0, 5);
   const mailboxes = status.live ? status.mailboxes : [];
   return [
-    section("Problems", status.troubles, status.troubles.length, ({ what, message, advice, since }) => [
-      `${red(stream, "✗")} ${printable(what)}, since ${formatWhen(since, nowMs)}: ${printable(message.split("\n")[0] ?? "")}`,
-      ...message
-        .split("\n")
-        .slice(1)
-        .map((line) => `  ${printable(line)}`),
-      `  ${printable(advice)}`,
-    ]),
+    section(
+      "Problems",
+      status.troubles,
+      status.troubles.length,
+      ({ what, message, advice, since, mailboxes }) => [
+        `${red(stream, "✗")} ${printable(what)}${affected(mailboxes)}, since ${formatWhen(since, nowMs)}: ${printable(message.split("\n")[0] ?? "")}`,
+        ...message
+          .split("\n")
+          .slice(1)
+          .map((line) => `  ${printable(line)}`),
+        `  ${printable(advice)}`,
+      ],
+    ),
     section("Needs attention", status.attention, totals.attention, (transfer) =>
       formatAttention(transfer, whose(transfer), nowMs, stream),
     ),
@@ -155,6 +160,10 @@ function cutToWidth(line: string, columns: number): string {
     }
   }
   return cut;
+}
+
+function affected(mailboxes: readonly string[] = []): string {
+  return mailboxes.length > 1 ? ` (${mailboxes.length} mailboxes)` : "";
 }
 
 function formatHead(status: Status, instead: string | undefined, stream: Stream): string {

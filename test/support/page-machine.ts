@@ -53,7 +53,7 @@ const EXIT: Readonly<Record<Outcome, number>> = {
 };
 
 /** These may say that a person has to act: the transfers of a page are there to show that. */
-const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["retry", "init", "once", "status"]);
+const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["retry", "redeliver", "init", "once", "status"]);
 
 /** Commands that run until they are stopped, and what they print when they are ready. */
 const UNTIL_STOPPED: Readonly<Record<string, string>> = { run: '"msg":"ready"', simulate: '"clientId"' };

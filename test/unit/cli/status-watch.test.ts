@@ -13,7 +13,10 @@ import { Board } from "../../../src/observe/board.ts";
 import { pollFailed } from "../../support/events.ts";
 import { makeRecord } from "../../support/record.ts";
 
-const SERVICE = { baseUrl: new URL("https://transfer.example.com/") };
+/** Each mailbox has its own service, so that its failure is a problem of its own. */
+function serviceOf(name: string) {
+  return { baseUrl: new URL(`https://${name.replace("@", "-at-")}.example.com/`) };
+}
 
 describe("the status on a screen", () => {
   test.each([
@@ -164,7 +167,7 @@ function boardOf(names: readonly string[]): Board {
     email: name,
     paused: false,
     pollMs: 1_000,
-    service: SERVICE,
+    service: serviceOf(name),
   }));
   return new Board(facts, mailboxes as never, systemClock);
 }
