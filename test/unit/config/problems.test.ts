@@ -131,6 +131,19 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["handoff", "{ keep: { collected: never } }", '"never" is not forever, or a duration such as'],
     ["handoff", "{ keep: { uncolected: 1d } }", "unknown key, did you mean uncollected?"],
     ["handoff", "{ webhook: { url: https://h.example } }", "handoff.webhook.secret: is missing"],
+    ["http", "{ actions: true }", "http.actions: needs http.token or http.tokens"],
+    [
+      "http",
+      "{ actions: true, token: 0123456789abcde }",
+      "is too short: a token needs at least 16 characters",
+    ],
+    ["http", "{ tokens: [{ name: a, token: short }] }", "http.tokens[0].token"],
+    [
+      "http",
+      "{ tokens: [{ name: token, token: 0123456789abcdef }], token: 0123456789abcdeX }",
+      '"token" is used twice',
+    ],
+    ["http", "{ tokens: [{ name: 'a b', token: 0123456789abcdef }] }", "http.tokens[0].name"],
     [
       "handoff",
       "{ webhook: { url: ftp://h, secret: s } }",
