@@ -102,7 +102,7 @@ async function someTries(): Promise<void> {
 }
 
 interface Line {
-  readonly level: number;
+  readonly level: string;
   readonly msg: string;
   readonly trackingId?: string;
   readonly fault?: { readonly code: string };
@@ -180,7 +180,7 @@ function watchDaemon(child: ChildProcess, onStopped: () => Promise<void>): Watch
   const lines = linesOf(child);
   onTestFailed(() => void process.stderr.write(`${lines.slice(-LAST_LINES).join("\n")}\n`));
   const parsed = () => lines.map((line) => JSON.parse(line) as Line);
-  const alarms = () => parsed().filter(({ level }) => level >= 40);
+  const alarms = () => parsed().filter(({ level }) => ["warn", "error", "fatal"].includes(level));
   return {
     alarms,
     logged: (message) =>

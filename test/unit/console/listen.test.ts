@@ -1,55 +1,47 @@
 /** The address of the console: sockets and connections. */
-import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { statSync } from "node:fs";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { limitConnections } from "../../../src/console/connections.ts";
 import { startListening } from "../../../src/console/listen.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { makeFolder } from "../../support/program.ts";
 
-/** Prints every mode that the file has had until the input ends. */
-const WATCHER = `
-const { statSync } = require("node:fs");
-const seen = new Set();
-let isOver = false;
-process.stdin.on("end", () => { isOver = true; }).resume();
-const look = () => {
-  for (let at = 0; at < 2000; at++) {
-    const found = statSync(process.argv[1], { throwIfNoEntry: false });
-    if (found !== undefined) seen.add((found.mode & 0o777).toString(8));
-  }
-  if (isOver) console.log([...seen].join(" "));
-  else setImmediate(look);
-};
-console.error("ready");
-look();
-`;
+/** What is at the path whenever a mode is set. */
+const seen = vi.hoisted(() => ({ path: "", modes: [] as (number | undefined)[] }));
 
-test("a Unix socket never has another mode than 0660, whatever the umask is", async () => {
+vi.mock("node:fs/promises", async (original) => {
+  const real = await original<typeof import("node:fs/promises")>();
+  return {
+    ...real,
+    async chmod(...args: Parameters<typeof real.chmod>) {
+      seen.modes.push(statSync(seen.path, { throwIfNoEntry: false })?.mode);
+      return real.chmod(...args);
+    },
+  };
+});
+
+test("a Unix socket appears with its mode, whatever the umask is", async () => {
   const folder = await makeFolder();
   const path = join(folder, "console.sock");
-  const watcher = spawn(process.execPath, ["-e", WATCHER, path]);
-  await once(watcher.stderr, "data");
+  seen.path = path;
   const before = process.umask(0);
   onTestFinished(() => void process.umask(before));
-  for (let times = 0; times < 5; times++) {
-    const opened = Promise.withResolvers<void>();
-    const close = startListening(createServer(), { path }, ({ type }) => {
-      if (type === "console-opened") opened.resolve();
-    });
-    await opened.promise;
-    expect((await stat(path)).mode & 0o777).toBe(0o660);
-    expect(await readdir(folder)).toEqual(["console.sock"]);
-    await close();
-    expect(await readdir(folder)).toEqual([]);
-  }
-  watcher.stdin.end();
-  expect((await text(watcher.stdout)).trim()).toBe("660");
+  const opened = Promise.withResolvers<void>();
+  const close = startListening(createServer(), { path }, ({ type }) => {
+    if (type === "console-opened") opened.resolve();
+  });
+  await opened.promise;
+  // It was not there yet when it got its mode.
+  expect(seen.modes).toEqual([undefined]);
+  expect((await stat(path)).mode & 0o777).toBe(0o660);
+  expect(await readdir(folder)).toEqual(["console.sock"]);
+  await close();
+  expect(await readdir(folder)).toEqual([]);
 });
 
 test("a file at the address of the socket is left alone", async () => {
