@@ -259,7 +259,8 @@ describe("a daemon notifies of", () => {
       mailboxSettings(simulator, { name: `m${at}`, email: `m${at}@example.com` }),
     );
     const settings = await daemonSettings(mailboxes, {
-      notify: [byWebhook(receiver.url, { gatherMs: 1_000 })],
+      // All of them are polled meanwhile, also on a busy machine.
+      notify: [byWebhook(receiver.url, { gatherMs: 10_000 })],
     });
     const fault = simulator.addFault({
       on: "received",
@@ -268,9 +269,7 @@ describe("a daemon notifies of", () => {
     });
     const daemon = startDaemon(settings);
     await expect.poll(() => groupsOf(receiver)).toMatchObject([{ kind: "service", over: false, count: 1 }]);
-    // On a busy machine, some of them are polled after the message.
-    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^\d+ mailboxes of http/);
-    await expect.poll(() => simulator.totals().received).toBeGreaterThanOrEqual(50);
+    expect(JSON.parse(receiver.calls[0]?.body ?? "").summary).toMatch(/^50 mailboxes of http/);
     simulator.removeFault(fault);
     await expect
       .poll(() => groupsOf(receiver))
@@ -392,30 +391,23 @@ describe("a restart", () => {
   });
 });
 
-test("two processes on Redis notify of each transfer, each of them at most once, also over a restart", async () => {
+test("two processes on Redis send each notification once, and repeat none after a restart", async () => {
   const receiver = await openReceiver(accept);
   const queue = redisQueue((await startRedis()).url);
   const { simulator, daemon, settings } = await notifying([byWebhook(receiver.url)], { queue });
   const other = startDaemon(settings);
   const expected = Array.from({ length: 20 }, (_, at) => `password t${at}`).toSorted();
-  const notified = () => [...new Set(notifiedOf(receiver))].toSorted();
-  const most = () =>
-    Math.max(
-      ...Map.groupBy(notifiedOf(receiver), String)
-        .values()
-        .map(({ length }) => length),
-    );
   for (let at = 0; at < 20; at++) {
     simulator.addTransfer(transferPlan({ trackingId: `t${at}`, password: UNKNOWN }));
   }
-  await expect.poll(notified).toEqual(expected);
+  await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual(expected);
   await daemon.stop();
   await other.stop();
   const again = startDaemon(settings);
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(5);
   simulator.addTransfer(transferPlan({ trackingId: "u", password: UNKNOWN }));
-  await expect.poll(notified).toEqual([...expected, "password u"]);
+  await expect.poll(() => notifiedOf(receiver).toSorted()).toEqual([...expected, "password u"]);
   await again.stop();
-  expect(most()).toBeLessThanOrEqual(2);
 });
 
 /** A daemon with one mailbox and these notifications. */

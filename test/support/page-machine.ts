@@ -28,7 +28,8 @@ export interface PageMachine {
   /** Stands for the root of the file system. */
   readonly root: string;
   /** Runs a block as a reader would, after the ones before it. Its output; throws where a command fails. */
-  run(script: string): Promise<string>;
+  /** `expected`: the exit code of the first command that fails. */
+  run(script: string, expected?: number): Promise<string>;
   /** Calls the command without a shell. What it printed; throws what it throws. */
   call(...args: string[]): Promise<string>;
 }
@@ -53,7 +54,7 @@ const EXIT: Readonly<Record<Outcome, number>> = {
 };
 
 /** These may say that a person has to act: the transfers of a page are there to show that. */
-const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["retry", "redeliver", "init", "once", "status"]);
+const MAY_NEED_A_PERSON: ReadonlySet<string> = new Set(["init", "once", "status"]);
 
 /** Commands that run until they are stopped, and what they print when they are ready. */
 const UNTIL_STOPPED: Readonly<Record<string, string>> = { run: '"msg":"ready"', simulate: '"clientId"' };
@@ -102,7 +103,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
     "TRACKING-ID": options.meant.trackingId,
     "TRANSFER-ID": transferIdOf(simulator, options.meant.trackingId),
   };
-  const run = async (script: string) => {
+  const run = async (script: string, expected = 0) => {
     const here = Object.entries(stands).reduce((all, [there, own]) => all.replaceAll(there, own), script);
     // What a block exports, and where it goes, counts for the next one.
     const whole = `. "$HOME/.session"\nset -eu\n${here}\n{ export -p; echo "cd '$PWD'"; } > "$HOME/.session"`;
@@ -110,7 +111,7 @@ export async function openPageMachine(options: PageOptions): Promise<PageMachine
       env,
       cwd: join(root, "home"),
     });
-    if (exitCode !== 0) throw new Error(`exit code ${exitCode}\n${here}\n${stdout}\n${stderr}`);
+    if (exitCode !== expected) throw new Error(`exit code ${exitCode}\n${here}\n${stdout}\n${stderr}`);
     return stdout;
   };
   const call = async (...args: string[]) => {
