@@ -148,8 +148,8 @@ const GROUP_BITS = 0o060;
 const OTHERS_BITS = 0o006;
 
 /**
- * Describes which other users can read or change a file with secrets; `undefined` for none. A group counts only for our
- * own files: of another user's file, it may be our way to read it.
+ * Describes which other users can read or change a file with secrets; `undefined` for none. The group of another user's
+ * file is ignored: it may be how we are allowed to read the file.
  */
 export async function describeReaders(
   path: string,

@@ -31,14 +31,14 @@ export interface ConfigDocument {
   locate(path: KeyPath): Position | undefined;
 }
 
-/** Real files have a few; thousands of aliases exhaust memory. */
+/** Thousands of aliases would exhaust memory; real files have a few. */
 const MAX_ALIASES = 100;
 
 /** One mistake causes many errors; only the first are reported. */
 const MAX_ERRORS = 3;
 
 /** Numbers with a leading zero stay text: `0640` is a mode, and `007` may be a password. */
-const ZERO_FIRST: ScalarTag = {
+const LEADING_ZERO: ScalarTag = {
   tag: "tag:yaml.org,2002:str",
   default: true,
   test: /^0o?\d+$/,
@@ -59,7 +59,7 @@ export function parseConfigDocument(text: string): ConfigDocument {
       stringKeys: true,
       resolveKnownTags: false,
       logLevel: "error",
-      customTags: (tags) => [ZERO_FIRST, ...tags],
+      customTags: (tags) => [LEADING_ZERO, ...tags],
     });
     const errors = findErrors(document).map(({ offset, message }) => ({ ...position(offset), message }));
     if (errors.length > 0) return { values: {}, errors, locate: () => undefined };
@@ -90,7 +90,7 @@ interface Finding {
 function findErrors(document: Document.Parsed): Finding[] {
   const found: Finding[] = [...document.errors, ...document.warnings].map(({ pos, code }) => ({
     offset: pos[0],
-    message: MEANING[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
+    message: MESSAGES[code] ?? "this is not valid YAML: check the quotes, colons and indentation here",
   }));
   visit(document, {
     Alias: (_key, alias) => {
@@ -101,12 +101,12 @@ function findErrors(document: Document.Parsed): Finding[] {
       });
     },
   });
-  const perPlace = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
-  return [...perPlace.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
+  const byOffset = new Map(found.toReversed().map((finding) => [finding.offset, finding]));
+  return [...byOffset.values()].toSorted((a, b) => a.offset - b.offset).slice(0, MAX_ERRORS);
 }
 
 /** Our own messages: the parser's may quote a secret. */
-const MEANING: Readonly<Partial<Record<ErrorCode, string>>> = {
+const MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAB_AS_INDENT: "tabs cannot be used for indentation: use spaces",
   DUPLICATE_KEY: "this key is already given above in the same group",
   BAD_INDENT: "the indentation does not fit the lines around it, or a bracket is not closed",

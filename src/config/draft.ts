@@ -19,7 +19,7 @@ export interface Draft {
   readonly plainSecrets: KeyPath[];
   /** The variable that set the value at this path, if one did. */
   variableOf(path: KeyPath): string | undefined;
-  /** Makes a path absolute: relative ones start at the file's folder, or, from a variable, at the current one. */
+  /** Makes a path absolute. A relative one starts at the file's folder; one from a variable, at the current folder. */
   resolvePath(path: KeyPath, text: string): string;
 }
 

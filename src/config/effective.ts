@@ -21,7 +21,7 @@ export interface EffectiveValue {
 }
 
 const DEFAULT = "default";
-/** The keys of other missing groups are listed with their defaults. */
+/** Left out unless set. The keys of other groups are listed with their defaults. */
 const LEFT_OUT = ["handoff.webhook", "redis"];
 const HIDDEN = String(new Secret(""));
 
@@ -112,7 +112,7 @@ function isSecret(node: SchemaNode): boolean {
   return node.properties?.["credential"] === SECRET.properties.credential;
 }
 
-/** A path is absolute. Of a value that may hold a secret: its source, or the part that is none. */
+/** Makes paths absolute. A value that may hold a secret is replaced by its source, or loses its secret parts. */
 function show(node: SchemaNode, value: unknown, path: KeyPath, draft: Draft): unknown {
   if (mayHoldSecret(node)) return showHidden(node, value, path, draft);
   const isPath = node.pattern === PATH.pattern && typeof value === "string";

@@ -63,12 +63,12 @@ export function applyOverrides(
     let node: SchemaNode = SCHEMA;
     for (const [at, key] of path.slice(0, -1).entries()) {
       node = node.properties?.[key] ?? node;
-      const place = path.slice(0, at + 1).join(".");
+      const groupKey = path.slice(0, at + 1).join(".");
       const existing = group[key];
       // Keys that exclude each other: the variable's key replaces the file's.
-      const isReplaced = node.maxProperties === 1 && !replaced.has(place);
+      const isReplaced = node.maxProperties === 1 && !replaced.has(groupKey);
       const next: Record<string, unknown> = isGroup(existing) && !isReplaced ? existing : {};
-      replaced.add(place);
+      replaced.add(groupKey);
       group[key] = next;
       group = next;
     }

@@ -42,7 +42,7 @@ function explain(error: ErrorObject): Refusal {
     case "additionalProperties": {
       const key = String(error.params["additionalProperty"]);
       const known = Object.keys(node.properties ?? {});
-      // In place of a secret, an unknown key may be the secret itself.
+      // The unknown key may be the secret itself: it is not repeated.
       if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
       return { path: [...path, key], message: describeUnknownKey(key, known) };
     }
@@ -101,13 +101,13 @@ function hintAtSwitch(value: string): string {
   return /^(no|off|n)$/i.test(value) ? ": write false" : "";
 }
 
-/** The usual unit of a key that needs one: the first of its examples that is no fraction of a second. */
+/** The usual unit of a key: that of its first example, but neither milliseconds nor, for long durations, minutes. */
 function unitOf({ title = "" }: SchemaNode): string {
   const [, , unit] = /such as (\d+ms, )?\d+([a-zA-Z]+(?:\/s)?)/.exec(title) ?? [];
   return /duration/.test(title) && unit === "m" ? "d" : (unit ?? "");
 }
 
-/** Whether the key accepts this text, as far as its schema says. Of other keys, a reader checks the text later. */
+/** Whether the schema accepts this text; false where the schema alone cannot decide. */
 function isText({ pattern, enum: words, title = "" }: SchemaNode, text: string): boolean {
   if (words !== undefined) return words.includes(text);
   return pattern === undefined ? title.startsWith("text") : new RegExp(pattern, "u").test(text);

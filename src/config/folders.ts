@@ -59,7 +59,7 @@ function checkApart(key: "work" | "state", folder: string, inbox: string, { prob
 }
 
 function defaultState(env: Environment, uid: number | undefined): string {
-  // systemd separates several with colons.
+  // systemd separates several folders with colons.
   const [given] = env["STATE_DIRECTORY"]?.split(":") ?? [];
   if (given) return given;
   if (uid === 0) return "/var/lib/inlet";

@@ -102,7 +102,7 @@ export const HANDOFF = group(
     acknowledgement: {
       ...FILE_NAME,
       description:
-        "The name of a file that a consumer creates in the folder to acknowledge it, or `none`. Moving or removing the folder also acknowledges it. A change applies to transfers that start later.",
+        "The name of a file that a consumer creates in the folder to acknowledge it, or `none`. Moving or removing the folder also acknowledges it. A change applies to downloads that start later.",
     },
     expectWithin: {
       ...LONG_DURATION,
@@ -121,7 +121,7 @@ type RawHandoff = Written<typeof HANDOFF>;
 const KEYS = HANDOFF.properties;
 const OWNER_ALL = 0o700;
 
-/** The only variables that a command receives: others may hold secrets. */
+/** The only variables of the daemon that a command receives: others may hold secrets. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TZ"];
 
 /** Without the webhook: not every user can read its secret. Problems and warnings go to the draft. */

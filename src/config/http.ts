@@ -59,7 +59,7 @@ export const HTTP = group(
 
 const KEYS = HTTP.properties;
 const MAX_PORT = 65_535;
-const LEAST_TOKEN_CHARACTERS = 16;
+const MIN_TOKEN_CHARACTERS = 16;
 
 /** Problems go to the draft. `undefined` without a console. */
 export async function readHttp(
@@ -101,8 +101,8 @@ async function readTokens(
 
 function describeShortToken(token: Secret): string | undefined {
   const { length } = token.reveal();
-  if (length >= LEAST_TOKEN_CHARACTERS) return undefined;
-  return `is too short: a token needs at least ${LEAST_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
+  if (length >= MIN_TOKEN_CHARACTERS) return undefined;
+  return `is too short: a token needs at least ${MIN_TOKEN_CHARACTERS} characters, such as those of openssl rand -hex 16`;
 }
 
 function readListen(text: string, draft: Draft): HttpSettings["listen"] {

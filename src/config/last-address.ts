@@ -1,4 +1,4 @@
-/** Where the daemon of a configuration may answer, although the file is no longer valid: a running daemon keeps its old settings. */
+/** Finds the console of a running daemon whose file is no longer valid: the daemon keeps its old settings. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { variableFor } from "./draft.ts";
@@ -14,7 +14,7 @@ export interface LastAddress {
   readonly addresses: readonly HttpSettings[];
 }
 
-/** Finds the address in a file that is not valid, or not YAML at all. Never throws. */
+/** Works for a file that is not valid, or not YAML at all. Never throws. */
 export async function findLastAddress(options: SourceOptions): Promise<LastAddress> {
   const { env, path, cwd = process.cwd() } = options;
   const named = path ?? (env["INLET_CONFIG"] || undefined);

@@ -106,9 +106,9 @@ export function readLimits(raw: Written<typeof LIMITS> = {}, zone: string, draft
   };
 }
 
-function readBytes(given: string | number, least: number, path: KeyPath, { problems }: Draft): number {
+function readBytes(given: string | number, min: number, path: KeyPath, { problems }: Draft): number {
   const bytes = parseSize(String(given));
-  if (bytes !== undefined && bytes >= least) return bytes;
+  if (bytes !== undefined && bytes >= min) return bytes;
   const wrong = bytes === undefined ? "too large" : "too small for any transfer";
   problems.add(path, `${showValue(given)} is ${wrong}`);
   return 0;

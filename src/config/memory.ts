@@ -55,15 +55,15 @@ export function makeClientId(): Secret {
 
 const KeptToken = v.object({
   token: v.string(),
-  /** In milliseconds since the epoch. */
+  /** Both in milliseconds since the epoch. */
   obtained: v.number(),
-  /** The same; missing if the service did not send it. */
+  /** Missing if the service did not send it. */
   validUntil: v.exactOptional(v.number()),
 });
 
 type KeptToken = v.InferOutput<typeof KeptToken>;
 
-/** A file that conf was writing when the process was killed. */
+/** A temporary file of the package conf, left by a killed process. */
 export const TEMPORARY_TOKEN = /\.json\.tmp-\d{10}[0-9a-f]{6}$/;
 
 /** Tokens by name. A write replaces the whole token, so the last of several processes wins. */
@@ -74,7 +74,7 @@ export interface TokenStore {
   write(name: string, token: KeptToken): Promise<void>;
 }
 
-/** Opens token stores in existing folders. Call it as a user who can read the installation. */
+/** Opens token stores in existing folders. Loads a package, so call it as a user who can read the installation. */
 export async function loadTokenStores(): Promise<(folder: string) => TokenStore> {
   const Conf = await loadConf();
   // conf would compile a JSON schema for each mailbox; valibot checks the same without compiling.

@@ -17,7 +17,7 @@ import { LOOPBACK } from "./service.ts";
 import { QUIET, readQuiet } from "./times.ts";
 import { DURATION, readDuration } from "./units.ts";
 
-/** ASCII without quotes, comments, control characters and separators: nothing of it can end a header or a command. */
+/** ASCII without quotes, comments, control characters and separators, so that it cannot end a header or a command. */
 const ADDRESS = {
   type: "string",
   title: "a mail address such as ops@example.com",

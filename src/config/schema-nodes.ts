@@ -20,7 +20,7 @@ export interface SchemaNode {
   readonly required?: readonly string[];
   readonly additionalProperties?: false;
   readonly minProperties?: number;
-  /** One: the keys exclude each other. */
+  /** Set where the keys exclude each other. */
   readonly maxProperties?: 1;
   readonly items?: SchemaNode;
   readonly minItems?: number;

@@ -8,7 +8,7 @@ import { describeStartFailure, signalGroup } from "../base/process.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import { codeOf, type Environment } from "./draft.ts";
 
-/** The source of a secret. */
+/** Where a secret is, as the configuration says. */
 export type SecretForm =
   /** `at`: the key or variable that holds the text, for messages. */
   | { readonly kind: "text"; readonly text: Secret; readonly at: string }

@@ -91,7 +91,7 @@ export interface ServiceLayer {
 /** Names of this machine, for which plain http is harmless. */
 export const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** A host with a dot, a port and a path, without the scheme; without `/api` at its end. */
+/** Captures an address without its scheme, and without a final `/api`: a host with a dot, maybe a port and a path. */
 const BARE_HOST = /^(?:\/\/)?([\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/[\w./-]*?)?)\/*(?:\/api\/*)?$/;
 
 /** Takes each key from the first layer that has it. Problems go to the draft; `undefined` without an address. */
@@ -99,7 +99,7 @@ export async function readService(
   layers: readonly ServiceLayer[],
   draft: Draft,
 ): Promise<ServiceSettings | undefined> {
-  const pick = createPick(layers);
+  const pick = createPickKey(layers);
   const timeout = pick("timeout") ?? { value: SERVICE_KEYS.timeout.default, path: [] };
   const baseUrl = readBaseUrl(pick, draft);
   const settings = {
@@ -114,9 +114,9 @@ export async function readService(
   return baseUrl === undefined ? undefined : hideSecrets({ baseUrl, ...settings });
 }
 
-type Pick = <Key extends keyof RawService>(key: Key) => Given<NonNullable<RawService[Key]>> | undefined;
+type PickKey = <Key extends keyof RawService>(key: Key) => Given<NonNullable<RawService[Key]>> | undefined;
 
-function createPick(layers: readonly ServiceLayer[]): Pick {
+function createPickKey(layers: readonly ServiceLayer[]): PickKey {
   return (key) => {
     for (const { raw, path } of layers) {
       const value = raw[key];
@@ -126,7 +126,7 @@ function createPick(layers: readonly ServiceLayer[]): Pick {
   };
 }
 
-function readBaseUrl(pick: Pick, { problems }: Draft): URL | undefined {
+function readBaseUrl(pick: PickKey, { problems }: Draft): URL | undefined {
   const given = pick("baseUrl");
   if (given === undefined) return undefined;
   const { value: text, path } = given;
@@ -159,21 +159,21 @@ export function describeWrongClientId(secret: Secret): string | undefined {
   return isRight ? undefined : "is not a client id, which has 50 to 4000 letters and digits";
 }
 
-async function readClientId(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+async function readClientId(pick: PickKey, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("clientId");
   return given === undefined
     ? undefined
     : readSecretKey(given.value, given.path, draft, describeWrongClientId);
 }
 
-async function readToken(pick: Pick, draft: Draft): Promise<SecretSource | undefined> {
+async function readToken(pick: PickKey, draft: Draft): Promise<SecretSource | undefined> {
   const given = pick("verification");
   if (given === undefined || typeof given.value === "string" || given.value.token === undefined)
     return undefined;
   return readSecretKey(given.value.token, [...given.path, "token"], draft);
 }
 
-function readProxy(pick: Pick, draft: Draft): ServiceSettings["proxy"] {
+function readProxy(pick: PickKey, draft: Draft): ServiceSettings["proxy"] {
   const given = pick("proxy");
   if (given === undefined) return proxyOfEnvironment(draft.env);
   const { value: proxy, path } = given;

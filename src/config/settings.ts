@@ -89,7 +89,7 @@ export interface ServiceSettings {
   readonly baseUrl: URL;
   /** `undefined`: the daemon creates one in the state folder. */
   readonly clientId: SecretSource | undefined;
-  /** `undefined`: the client id obtains one. */
+  /** `undefined`: Inlet obtains one with the client id. */
   readonly token: SecretSource | undefined;
   readonly acceptLanguage: string;
   /** How a list of file-ids is written in a query. */

@@ -151,7 +151,7 @@ export function readExpect(
     const { sender, by, days, within } = rule;
     const parsed = readExpectation({ sender, by, days, within }, [...path, at], zone, draft);
     const known = seen.get(parsed.described);
-    if (known !== undefined) draft.problems.add([...path, at], `repeats entry ${known}`);
+    if (known !== undefined) draft.problems.add([...path, at], `repeats expect[${known}]`);
     seen.set(parsed.described, at);
     return [parsed];
   });

@@ -44,7 +44,7 @@ export const MODE = {
 
 const HOUR_MS = 3_600_000;
 
-/** The runtime's timers overflow after 24 days. */
+/** One day. The runtime's timers overflow after 24 days. */
 const MAX_DURATION_MS = 24 * HOUR_MS;
 const MAX_LONG_DURATION_MS = 3_650 * 24 * HOUR_MS;
 

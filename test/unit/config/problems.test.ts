@@ -342,7 +342,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     ["[{ email: a@b, expect: [{ sender: x, by: 06:00, within: 48h }] }]", 'within: "48h" is longer than 24h'],
     [
       "[{ email: a@b, expect: [{ sender: x, by: 06:00 }, { sender: x, by: 06:00 }] }]",
-      "mailboxes[0].expect[1]: repeats entry 0",
+      "mailboxes[0].expect[1]: repeats expect[0]",
     ],
     [
       "[{ email: a@b, expect: [{ sender: x, at: 06:00, by: 06:00 }] }]",
