@@ -4,15 +4,15 @@ import type { Handoff } from "../model/mailbox.ts";
 import { isDelivered } from "../model/record.ts";
 import { deliveredOf } from "./delivery.ts";
 import { type Entry, kindOf, openSteps } from "./entry.ts";
+import type { Outbox, Stored } from "./outbox.ts";
 import {
   type FolderStatus,
   findByName,
-  type Handover,
   locate,
   type Opened,
-  openHandover,
-} from "./handover.ts";
-import type { Outbox, Stored } from "./outbox.ts";
+  type OutboxDelivery,
+  openOutboxDelivery,
+} from "./outbox-delivery.ts";
 import type { HandoffTools } from "./tools.ts";
 
 /** A smaller correction of the clock is no jump. */
@@ -120,8 +120,8 @@ export async function checkDelivery(
   tools: HandoffTools,
   outbox: Outbox,
   key: string,
-): Promise<Handover | undefined> {
-  const opened = await openHandover(tools, outbox, key);
+): Promise<OutboxDelivery | undefined> {
+  const opened = await openOutboxDelivery(tools, outbox, key);
   if (opened === undefined) return undefined;
   const check = new DeliveryCheck(tools, outbox, opened);
   while (!(await check.advance())) {}
@@ -131,15 +131,15 @@ export async function checkDelivery(
 /** Whether nothing is due. `isThorough`: the folder is found by its manifest. */
 export async function isUpToDate(
   tools: HandoffTools,
-  handover: Handover,
+  item: OutboxDelivery,
   isThorough: boolean,
 ): Promise<boolean> {
-  const { end, stored, delivery } = handover;
+  const { end, stored, delivery } = item;
   const handoff = tools.handoff();
   if (!isDelivered(end) || kindOf(stored.entry, handoff) !== stored.kind) return false;
   const { folder, deliveredAt } = delivery;
   const byName = async () => ({ folder, status: await findByName(tools.inbox, delivery) });
-  const located = await (isThorough ? locate(tools, handover) : byName());
+  const located = await (isThorough ? locate(tools, item) : byName());
   if (located?.folder !== folder) return located === undefined;
   return nextAction(stored.entry, located.status, deliveredAt, handoff, momentOf(tools)).type === "none";
 }

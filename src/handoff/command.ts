@@ -7,7 +7,7 @@ import { describeStartFailure, signalGroup } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** Kept of its output: the end. */
+/** How much of the end of its output is kept. */
 const OUTPUT_BYTES = 2_048;
 /** For the last output to arrive, where a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;

@@ -9,7 +9,7 @@ export interface Delivery extends Delivered {
   readonly id: string;
   readonly transferId: string;
   readonly verified: Verified;
-  /** The file name that was kept free for the consumer. */
+  /** The name of the acknowledgement, which no delivered file has. */
   readonly acknowledgement: string | undefined;
 }
 

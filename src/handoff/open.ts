@@ -14,7 +14,7 @@ import { Scanner } from "./scanner.ts";
 import { Steps } from "./steps.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** Damaged files that are reported. */
+/** How many damaged files are reported. */
 const MOST_DAMAGED = 10_000;
 
 /** The key of all checks in the outage. Results that cannot be stored have keys of their own. */

@@ -35,7 +35,7 @@ export class Outbox {
   readonly #disk: Disk;
   readonly #syncs: FolderSyncs;
   readonly #folder: string;
-  /** For files without a name yet. */
+  /** For temporary files. */
   readonly #newFolder: string;
   readonly #lockFolder: string;
   readonly #locks: EntryLocks;
@@ -152,7 +152,7 @@ export class Outbox {
     await this.#locks.forget(key);
   }
 
-  /** A file that says more than an empty one comes first: only late workers create a second file. */
+  /** Files with content first: an empty one beside them is that of a late worker. */
   async #readAll(key: string): Promise<Stored[]> {
     const files = await Promise.all(KINDS.map((kind) => this.peek({ key, kind })));
     const found = files.filter((stored) => stored !== undefined);
@@ -185,11 +185,11 @@ export class Outbox {
     });
   }
 
-  /** Writes the entry to a file without a name, and lets `name` give it one. */
+  /** Writes the entry to a temporary file, which `place` links or renames to its path. */
   async #withTemporary(
     entry: Entry,
     isSynced: boolean,
-    name: (temporary: string) => Promise<void>,
+    place: (temporary: string) => Promise<void>,
   ): Promise<void> {
     const temporary = join(this.#newFolder, temporaryName());
     const file = await this.#disk.create(temporary, 0o600);
@@ -200,7 +200,7 @@ export class Outbox {
       } finally {
         await file.close();
       }
-      await name(temporary);
+      await place(temporary);
     } catch (error) {
       await tryUnlink(this.#disk, temporary).catch(() => {});
       throw error;

@@ -44,13 +44,13 @@ export async function readEntry(disk: Disk, path: string): Promise<Entry | "dama
   return text === "" && path.endsWith(".wait") ? EMPTY_ENTRY : (parseEntry(text) ?? "damaged");
 }
 
-/** An entry with a step that may be open. */
+/** The entry, if it may have an open step; `undefined` otherwise. */
 export async function peekEntry(work: string, key: string): Promise<Entry | undefined> {
   const entry = await readEntry(systemDisk, join(outboxIn(work), `${key}.json`));
   return entry === "damaged" ? undefined : entry;
 }
 
-/** The steps of all deliveries of a transfer, or of those from a round on; none where they are done. */
+/** The steps of a transfer's deliveries, from a round on. A delivery without an open step is left out. */
 export async function peekSteps(work: string, name: string, fromRound = 1): Promise<PeekedStep[]> {
   const found = await Array.fromAsync(listEntries(work)).catch(() => []);
   const own = found.filter(({ key, kind }) => {

@@ -10,7 +10,7 @@ import type { TransferKey, TransferRecord } from "../model/record.ts";
 export interface Handoffs {
   /**
    * Creates the outbox entry of a delivery, before the end record of its round. An existing entry stays as it is. When
-   * it returns, the entry is durable if anything but the pick-up is configured. Throws `DISK_FULL` or `DISK_REFUSED`.
+   * it returns, the entry is durable if losing it would lose more than the notice of a pick-up. Throws `DISK_FULL` or `DISK_REFUSED`.
    */
   prepare(record: TransferRecord): Promise<void>;
   /**
@@ -19,14 +19,14 @@ export interface Handoffs {
    */
   placed(record: TransferRecord, wanted?: string): Promise<void>;
   /**
-   * Tries open and failed steps again at once, of this round and of all before it. False where another process works on
+   * Tries the open and failed steps of this round and of all earlier ones at once. False where another process works on
    * one of them: call again later.
    */
   retry(key: TransferKey & { readonly round: number }): Promise<boolean>;
 }
 
 export interface OpenHandoffs extends Handoffs {
-  /** Starts to scan the outbox, again and again. */
+  /** Starts to scan the outbox periodically. */
   start(): void;
   /** Scans once, and resolves when every due step was tried. */
   finish(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Scans the outbox again and again. Only a few entries are in memory at a time. */
+/** Scans the outbox periodically. Only a few entries are in memory at a time. */
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
@@ -6,17 +6,17 @@ import type { TransferRecord } from "../model/record.ts";
 import { checkDelivery, isUpToDate } from "./check.ts";
 import { deliveryOf } from "./delivery.ts";
 import { dueSteps, EMPTY_ENTRY, type Entry, failedSteps } from "./entry.ts";
-import { type Handover, readHandover } from "./handover.ts";
 import type { Outbox } from "./outbox.ts";
+import { type OutboxDelivery, readOutboxDelivery } from "./outbox-delivery.ts";
 import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** Scans take one part in this many of the time: two per cent. */
-const SHARE = 50;
+/** Scans take at most this share of the time. */
+const MOST_SHARE = 0.02;
 /** A scan of fewer entries costs next to nothing: it takes long only where the machine is busy. */
 const FEW = 100;
-/** Where scans are slow because of a slow disk. */
+/** Also on a slow disk, where scans take long. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
 const AT_ONCE = 8;
@@ -42,7 +42,7 @@ export class Scanner {
   readonly #extra = new WaitGroup();
   #repeated: Promise<void> = Promise.resolve();
   /** Deliveries that only wait to be picked up, where no other process changes their entries. */
-  readonly #known = new Map<string, Handover>();
+  readonly #known = new Map<string, OutboxDelivery>();
   /** How many changes of entries there were. */
   #changes = 0;
   /** How many entries the last scan saw. */
@@ -81,7 +81,7 @@ export class Scanner {
       signal.throwIfAborted();
       this.#seen++;
       const { key } = found;
-      const check = this.#read(found).then((handover) => handover && this.#check(key, handover, byMs));
+      const check = this.#read(found).then((item) => item && this.#check(key, item, byMs));
       const seen = await check.catch((error: unknown) => fail(key, error));
       if (seen === undefined) return;
       summary.add(seen.stored.entry, seen.delivery);
@@ -104,8 +104,8 @@ export class Scanner {
     this.#countFailing(key, entry);
     const check = async () => {
       const stored = await this.#outbox.find(key);
-      const handover = stored && (await readHandover(this.#tools, key, stored));
-      if (handover !== undefined) await this.#check(key, handover);
+      const item = stored && (await readOutboxDelivery(this.#tools, key, stored));
+      if (item !== undefined) await this.#check(key, item);
     };
     void this.#extra.add(check().catch((error: unknown) => this.#hooks.failed(key, error)));
   }
@@ -122,7 +122,7 @@ export class Scanner {
       await this.scan();
       const tookMs = performance.now() - startedMs;
       const { scanMs } = this.#tools.patience;
-      const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (SHARE - 1));
+      const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MOST_SHARE - 1));
       await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
     }
   }
@@ -138,28 +138,27 @@ export class Scanner {
     this.#changes++;
   }
 
-  #know(handover: Handover): void {
+  #know(item: OutboxDelivery): void {
     const isFull = this.#known.size >= MOST_KNOWN;
-    if (this.#tools.isAlone && handover.stored.kind === "wait" && !isFull)
-      this.#known.set(handover.key, handover);
+    if (this.#tools.isAlone && item.stored.kind === "wait" && !isFull) this.#known.set(item.key, item);
   }
 
-  async #read(found: FoundEntry): Promise<Handover | undefined> {
+  async #read(found: FoundEntry): Promise<OutboxDelivery | undefined> {
     const known = found.kind === "wait" ? this.#known.get(found.key) : undefined;
     if (known !== undefined) return known;
     const stored = await this.#outbox.peek(found);
-    return stored && readHandover(this.#tools, found.key, stored);
+    return stored && readOutboxDelivery(this.#tools, found.key, stored);
   }
 
   /** `undefined` where the entry is finished, or its round is open. Takes the entry's lock only to change something. */
-  async #check(key: string, handover: Handover, byMs?: number): Promise<Handover | undefined> {
+  async #check(key: string, item: OutboxDelivery, byMs?: number): Promise<OutboxDelivery | undefined> {
     const isThorough = this.#isFirst && !this.#known.has(key);
     const changes = this.#changes;
-    const isDone = await isUpToDate(this.#tools, handover, isThorough);
+    const isDone = await isUpToDate(this.#tools, item, isThorough);
     const seen = isDone
-      ? handover
+      ? item
       : await this.#outbox.change(key, () => checkDelivery(this.#tools, this.#outbox, key));
-    if (isDone && changes === this.#changes) this.#know(handover);
+    if (isDone && changes === this.#changes) this.#know(item);
     if (seen === undefined) {
       this.#failing.delete(key);
       return undefined;

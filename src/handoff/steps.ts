@@ -10,16 +10,16 @@ import type { Handoff } from "../model/mailbox.ts";
 import { runCommand } from "./command.ts";
 import { type Delivery, deliveredOf } from "./delivery.ts";
 import { dueSteps, type Entry, kindOf, type StepState } from "./entry.ts";
-import { openHandover } from "./handover.ts";
 import { Orphans } from "./orphans.ts";
 import type { Outbox } from "./outbox.ts";
+import { openOutboxDelivery } from "./outbox-delivery.ts";
 import type { HandoffPatience } from "./port.ts";
 import type { HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
 /** Deliveries that are remembered as free of orphans. */
 const MOST_FREE = 10_000;
-/** Of each step. The next scan adds keys again that were dropped. */
+/** For each step. Keys beyond the limit are dropped, and the next scan adds them again. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
 interface Attempt {
@@ -91,7 +91,7 @@ export class Steps {
 
   async #runHeld(key: string, step: HandoffStep): Promise<void> {
     const { clock } = this.#tools;
-    const opened = await this.#outbox.change(key, () => openHandover(this.#tools, this.#outbox, key));
+    const opened = await this.#outbox.change(key, () => openOutboxDelivery(this.#tools, this.#outbox, key));
     // One configuration for the whole attempt, whatever is loaded meanwhile.
     const handoff = this.#tools.handoff();
     if (opened === undefined || !dueSteps(opened.stored.entry, handoff, clock.now()).includes(step)) return;

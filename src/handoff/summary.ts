@@ -7,7 +7,7 @@ import { type Delivery, deliveredOf, deliveryOf, parseKey } from "./delivery.ts"
 import { type Entry, failedSteps } from "./entry.ts";
 import { listEntries, outboxIn, peekEntry } from "./peek.ts";
 
-/** Kept of failed and of overdue deliveries each. */
+/** How many failed deliveries are listed, and how many overdue ones. */
 const MOST_TROUBLES = 500;
 
 /** Grows entry by entry; its size is bounded. */

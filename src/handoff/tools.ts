@@ -17,7 +17,7 @@ export interface HandoffTools {
     /** The end record of this very round; `undefined` while the round is open. */
     readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
     /**
-     * Whether the staged folder that this end record names has left `staging/`: before, its folder is not in the inbox.
+     * Whether the staged folder that this end record names has left `staging/`. Until then it is not in the inbox.
      */
     isPlaced(end: TransferRecord): Promise<boolean>;
     /** `record`: the end record, with the folder that the delivery really got. */

@@ -1,4 +1,4 @@
-/** Reads a delivery that is to be handed over, from its entry and its end record, and finds its folder. */
+/** A delivery in the outbox, read from its entry and its end record, and its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
 import { readDeliveryId } from "../model/manifest.ts";
@@ -7,7 +7,7 @@ import { type Delivery, deliveryOf, parseKey } from "./delivery.ts";
 import type { Outbox, Stored } from "./outbox.ts";
 import type { HandoffTools } from "./tools.ts";
 
-export interface Handover {
+export interface OutboxDelivery {
   readonly key: string;
   readonly end: TransferRecord;
   readonly stored: Stored;
@@ -18,16 +18,16 @@ export interface Handover {
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
 /** A delivery whose entry may be changed, and whose folder was placed. */
-export interface Opened extends Handover {
+export interface Opened extends OutboxDelivery {
   readonly status: FolderStatus;
 }
 
 /** The delivery of an entry. `undefined` while its round is open. */
-export async function readHandover(
+export async function readOutboxDelivery(
   { ledger }: HandoffTools,
   key: string,
   stored: Stored,
-): Promise<Handover | undefined> {
+): Promise<OutboxDelivery | undefined> {
   const { name, round } = parseKey(key);
   const end = await ledger.readEnd(name, round);
   if (end === undefined) return undefined;
@@ -38,13 +38,13 @@ export async function readHandover(
  * The same for a caller that changes the entry, with the status of its folder. Removes the entry of a round that ended
  * without a delivery. `undefined` where nothing is to be done for it, or not yet.
  */
-export async function openHandover(
+export async function openOutboxDelivery(
   tools: HandoffTools,
   outbox: Outbox,
   key: string,
 ): Promise<Opened | undefined> {
   const stored = await outbox.take(key);
-  const found = stored && (await readHandover(tools, key, stored));
+  const found = stored && (await readOutboxDelivery(tools, key, stored));
   if (found === undefined) return undefined;
   if (!isDelivered(found.end)) {
     await outbox.remove(key, found.stored.kind);
@@ -72,12 +72,12 @@ export async function findByName(
 }
 
 /**
- * Finds the folder by its manifest: a crash may have kept its real name from being noted. `undefined` while the folder
- * is still staged.
+ * Finds the folder by its manifest, because a crash may have happened before its real name was noted. `undefined` while
+ * the folder is still staged.
  */
 export async function locate(
   { inbox, ledger }: HandoffTools,
-  { end, stored, delivery }: Handover,
+  { end, stored, delivery }: OutboxDelivery,
 ): Promise<{ readonly folder: string; readonly status: FolderStatus } | undefined> {
   // Checked first: the folder may be placed at any moment.
   if (!(await ledger.isPlaced(end))) return undefined;
@@ -85,7 +85,7 @@ export async function locate(
   const status = await findByName(inbox, delivery);
   const found = status === "gone" ? undefined : await readDeliveryId(join(inbox.root, folder));
   if (status !== "gone" && (found ?? id) === id) return { folder, status };
-  // A folder that the entry names is certain.
+  // If the entry names the folder, its name is certain.
   const other =
     stored.entry.folder === undefined ? await findNumbered(inbox.root, end.folder ?? "", id) : undefined;
   if (other === undefined) return { folder, status: "gone" };
