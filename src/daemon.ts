@@ -27,7 +27,7 @@ import type { Ledger } from "./ledger/port.ts";
 import { openExpected } from "./mailbox/expected.ts";
 import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
-import { recoverLeftOvers, reportOnce } from "./mailbox/unfinished.ts";
+import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
 import { hasEnded } from "./model/record.ts";
 import type { NotifyPatience } from "./notify/way.ts";
@@ -129,7 +129,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
   await notifier.start();
   const mailboxes = await openMailboxes(settings, scope, clock, emit, stop);
   const { states, isClockRight } = mailboxes;
-  const placed = await recoverLeftOvers(inbox, passwords, ledger, states, emit);
+  const placed = await recoverFromCrash(inbox, passwords, ledger, states, emit);
   const expected = await openExpected(
     { folder: join(settings.work, "expected"), ledger, clock, emit },
     settings.mailboxes,

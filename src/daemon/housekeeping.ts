@@ -4,7 +4,7 @@ import type { Scope } from "../base/scope.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { MailboxState } from "../mailbox/state.ts";
-import { forgetLateDrops } from "../mailbox/unfinished.ts";
+import { forgetUnusedPasswords } from "../mailbox/unfinished.ts";
 import type { AttemptKey } from "../model/attempts.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -63,7 +63,7 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
   const { live, ledger, mailboxes, passwords, isClockRight } = tools;
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
     mailboxes.get(mailbox)?.mayList(trackingId) ?? false;
-  await forgetLateDrops(passwords, ledger, mailboxes).catch(() => {});
+  await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});
   const listed = () => listedAttempts(mailboxes);

@@ -30,7 +30,7 @@ export interface Expected {
   readonly listener: Emit;
   /** Judges the deadlines after a successful poll of the mailbox; `polledMs`: when it began. Never throws. */
   check(mailbox: string, polledMs: number): Promise<void>;
-  /** The expected transfers that have not arrived in time, also before a restart. */
+  /** The expected transfers that are overdue, including those that were overdue before a restart. */
   overdue(): Overdue[];
   /** Reads the facts that other processes have noted since. */
   learn(): Promise<void>;

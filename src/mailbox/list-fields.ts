@@ -1,4 +1,4 @@
-/** Which fields of the list a service is asked for: more than the needed ones where it gives them. */
+/** The fields that a poll requests: the wanted ones, or only the needed ones if the service refuses the others. */
 import { asFault, type Fault } from "../base/faults.ts";
 import type { PollQuery } from "../service/port.ts";
 
@@ -44,9 +44,9 @@ export class ListFields {
   #refusedMs: number | undefined;
 
   /**
-   * Reads the list with the wanted fields, or with the needed ones where the service fails with the wanted ones. A
-   * failure without the service's own word may be a passing one of a proxy, and without the wanted fields a message can
-   * be missed: so the wanted fields get a second try.
+   * Reads the list with the wanted fields, or with the needed ones where the service fails with the wanted ones. Without
+   * the wanted fields a confidential message can be missed. So they get a second try after a failure that the service
+   * did not answer itself: a proxy may have failed briefly.
    */
   async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
     if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs <= RETRY_WANTED_MS) {

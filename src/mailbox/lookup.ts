@@ -8,7 +8,7 @@ import type { Rejected, ServicePort } from "../service/port.ts";
 import { type KnownTransfers, withPassword } from "./known-transfers.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** How long one reading of the whole list answers for transfers that vanished. */
+/** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
 
 /** The state of a transfer at the service; `undefined` where the service does not list it. */
@@ -29,8 +29,8 @@ export class Lookup {
   }
 
   /**
-   * The link of a transfer, where it carries a password. Where another process has polled, the list is read here too;
-   * the links of all open transfers are known then.
+   * The link of a transfer; `undefined` where it carries no password. If this process has not polled, it reads the list,
+   * and then knows the links of all open transfers.
    */
   async linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined> {
     const known = this.#transfers.linkOf(trackingId);

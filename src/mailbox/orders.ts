@@ -81,7 +81,7 @@ export async function carryOut(
   const { action } = order;
   if (action === "discard") await discard(tools, state, order);
   else if (state === undefined) return false;
-  // A round that began since then fulfils the order.
+  // A round that began after the order was given fulfils it.
   else if (record.round > order.round || objectionTo(action, record, false) !== undefined) return true;
   else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
   // A round that cannot succeed would hide the delivery.

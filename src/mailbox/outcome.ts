@@ -1,4 +1,4 @@
-/** Waits until an operator's order has had its effect and the transfer rests, and describes the result to people. */
+/** Waits until an operator's order has had its effect, and describes the result to people. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { FaultCode } from "../base/fault-codes.ts";
 import type { HandoffStep } from "../model/handoff.ts";
@@ -149,8 +149,8 @@ function describe(
     const isHandedOver = action === "retry" && now.round === before?.round && isDelivered(before);
     return settled("fine", isHandedOver ? `${trackingId} was handed over.` : describeDelivery(now));
   }
-  const isAlone = now.state === "waiting" && !now.needsPerson && UNREACHABLE.has(now.code ?? "");
-  return settled(isAlone ? "pending" : "attention", describeRest(now));
+  const willRetry = now.state === "waiting" && !now.needsPerson && UNREACHABLE.has(now.code ?? "");
+  return settled(willRetry ? "pending" : "attention", describeState(now));
 }
 
 /** Faults after which the daemon tries again by itself, because the service cannot be reached. */
@@ -184,17 +184,15 @@ const WAITS: Readonly<Record<string, string>> = {
   slow: "waits, because others go first",
 };
 
-const RESTS: Readonly<Partial<Record<State, string>>> = {
+const ENDS: Readonly<Partial<Record<State, string>>> = {
   quarantined: "is in quarantine",
   gone: "is gone",
 };
 
-function describeRest({ trackingId, state, reason = "", message, until }: TransferRecord): string {
-  const rests = state === "waiting" ? (WAITS[reason] ?? "waits") : (RESTS[state] ?? `is ${state}`);
+function describeState({ trackingId, state, reason = "", message, until }: TransferRecord): string {
+  const what = state === "waiting" ? (WAITS[reason] ?? "waits") : (ENDS[state] ?? `is ${state}`);
   const next = until === undefined || reason === "password" ? "" : `, until ${until}`;
-  return message === undefined
-    ? `${trackingId} ${rests}${next}.`
-    : `${trackingId} ${rests}${next}: ${message}`;
+  return message === undefined ? `${trackingId} ${what}${next}.` : `${trackingId} ${what}${next}: ${message}`;
 }
 
 function describePaused(now: TransferRecord): Outcome {

@@ -17,7 +17,7 @@ export interface Known {
   readonly clearedMs: number;
 }
 
-/** The last deadline up to `asOfMs`, where no transfer has arrived for it, nor later. */
+/** The last deadline up to `asOfMs`, if no transfer has arrived for it, in time or late. */
 export function findOverdue(rule: Expectation, known: Known, asOfMs: number): number | undefined {
   const dueMs = lastTimeOf(rule.by, asOfMs);
   const fromMs = rule.withinMs === undefined ? lastTimeOf(rule.by, dueMs - 1) : dueMs - rule.withinMs;

@@ -108,9 +108,9 @@ interface Discovery {
 }
 
 /**
- * Jobs are added when the list was read, or broke off: the transfer that expires first goes first, wherever it is
- * listed. New transfers are taken up in the order of the list. Beyond the bounds they are postponed until open ones
- * have ended; the poll fails visibly then, because a transfer that expires before is never downloaded.
+ * Jobs are added after the list was read, or broke off, so that the transfer that expires first goes first. New
+ * transfers are taken up in the order of the list. Beyond the limits they are postponed until open ones have ended. The
+ * poll then fails visibly, because a postponed transfer that expires is never downloaded.
  */
 async function discover(
   tools: PollTools,

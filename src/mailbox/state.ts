@@ -27,7 +27,7 @@ export class MailboxState {
     this.lookup = new Lookup(mailbox, service, tokens, this.transfers);
   }
 
-  /** Whether the service may still list an ended transfer. Not known before the first poll, nor while polls fail. */
+  /** Whether the service may still list an ended transfer. True before the first poll, and while polls fail. */
   mayList(trackingId: string): boolean {
     return !this.isListKnown || this.transfers.isSettled(trackingId);
   }

@@ -74,7 +74,7 @@ export async function takeUp(
   // The service may still prepare it for its recipients.
   if (transferId === undefined && entry.state === "processing") return LEFT_ALONE;
   if (transferId === undefined) {
-    const detail = `${trackingId} names no recipient of the address ${state.mailbox.email}`;
+    const detail = `${trackingId} has no recipient with the address ${state.mailbox.email}`;
     throw new Fault("BAD_ANSWER", { detail });
   }
   const isOpen = known !== undefined && !hasEnded(known);
@@ -108,7 +108,7 @@ function leftAsItIs(known: TransferRecord, { state }: ListedTransfer, nowMs: num
 }
 
 /**
- * A service may list a transfer that it does not give: the transfer would end and begin at each poll. It comes back at
+ * A service may list a transfer that it does not give out: the transfer would end and begin at each poll. It comes back at
  * once the first time, and then after a pause that doubles with each round.
  */
 function isTimeToComeBack({ round, at }: TransferRecord, nowMs: number): boolean {

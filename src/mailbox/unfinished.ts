@@ -29,10 +29,10 @@ export function noteUnfinished(
 }
 
 /**
- * Finishes what a crash left: places decided deliveries, removes unused stages and late passwords. Returns the
+ * Recovers from a crash: places decided deliveries, and removes unused staged folders and passwords. Returns the
  * deliveries that it placed.
  */
-export async function recoverLeftOvers(
+export async function recoverFromCrash(
   inbox: Inbox,
   passwords: Passwords,
   ledger: Ledger,
@@ -44,12 +44,12 @@ export async function recoverLeftOvers(
   const placed = await ledger.recover((_path, error) => failed(error));
   await inbox.clearAsides(failed);
   noteUnfinished(await Array.fromAsync(ledger.open(onDamaged)), mailboxes);
-  await forgetLateDrops(passwords, ledger, mailboxes).catch(failed);
+  await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(failed);
   return placed;
 }
 
 /** Removes supplied passwords of transfers that are known here and open for no mailbox. */
-export async function forgetLateDrops(
+export async function forgetUnusedPasswords(
   passwords: Pick<Passwords, "forgetDropped">,
   ledger: Pick<Ledger, "open" | "find">,
   mailboxes: ReadonlyMap<string, unknown>,

@@ -1,6 +1,6 @@
 /** Which supplied passwords are removed because nothing waits for them. */
 import { expect, test } from "vitest";
-import { forgetLateDrops } from "../../../src/mailbox/unfinished.ts";
+import { forgetUnusedPasswords } from "../../../src/mailbox/unfinished.ts";
 import type { TransferRecord } from "../../../src/model/record.ts";
 
 const MAILBOXES = new Map([
@@ -44,7 +44,7 @@ test.each([
 ])("a password of $of: removed $isRemoved", async ({ open, ended, meant, isRemoved, isDamaged = false }) => {
   const answers: boolean[] = [];
   const record = (mailbox: string) => ({ mailbox, trackingId: "t" }) as TransferRecord;
-  await forgetLateDrops(
+  await forgetUnusedPasswords(
     {
       forgetDropped: async (isSettled) => {
         answers.push(await isSettled({ trackingId: "t", mailbox: meant, path: "/p" }));
