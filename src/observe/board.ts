@@ -18,7 +18,7 @@ import { withHelp } from "./help.ts";
 import { MailboxBoard } from "./mailbox-board.ts";
 import { byUrgency, TransferBoard } from "./transfer-board.ts";
 
-/** Of each list; the totals count all. */
+/** How many entries a list of the status has; the totals count all. */
 const MOST_SHOWN = 100;
 const MOST_RECENT = 50;
 
@@ -65,9 +65,9 @@ export class Board {
     return () => this.#subscribers.delete(subscriber);
   }
 
-  /** Takes over every unfinished transfer from the disk, and forgets those that other processes have finished. */
-  learn(ledger: readonly TransferRecord[]): void {
-    this.#transfers.learn(ledger);
+  /** Takes over the unfinished transfers of the ledger, and forgets transfers that other processes have finished. */
+  learn(unfinished: readonly TransferRecord[]): void {
+    this.#transfers.learn(unfinished);
     this.#changed();
   }
 
@@ -77,7 +77,7 @@ export class Board {
     for (const record of gone) this.#transfers.recall(record);
   }
 
-  /** Every transfer that is downloaded, queued, or needs a person, the most urgent first. */
+  /** Every transfer that is being downloaded, is queued, or needs a person, the most urgent first. */
   transfers(): TransferStatus[] {
     return [...this.#transfers.list(), ...this.#handoffs.list()].toSorted(byUrgency);
   }
@@ -197,6 +197,6 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
     since: new Date(dueMs).toISOString(),
     code: "ARRIVAL_MISSED",
     message: `An expected transfer did not arrive: ${expectation.described}.`,
-    advice: "Ask its sender. This is over as soon as one arrives.",
+    advice: "Ask its sender. This message disappears when one arrives.",
   };
 }

@@ -11,7 +11,7 @@ export class HandoffBoard {
   /** How many more there are. */
   #others = 0;
 
-  /** Replaces what was known. Later events are added until the next check. */
+  /** Replaces all troubles. Later events change them until the next check. */
   checked({ troubles, troubled }: HandoffSummary): void {
     if (troubled + this.#troubles.size === 0) return;
     this.#others = troubled - troubles.length;
@@ -59,7 +59,7 @@ function describe({ mailbox, trackingId, sender, folder, deliveredAt, failed, is
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) =>
     willRetry
-      ? `${message}. It is tried again by itself; ${retry} tries it at once.`
+      ? `${message}. Inlet will try it again; ${retry} tries it at once.`
       : `${message}. It was given up; ${retry} tries it again.`,
   );
   const waits = isOverdue ? [`${folder} was not picked up yet.`] : [];

@@ -1,6 +1,6 @@
 /**
- * Limits warnings and errors: of those with one message and one cause, the first few in a minute are logged one by one, and
- * the others as one line at its end. Other lines pass. The summary of a cause says how many there were, and shows the last.
+ * Limits warnings and errors. For each message and cause, the first few lines of a minute are logged as they come. One line
+ * at the end of the minute says how many more there were, and shows the last. Other levels are not limited.
  */
 import type { Log } from "./log.ts";
 
@@ -81,7 +81,7 @@ function causeOf(level: Level, facts: Facts, message: string): string {
   return [level, message, ...texts].join("\n").slice(0, LONGEST_CAUSE);
 }
 
-/** One of a limited number. */
+/** Built from words of which there are only a few. */
 function coarseCauseOf(level: Level, { fault, reason }: Facts, message: string): string {
   const word = typeof reason === "string" && /^[\w-]{1,40}$/.test(reason) ? reason : "";
   return [level, message, codeOf(fault), word].join("\n");

@@ -36,7 +36,7 @@ const HIDDEN = [
   "*.href",
 ];
 
-/** `isJournal`: each line begins with its priority, which the journal of systemd takes off again. */
+/** `isJournal`: each line begins with its priority, which the journal of systemd removes. */
 export function createLog(output: LogOutput, level: string, isJournal = false): Log {
   const options = {
     level,
@@ -47,7 +47,7 @@ export function createLog(output: LogOutput, level: string, isJournal = false): 
     serializers: { fault: describe },
   };
   const format = output.isTTY === true ? formatLine : isJournal ? withPriority : String;
-  // Both may be read on a terminal, and fields hold untrusted text.
+  // Any format may be read on a terminal, and fields hold untrusted text.
   return pino(options, { write: (line: string) => void output.write(escapeJson(format(line))) });
 }
 

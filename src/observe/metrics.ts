@@ -1,4 +1,4 @@
-/** Figures for Prometheus. Labels are names of configured mailboxes and words of ours: never what a sender wrote. */
+/** Metrics for Prometheus. Labels are names of configured mailboxes and fixed words, never text from a sender. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { listenTo, type ShownMailbox } from "../model/events.ts";
@@ -6,7 +6,7 @@ import type { HandoffSummary } from "../model/handoff.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
 
-/** Mailboxes beyond so many share one label. */
+/** Mailboxes beyond this number share one label. */
 const MOST_MAILBOXES = 1_000;
 const OTHERS = "(others)";
 
@@ -142,7 +142,7 @@ export class Metrics {
 
   #gaugeStatus(): void {
     const clock = this.#clock;
-    this.#gauge("inlet_transfers", "Transfers that have not ended well, by state.", ["state"], (gauge) => {
+    this.#gauge("inlet_transfers", "Transfers that are not delivered, by state.", ["state"], (gauge) => {
       const { counts } = this.#status;
       for (const state of STATES) gauge.set({ state }, counts[state] ?? 0);
     });
@@ -195,7 +195,7 @@ export class Metrics {
     each("inlet_mailbox_poll_interval_seconds", "How often it is polled.", ({ pollSeconds, paused }) =>
       paused ? undefined : pollSeconds,
     );
-    each("inlet_expected_missing", "Expected transfers that did not come.", ({ name }) => {
+    each("inlet_expected_missing", "Expected transfers that did not arrive.", ({ name }) => {
       const ofMailbox = this.#status.troubles.filter(({ what }) => what === `mailbox ${name}`);
       return ofMailbox.filter(({ code }) => code === "ARRIVAL_MISSED").length;
     });
@@ -223,7 +223,7 @@ export class Metrics {
     const each = (name: string, help: string, key: keyof Surroundings) =>
       this.#gauge(name, help, [], (gauge) => {
         const value = this.#surroundings[key];
-        // A reset would make it 0, which is a figure too.
+        // A reset would show 0, which looks like a measured value.
         if (value === undefined) gauge.remove();
         else gauge.set(value);
       });
@@ -231,16 +231,16 @@ export class Metrics {
     each("inlet_queue_depth", "Jobs that wait for a slot.", "queueDepth");
   }
 
-  /** The usual names. What Prometheus's library would measure beside them wakes an idle process a hundred times a second. */
+  /** Under their usual names. The library's own set would wake an idle process a hundred times a second. */
   #gaugeProcess(): void {
     const startedSeconds = this.#clock.now() / 1000 - process.uptime();
     this.#gauge("process_start_time_seconds", "When the process began.", []).set(startedSeconds);
-    this.#gauge("process_resident_memory_bytes", "Memory that is resident.", [], (gauge) =>
+    this.#gauge("process_resident_memory_bytes", "Resident memory.", [], (gauge) =>
       gauge.set(process.memoryUsage.rss()),
     );
     new Counter({
       name: "process_cpu_seconds_total",
-      help: "Time on processors.",
+      help: "CPU time.",
       registers: [this.#registry],
       collect() {
         const { user, system } = process.cpuUsage();

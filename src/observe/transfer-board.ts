@@ -1,5 +1,5 @@
 /**
- * The transfers that have not ended well: being downloaded, queued, or in need of a person. All are counted; up to a
+ * The transfers that are not delivered: being downloaded, queued, or in need of a person. All are counted; up to a
  * limit their records are kept too.
  */
 import type { Clock } from "../base/clock.ts";
@@ -35,13 +35,13 @@ export class TransferBoard {
     this.#clock = clock;
   }
 
-  /** Takes over every unfinished transfer from the disk, and forgets those that other processes have finished. */
-  learn(ledger: readonly TransferRecord[]): void {
-    const listed = new Set(ledger.map(keyOf));
+  /** Takes over the unfinished transfers of the ledger, and forgets transfers that other processes have finished. */
+  learn(unfinished: readonly TransferRecord[]): void {
+    const listed = new Set(unfinished.map(keyOf));
     for (const [key, entry] of this.#entries) {
       if (!listed.has(key) && entry.meter === undefined && !this.#isNews(entry)) this.#delete(key);
     }
-    for (const record of ledger) {
+    for (const record of unfinished) {
       if (this.#entries.get(keyOf(record))?.meter === undefined) this.keep(record, false);
     }
   }
@@ -69,7 +69,7 @@ export class TransferBoard {
     if (isKept) this.#count(state, 1);
   }
 
-  /** A record from the past: a known transfer has changed since. */
+  /** Adds a record of an earlier run, unless the transfer is known: then it has changed since. */
   recall(record: TransferRecord): void {
     if (!this.#entries.has(keyOf(record))) this.keep(record, false);
   }

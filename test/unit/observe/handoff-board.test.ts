@@ -21,7 +21,7 @@ test("a failed hand-off, or a folder that is not picked up, is shown with advice
       state: "delivered",
       reason: "handoff",
       message:
-        "It failed. It is tried again by itself; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
+        "It failed. Inlet will try it again; inlet retry t1 tries it at once. It was refused. It was given up; inlet retry t1 tries it again.",
     },
     { reason: "not-picked-up", message: "m/t was not picked up yet." },
   ]);
