@@ -6,7 +6,7 @@ import { Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 
 export interface RedisSettings {
-  /** Missing when nodes or sentinels are configured instead. */
+  /** Host and port are not used with sentinels or a cluster. */
   readonly url: URL | undefined;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -19,13 +19,13 @@ export interface RedisSettings {
   readonly sentinelPassword: string | undefined;
   /** `host:port` of some nodes of a cluster; empty for a single server. */
   readonly cluster: readonly string[];
-  /** Of every key. */
+  /** The prefix of every key. */
   readonly prefix: string;
 }
 
 export type RedisClient = Redis | Cluster;
 
-const LEAST_VERSION = [6, 2] as const;
+const MIN_VERSION = [6, 2] as const;
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -150,8 +150,8 @@ function readFacts(info: string): RedisFacts {
 
 function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [leastMajor, leastMinor] = LEAST_VERSION;
-  return major < leastMajor || (major === leastMajor && minor < leastMinor);
+  const [minMajor, minMinor] = MIN_VERSION;
+  return major < minMajor || (major === minMajor && minor < minMinor);
 }
 
 function credentials({ url, username, password }: RedisSettings): { username?: string; password?: string } {

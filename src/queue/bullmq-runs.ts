@@ -66,7 +66,7 @@ export class Runs {
     return [...this.#deferredUntilMs.values()].filter((untilMs) => nowMs < untilMs).length;
   }
 
-  /** A delayed job waits for a slot, not for its next attempt. */
+  /** Whether a delayed job waits for a slot, and not for its next attempt. */
   isDeferred(id: string): boolean {
     const untilMs = this.#deferredUntilMs.get(id);
     return untilMs !== undefined && performance.now() < untilMs + PROMOTED_WITHIN_MS;

@@ -11,7 +11,7 @@ import type { RedisClient } from "./bullmq-connection.ts";
 const WRITES_AT_ONCE = 100;
 /** Ids in one Redis command. */
 const ID_GROUP = 1_000;
-const LEAST_OFFSET = 0.1;
+const MIN_OFFSET = 0.1;
 /** How often the schedulers are checked: Redis may have been flushed, or lost them in a restart. */
 const CHECK_EVERY_MS = 10_000;
 /** A process that has not renewed its claims for this time counts as gone. */
@@ -105,12 +105,12 @@ export class Schedules {
 
   /** A new set of schedules ends all waits. Returns the mailboxes that were deferred. */
   async #takeDeferred(): Promise<string[]> {
-    const ids = [...this.#wanted.keys()];
+    const wanted = [...this.#wanted];
+    const ids = wanted.map(([id]) => id);
     if (ids.length === 0) return [];
     const deferred = await this.#client.hmget(this.#deferred, ...ids);
     await this.#client.hdel(this.#deferred, ...ids);
-    const polls = [...this.#wanted.values()].filter((_, at) => isFuture(deferred[at] ?? null));
-    return polls.map(({ mailbox }) => mailbox);
+    return wanted.flatMap(([, { mailbox }], at) => (isFuture(deferred[at] ?? null) ? [mailbox] : []));
   }
 
   /** The scheduler's first poll may be far away: add one now. */
@@ -129,7 +129,7 @@ function idOf(mailbox: string): string {
 
 /** The time from the first poll to the second as a share of the interval: spread evenly, but never at once. */
 function offsetOf(id: string): number {
-  return LEAST_OFFSET + (1 - LEAST_OFFSET) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
+  return MIN_OFFSET + (1 - MIN_OFFSET) * (Number.parseInt(id.slice(0, 8), 16) / 2 ** 32);
 }
 
 function isFuture(atMs: string | null): boolean {

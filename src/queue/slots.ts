@@ -60,7 +60,7 @@ export class Slots {
     lower(this.#byMailbox, mailbox);
   }
 
-  /** False if each service has one mailbox: it can use its service's own slot. */
+  /** False if each service has one mailbox, which can use the service's own slot. */
   #hasMailboxWithoutSlot(): boolean {
     const services = this.#services();
     if (this.#sharing?.services !== services) {
