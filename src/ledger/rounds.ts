@@ -220,7 +220,7 @@ export class Rounds {
     own.isWritten = true;
     const text = formatRecord({ ...record, token });
     try {
-      own.ticket ??= await this.#disk.reopen(this.#paths.ticket(own));
+      own.ticket ??= await this.#disk.truncate(this.#paths.ticket(own));
       const { ticket } = own;
       await ticket.write(text);
       await ticket.sync();
