@@ -1,5 +1,5 @@
 /** Limits, locks, shared runs and pools. Their state does not outlive the work under way. */
-import { whenAborted } from "./deadline.ts";
+import { LONGEST_TIMER_MS, whenAborted } from "./deadline.ts";
 
 /**
  * Runs `work` for each item, at most `limit` at once. After the first failure no further run starts, the signal of the
@@ -180,11 +180,9 @@ export class WaitGroup {
 export interface PoolLimits {
   /** Keys that run at once. */
   readonly running: number;
-  /** Keys that wait, and timers of keys that wait for later. Further ones are dropped. */
+  /** Keys that wait for a run, and as many that wait for a timer. Further ones are dropped. */
   readonly waiting: number;
 }
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Runs one kind of work for many keys: a few at once, and never twice at once for one key. */
 export class KeyedPool {
@@ -202,9 +200,9 @@ export class KeyedPool {
     this.#stop = stop;
   }
 
-  /** A key that is running, or waits already, is left as it is. */
+  /** A key that runs or waits already is not added again. */
   add(key: string): void {
-    // Even where the key is dropped: its timer may have fired, and a fired one must not count.
+    // Also for a dropped key: a timer that has fired must not count as waiting.
     this.#cancelTimer(key);
     if (this.#waiting.size >= this.#limits.waiting || this.#running.has(key)) return;
     this.#waiting.add(key);
@@ -219,7 +217,7 @@ export class KeyedPool {
     this.#timers.set(key, timer);
   }
 
-  /** Resolves when nothing runs, and nothing waits or may start. */
+  /** Resolves when nothing runs and no waiting key may start. Timers do not count. */
   async idle(): Promise<void> {
     this.#startWaiting();
     while (this.#running.size > 0) await Promise.all(this.#running.values());

@@ -1,6 +1,9 @@
 /** Limits on waiting: a deadline for work that stalls or takes too long, and waits that a stop ends. */
 import { Fault } from "./faults.ts";
 
+/** A timer that is set for longer fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export interface DeadlineLimits {
   /** Without progress. */
   readonly stallMs: number;

@@ -33,8 +33,8 @@ export type EntryKind = "file" | "folder" | "link" | "other";
 export interface Disk {
   /** Creates a file that must not exist yet. */
   create(path: string, mode: number): Promise<DiskFile>;
-  /** Empties a file that exists, and opens it. */
-  reopen(path: string): Promise<DiskFile>;
+  /** Empties an existing file, and opens it for writing. */
+  truncate(path: string): Promise<DiskFile>;
   read(path: string): Promise<string>;
   list(folder: string): Promise<string[]>;
   /** `undefined` for a missing entry. Follows no link. */
@@ -60,7 +60,7 @@ export interface DiskFile {
 
 export const systemDisk: Disk = {
   create: (path, mode) => openDescriptor(path, "wx", mode),
-  reopen: (path) => openDescriptor(path, fs.constants.O_WRONLY | fs.constants.O_TRUNC),
+  truncate: (path) => openDescriptor(path, fs.constants.O_WRONLY | fs.constants.O_TRUNC),
   read: (path) => readFile(path, "utf8"),
   list: (folder) => readdir(folder),
   async kindOf(path) {
@@ -178,7 +178,7 @@ export async function tryUnlink(disk: Disk, path: string): Promise<boolean> {
   }
 }
 
-/** `undefined` where the file is missing. */
+/** `undefined` if the file is missing. */
 export async function tryRead(disk: Disk, path: string): Promise<string | undefined> {
   try {
     return await disk.read(path);

@@ -4,7 +4,7 @@ import { NOTIFY_FAULTS } from "./notify-faults.ts";
 /**
  * What Inlet does about a fault.
  * - `retry`: it may pass by itself; try again soon, with back-off.
- * - `wait`: something outside has to change first (a person, a lock, a limit); trying again soon does harm or nothing.
+ * - `wait`: something outside has to change first (a person, a lock, a limit); trying again soon is useless or harmful.
  * - `quarantine`: Inlet cannot vouch for the content; keep it apart and report it.
  * - `fatal`: trying again cannot help; the request or the configuration has to change.
  */

@@ -14,7 +14,7 @@ export interface FaultDetails {
   readonly advice?: string | undefined;
   /** How long the service asked us to wait. */
   readonly retryAfterMs?: number;
-  /** Missing without a request. */
+  /** Missing if no request was made. */
   readonly answeredBy?: AnsweredBy;
   readonly cause?: unknown;
 }
@@ -74,7 +74,7 @@ export function systemCode(error: unknown): string {
 /** One paragraph for a person: what happened, then what to do. */
 export function describeFault(fault: Fault): string {
   const { retryAfterMs, answeredBy } = fault;
-  const isAsked = retryAfterMs !== undefined && (answeredBy === "service" || answeredBy === "intermediary");
-  const waits = isAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
+  const hasAsked = retryAfterMs !== undefined && (answeredBy === "service" || answeredBy === "intermediary");
+  const waits = hasAsked ? ` It asks to wait ${Math.ceil(retryAfterMs / 1000)} s.` : "";
   return `${fault.message}${/[.!?]$/.test(fault.message) ? "" : "."}${waits} ${fault.advice}`;
 }

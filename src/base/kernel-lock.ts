@@ -17,7 +17,7 @@ const SQLITE_FULL = 13;
 
 const TAKE = {
   alone: "PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE",
-  // A read transaction that stays open: others can read too, and none can be alone.
+  // A read transaction that stays open: it allows other shared locks, and no exclusive one.
   shared: "BEGIN; SELECT count(*) FROM sqlite_schema",
 } as const;
 
@@ -57,7 +57,7 @@ export async function isHeldAlone(path: string): Promise<boolean> {
     return false;
   } catch (error) {
     if (error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY) return true;
-    // Its holder may have removed it since.
+    // Its holder may have removed the file since.
     if (!(await exists(path))) return false;
     throw new Fault("DISK_UNREADABLE", { detail: path, cause: error });
   } finally {

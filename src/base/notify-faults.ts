@@ -1,4 +1,4 @@
-/** Faults of notifications: `FAULT_CODES` has the meaning of each part. */
+/** Faults of notifications, a part of `FAULT_CODES`. */
 export const NOTIFY_FAULTS = {
   MAIL_UNREACHABLE: {
     verdict: "retry",

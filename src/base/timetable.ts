@@ -9,7 +9,7 @@ export const WEEK_MS = 7 * DAY_MS;
 
 /** The epoch began on a Thursday; weeks begin on Monday. */
 const MONDAY_MS = 3 * DAY_MS;
-/** A change at a local time that one week skips happens in the next. */
+/** Clocks may skip the start or end of a span in one week. Then it comes in the next week. */
 const FURTHEST_CHANGE_MS = 3 * WEEK_MS;
 
 /** A part of the week, in milliseconds since its start; the end is exclusive. */
@@ -35,13 +35,13 @@ export interface WeeklyTime {
 
 /** The spans may overlap. */
 export function makeTimetable(zone: string, spans: readonly Span[]): Timetable {
-  const apart: Span[] = [];
+  const merged: Span[] = [];
   for (const span of spans.toSorted((a, b) => a.fromMs - b.fromMs)) {
-    const last = apart.at(-1);
-    if (last === undefined || span.fromMs > last.untilMs) apart.push(span);
-    else apart[apart.length - 1] = { ...last, untilMs: Math.max(last.untilMs, span.untilMs) };
+    const last = merged.at(-1);
+    if (last === undefined || span.fromMs > last.untilMs) merged.push(span);
+    else merged[merged.length - 1] = { ...last, untilMs: Math.max(last.untilMs, span.untilMs) };
   }
-  return { zone, spans: apart };
+  return { zone, spans: merged };
 }
 
 /** Whether it covers the whole week. */

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import type { ApiVersion, LanguagePack, PasswordRule, VerificationStatus } from "../service/port.ts";
+import type { ApiVersion, LanguagePack, PasswordPolicyRule, VerificationStatus } from "../service/port.ts";
 import { addDownloads } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
 import { addOperation, type Call, type PasswordOptions } from "./api/operation.ts";
@@ -82,7 +82,7 @@ async function checkPassword({ context, options, service }: Call<PasswordOptions
   return check.valid ? "fine" : "attention";
 }
 
-const RULE_COLUMNS: readonly Column<PasswordRule>[] = [
+const RULE_COLUMNS: readonly Column<PasswordPolicyRule>[] = [
   { title: "RULE", value: (rule) => rule.name },
   {
     title: "DETAILS",

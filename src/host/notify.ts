@@ -27,7 +27,7 @@ export function createNotifier(
   onFailure: (reason: string) => void,
 ): Notifier {
   const env = { NOTIFY_SOCKET: socket, ...(path === undefined ? {} : { PATH: path }) };
-  const order = new Mutex();
+  const mutex = new Mutex();
   let hasFailed = false;
   let isClosed = false;
   const notify = async (assignments: readonly string[]) => {
@@ -40,10 +40,10 @@ export function createNotifier(
     }
   };
   return {
-    send: (...assignments) => order.run(() => notify(assignments)),
+    send: (...assignments) => mutex.run(() => notify(assignments)),
     async close() {
       const timeout = new AbortController();
-      await Promise.race([order.idle(), pause(TIMEOUT_MS, undefined, timeout).catch(() => {})]);
+      await Promise.race([mutex.idle(), pause(TIMEOUT_MS, undefined, timeout).catch(() => {})]);
       isClosed = true;
       timeout.abort();
     },

@@ -47,12 +47,11 @@ export function openHost(env: HostEnvironment, emit: Emit): Host | undefined {
   if (socket === undefined || socket === "") return undefined;
   const notifier = createNotifier(socket, path, (reason) => emit({ type: "supervisor-unreachable", reason }));
   let isReady = false;
-  const becameReady = () => {
+  const onReady = () => {
     isReady = true;
   };
   return {
-    startReporting: (vitals, stop) =>
-      startReporting(notifier, vitals, watchdogMs(env), emit, stop, becameReady),
+    startReporting: (vitals, stop) => startReporting(notifier, vitals, watchdogMs(env), emit, stop, onReady),
     async reloading(work) {
       if (!isReady) return work();
       const microseconds = process.hrtime.bigint() / 1000n;
@@ -72,7 +71,7 @@ function startReporting(
   watchdog: number | undefined,
   emit: Emit,
   stop: AbortSignal,
-  becameReady: () => void,
+  onReady: () => void,
 ) {
   let isReady = false;
   let shown = "";
@@ -86,7 +85,7 @@ function startReporting(
     isReady ||= becomesReady;
     shown = line;
     void notifier.send(...(becomesReady ? ["READY=1"] : []), `STATUS=${line}`);
-    if (becomesReady) becameReady();
+    if (becomesReady) onReady();
   };
   const showSoon = () => {
     if (stop.aborted) return;

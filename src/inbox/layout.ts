@@ -5,7 +5,7 @@ import { safeSegment } from "./names.ts";
 import type { LayoutValues } from "./port.ts";
 
 /**
- * A relative path with as many segments as the layout has, whatever the values are. Throws `CONFIG_INVALID` where the
+ * A relative path with as many segments as the layout has, whatever the values are. Throws `CONFIG_INVALID` if the
  * layout has an unknown placeholder or an empty segment.
  */
 export function formatLayout(layout: string, values: LayoutValues): string {

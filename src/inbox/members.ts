@@ -86,7 +86,7 @@ export async function countMembers(work: string): Promise<number> {
 }
 
 /**
- * The state folder of a daemon that runs on this machine, or of the one that ran last; `undefined` where it is not
+ * The state folder of a daemon that runs on this machine, or of the one that ran last; `undefined` if it is not
  * known. Commands look for passwords and tokens where that daemon does.
  */
 export async function findDaemonState(work: string): Promise<string | undefined> {

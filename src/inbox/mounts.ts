@@ -2,9 +2,9 @@
 import { readFile, realpath, statfs } from "node:fs/promises";
 
 export interface Mount {
-  /** The kernel's name: `ext4`, `nfs4`, `fuse.sshfs`; a number where the name is not known. */
+  /** The kernel's name: `ext4`, `nfs4`, `fuse.sshfs`; a number if the name is not known. */
   readonly kind: string;
-  /** Missing where it is not known. */
+  /** Missing if it is not known. */
   readonly point: string | undefined;
   /** Of the mount and of the file system: `rw`, `relatime`, `vers=3`. */
   readonly options: readonly string[];
@@ -35,7 +35,7 @@ export function parseMounts(list: string): (Mount & { readonly point: string })[
     .toSorted((a, b) => a.point.length - b.point.length);
 }
 
-/** Why a file system may break what deliveries rest on; `undefined` where no weakness is known. */
+/** Why a file system may break what deliveries rest on; `undefined` if no weakness is known. */
 export function describeWeakness({ kind, options }: Mount): string | undefined {
   const flagged = FLAGS.find(({ flag, kinds }) => kinds.test(kind) && options.some((it) => flag.test(it)));
   return flagged?.why ?? KINDS.find(({ kinds }) => kinds.test(kind))?.why;

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
-export const MAX_NAME_BYTES = 240;
+export const MOST_NAME_BYTES = 240;
 
 interface NamedFile {
   readonly id: string;
@@ -14,7 +14,7 @@ interface NamedFile {
 }
 
 /**
- * A name for each file, by id. A portable name stays as it is. Where several files would get the same name, or a
+ * A name for each file, by id. A portable name stays as it is. If several files would get the same name, or a
  * reserved one, each name gets a mark made from its original. The order of the files does not matter. Ids must differ.
  */
 export function safeNames(files: readonly NamedFile[], reserved: readonly string[]): Map<string, string> {
@@ -137,7 +137,7 @@ class Claims {
 }
 
 interface PortableName {
-  /** In NFC, of characters that are allowed everywhere. May be too long where it differs from the original. */
+  /** In NFC, of characters that are allowed everywhere. May be too long if it differs from the original. */
   readonly text: string;
   /** Otherwise the name needs a mark made from its original. */
   readonly isOriginal: boolean;
@@ -147,15 +147,15 @@ interface PortableName {
 function toPortable(original: string): PortableName {
   const plain = original.normalize("NFC");
   const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
-  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
+  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MOST_NAME_BYTES };
 }
 
-/** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened where it would be too long. */
+/** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened if it would be too long. */
 function addMark(text: string, mark: string): string {
   const [extension = ""] = EXTENSION.exec(text) ?? [];
   const stem = text.slice(0, text.length - extension.length);
   const ending = `~${mark}${extension}`;
-  return cutToBytes(stem, MAX_NAME_BYTES - Buffer.byteLength(ending)) + ending;
+  return cutToBytes(stem, MOST_NAME_BYTES - Buffer.byteLength(ending)) + ending;
 }
 
 /** The first hexadecimal digits of a hash over texts, which may hold any code units. */

@@ -12,7 +12,7 @@ import { exists, faultOfDisk, syncFile } from "../base/durable.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { tryLock } from "../base/kernel-lock.ts";
 
-/** `undefined` where the operation works, else why it does not: the system's code, or a few words. */
+/** `undefined` if the operation works, else why it does not: the system's code, or a few words. */
 export type Trial = string | undefined;
 
 export interface ProbeFacts {
@@ -41,16 +41,16 @@ export interface ProbeFacts {
 const NAME = /^\.inlet-probe-[0-9a-f]{12}$/;
 const ABANDONED_MS = 60 * 60_000;
 
-const ROUNDS = 6;
-const FILES = 12;
+const RENAME_TRIALS = 6;
+const FILES_PER_TRIAL = 12;
 const LONGEST_TRIED = 255;
 const LOCK_TIMEOUT_MS = 10_000;
-/** A program of its own: `.ts` in a checkout, `.js` where installed. */
+/** A program of its own: `.ts` in a checkout, `.js` if installed. */
 const LOCK_TRIAL = join(import.meta.dirname, `lock-trial${extname(import.meta.filename)}`);
 
 /**
  * Both folders must exist. No other user may be able to rename entries of `folder`: otherwise the probe could remove a
- * folder that is not its own. Throws `STOPPED`, and `DISK_FULL` or `DISK_REFUSED` where nothing can be written at all.
+ * folder that is not its own. Throws `STOPPED`, and `DISK_FULL` or `DISK_REFUSED` if nothing can be written at all.
  */
 export async function probeFolder(
   folder: string,
@@ -123,23 +123,24 @@ async function canReach(folder: string, inbox: string): Promise<boolean> {
 
 /** Some file systems move a folder by copying one file after the other: a reader may see a part of it. */
 async function tryRename(at: (name: string) => string): Promise<Trial> {
-  for (let round = 0; round < ROUNDS; round++) {
-    const [from, to] = [at(`staged-${round}`), at(`moved-${round}`)];
+  for (let trial = 0; trial < RENAME_TRIALS; trial++) {
+    const [from, to] = [at(`staged-${trial}`), at(`moved-${trial}`)];
     await mkdir(from);
-    for (let file = 0; file < FILES; file++) await writeFile(join(from, String(file)), "probe");
+    for (let file = 0; file < FILES_PER_TRIAL; file++) await writeFile(join(from, String(file)), "probe");
     const looking = new AbortController();
     const [seen] = await Promise.all([
       firstLook(to, looking.signal),
       rename(from, to).finally(() => looking.abort()),
     ]);
-    if (seen !== undefined && seen !== FILES) return "the folder appears before all of its files do";
-    if ((await readdir(to)).length !== FILES || (await exists(from)))
+    if (seen !== undefined && seen !== FILES_PER_TRIAL)
+      return "the folder appears before all of its files do";
+    if ((await readdir(to)).length !== FILES_PER_TRIAL || (await exists(from)))
       return "the folder did not move as a whole";
   }
   return undefined;
 }
 
-/** How many files a reader sees first; `undefined` where it sees none in time. */
+/** How many files a reader sees first; `undefined` if it sees none in time. */
 async function firstLook(folder: string, signal: AbortSignal): Promise<number | undefined> {
   while (!signal.aborted) {
     const names = await readdir(folder).catch(() => undefined);

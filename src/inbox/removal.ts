@@ -59,7 +59,7 @@ export async function clearAsides(staging: string, onFailed: (error: unknown) =>
   }
 }
 
-/** A missing folder is no error. Throws `DISK_REFUSED`, naming the folder, where it cannot be deleted. */
+/** A missing folder is no error. Throws `DISK_REFUSED`, naming the folder, if it cannot be deleted. */
 export async function clearAside(aside: string): Promise<void> {
   try {
     if (!(await exists(aside))) return;
@@ -74,7 +74,7 @@ export async function clearAside(aside: string): Promise<void> {
   }
 }
 
-/** Keeps other users from adding or renaming entries. False where one of them has made a folder before. */
+/** Keeps other users from adding or renaming entries. False if one of them has made a folder before. */
 async function close(aside: string): Promise<boolean> {
   await chmod(aside, 0o700);
   durableStep("folder closed");

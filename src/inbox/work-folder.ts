@@ -18,7 +18,7 @@ import {
 import { Fault, systemCode } from "../base/faults.ts";
 import { readVersion } from "../base/version.ts";
 
-/** Raised where an older program could not read, or would damage, files of a newer one. */
+/** Raised if an older program could not read, or would damage, files of a newer one. */
 const FORMAT = 2;
 
 interface Folders {
@@ -28,8 +28,8 @@ interface Folders {
 }
 
 /**
- * Called before anything is created. Throws `WORK_NOT_OURS` where the folder, or an entry in it, is a link or belongs
- * to another user, and `WORK_LOST` where the folder is missing or is not the one that this inbox had before.
+ * Called before anything is created. Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs
+ * to another user, and `WORK_LOST` if the folder is missing or is not the one that this inbox had before.
  */
 export async function demandWork(folders: Folders): Promise<void> {
   const { work } = folders;
@@ -140,13 +140,13 @@ function formatOf(work: string): string {
   return join(work, "format");
 }
 
-/** 0 where no format is noted yet. */
+/** 0 if no format is noted yet. */
 async function readFormat(work: string): Promise<{ readonly format: number; readonly program: string }> {
   const [, format, version] = /^(\d+)(?: (\S+))?/.exec((await tryReadText(formatOf(work))) ?? "") ?? [];
   return { format: Number(format ?? 0), program: `Inlet ${version ?? "of an unknown version"}` };
 }
 
-/** The first word of a file; `undefined` where the file is missing. */
+/** The first word of a file; `undefined` if the file is missing. */
 async function readWord(path: string): Promise<string | undefined> {
   return (await tryReadText(path))?.split(/\s/)[0];
 }

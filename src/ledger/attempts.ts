@@ -58,12 +58,12 @@ export class FileAttempts implements AttemptSlots {
   }
 
   async #take(of: AttemptKey, owner: AttemptOwner, budget: number): Promise<TakenSlot | undefined> {
-    let [limit, isGranted] = [budget, false];
+    let [limit, withGrants] = [budget, false];
     for (let number = 1; ; number++) {
       // Grants matter only once the budget is spent.
-      if (number > limit && !isGranted) {
+      if (number > limit && !withGrants) {
         limit += await this.#countGrants(of);
-        isGranted = true;
+        withGrants = true;
       }
       if (number > limit) return undefined;
       const path = this.#pathOf(of, number);
@@ -134,11 +134,11 @@ export class FileAttempts implements AttemptSlots {
 
   /** All taken slots except our own. Each void slot and each grant raises the limit by one. */
   async *#slots(of: AttemptKey, budget: number, own: number | undefined): AsyncGenerator<TakenNumber> {
-    let [limit, isGranted, found] = [budget, false, 0];
+    let [limit, withGrants, found] = [budget, false, 0];
     for (let number = 1; ; number++) {
-      if (number > limit && !isGranted && found > 0) {
+      if (number > limit && !withGrants && found > 0) {
         limit += await this.#countGrants(of);
-        isGranted = true;
+        withGrants = true;
       }
       if (number > limit) return;
       const slot = number === own ? OWN : await this.#read(this.#pathOf(of, number));
@@ -160,7 +160,7 @@ export class FileAttempts implements AttemptSlots {
     return true;
   }
 
-  /** False where the file exists. A file that cannot be written is removed: a full disk must not cost attempts. */
+  /** False if the file exists. A file that cannot be written is removed: a full disk must not cost attempts. */
   async #tryCreate(path: string, owner: Slot): Promise<boolean> {
     const file = await this.#disk.create(path, 0o600).catch((error: unknown) => {
       if (systemCode(error) !== "EEXIST") throw error;

@@ -63,7 +63,7 @@ export function formatRecord(record: EndRecord | BeginRecord): string {
   return `${JSON.stringify(record)}\n`;
 }
 
-/** Throws `RECORD_UNREADABLE` where the text is damaged or of another version. */
+/** Throws `RECORD_UNREADABLE` if the text is damaged or of another version. */
 export function parseRecord(text: string, path: string): EndRecord & BeginRecord {
   const result = v.safeParse(Shape, parseJson(text));
   if (result.success) return { ...EMPTY, ...result.output } as EndRecord & BeginRecord;

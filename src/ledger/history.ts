@@ -2,7 +2,7 @@
  * Reads past transfers and operators' acts from the journal, newest first.
  *
  * Months are read from the last one back, and each file from its end, so that recent entries cost a few blocks however
- * long the journal is. The files of several writers are merged by the times of their lines. Where a clock was set back,
+ * long the journal is. The files of several writers are merged by the times of their lines. If a clock was set back,
  * some entries may be out of order. Of each transfer, the newest entry that matches the query is shown: the journal may
  * hold a line twice. An act is shown once, however often it was recorded.
  */
@@ -35,7 +35,7 @@ export interface ActQuery {
 }
 
 export interface HistoryQuery extends Omit<ActQuery, "transfer"> {
-  /** Entries of this state, even where another state followed. */
+  /** Entries of this state, even if another state followed. */
   readonly state?: string | undefined;
   /** Part of the tracking-id, the sender or the folder. Case is ignored. */
   readonly search?: string | undefined;
@@ -108,7 +108,7 @@ async function* read<Entry extends JournalEntry>(
   }
 }
 
-/** How transfers ended in a part of time. */
+/** How transfers ended in one slot of time. */
 export interface Tally {
   delivered: number;
   quarantined: number;
@@ -127,7 +127,7 @@ export async function tallyHistory(
   }: { readonly sinceMs: number; readonly untilMs: number; readonly slotMs: number },
   signal?: AbortSignal,
 ): Promise<Tally[]> {
-  const slots = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({
+  const tallies = Array.from({ length: Math.ceil((untilMs - sinceMs) / slotMs) }, () => ({
     delivered: 0,
     quarantined: 0,
     gone: 0,
@@ -138,12 +138,12 @@ export async function tallyHistory(
     const file = new JournalFile(path, "change", { sinceMs }, signal);
     while (!file.isOver) {
       for (const entry of await file.readBlock()) {
-        const slot = slots[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
-        if (slot !== undefined) count(slot, entry);
+        const tally = tallies[Math.floor((Date.parse(entry.at) - sinceMs) / slotMs)];
+        if (tally !== undefined) count(tally, entry);
       }
     }
   }
-  return slots;
+  return tallies;
 }
 
 function count(tally: Tally, { state, bytes = 0 }: HistoryEntry): void {

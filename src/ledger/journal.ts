@@ -10,7 +10,7 @@ import { withDescriptor } from "../base/descriptor.ts";
 import type { RecordedAct } from "../model/order.ts";
 import type { TransferRecord } from "../model/record.ts";
 
-/** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` where several processes write. */
+/** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` if several processes write. */
 export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
 /** Readers treat a longer line as damaged. */
 export const MOST_LINE_BYTES = 64 * 1024;
@@ -29,7 +29,7 @@ interface Unwritten {
 
 export class Journal {
   readonly #folder: string;
-  /** Missing where this process works alone. Not every file system lets several processes append to one file. */
+  /** Missing if this process works alone. Not every file system lets several processes append to one file. */
   readonly #writer: string | undefined;
   readonly #clock: Clock;
   #unwritten: Unwritten[] = [];

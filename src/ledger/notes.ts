@@ -32,7 +32,7 @@ export class Notes {
     this.#isAlone = isAlone;
   }
 
-  /** False where a note exists. Written at once unless this process knows all notes. */
+  /** False if a note exists. Written at once unless this process knows all notes. */
   async create(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
     if (this.#isComplete) {
@@ -57,7 +57,7 @@ export class Notes {
     else this.#writing.schedule();
   }
 
-  /** `undefined` where the note is missing or damaged. */
+  /** `undefined` if the note is missing or damaged. */
   async read(name: string): Promise<TransferRecord | undefined> {
     const known = this.#known.get(name);
     if (known !== undefined || this.#isComplete) return known;
@@ -120,7 +120,7 @@ export class Notes {
     }
   }
 
-  /** False where the file exists. */
+  /** False if the file exists. */
   async #tryCreate(path: string, record: TransferRecord): Promise<boolean> {
     try {
       await this.#write(path, record);

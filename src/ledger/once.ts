@@ -16,7 +16,7 @@ export class OnceFiles {
     this.#temporary = temporary;
   }
 
-  /** False where the file exists. Its name is synced in either case, because the caller relies on it. */
+  /** False if the file exists. Its name is synced in either case, because the caller relies on it. */
   async create(target: string, text: string): Promise<boolean> {
     const temporary = join(this.#temporary, temporaryName());
     const file = await this.#disk.create(temporary, 0o600);

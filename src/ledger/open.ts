@@ -25,7 +25,7 @@ export interface LedgerOptions {
   /** The mode of delivered folders and the folders above them, as configured now. */
   folderMode(): number;
   readonly clock: Clock;
-  /** Names the journal of this process where several share the inbox; missing where this process works alone. */
+  /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
   /** `path`: outside the work folder. `id`: of the work folder. */
   readonly watermark: { readonly path: string; readonly id: string };
@@ -39,8 +39,8 @@ const MOST_SETTLED = 10_000;
 const IDLE_MS = 10 * 60_000;
 
 /**
- * Throws `DISK_FULL` or `DISK_REFUSED` where its folders cannot be created, `WORK_RESTORED` where the ledger is older
- * than its watermark, and `LINKS_MISSING` where several processes share a file system without hard links.
+ * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, `WORK_RESTORED` if the ledger is older
+ * than its watermark, and `LINKS_MISSING` if several processes share a file system without hard links.
  */
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const paths = new LedgerPaths(options.work);
@@ -223,7 +223,7 @@ class FileLedger implements Ledger {
   }
 
   /**
-   * Adds the end of a round to the journal, and removes its note and its ticket then. Where a crash comes between, the
+   * Adds the end of a round to the journal, and removes its note and its ticket then. If a crash comes between, the
    * next start finds the note or the ticket and settles the round again: the journal has each end at least once.
    */
   #settle(record: EndRecord): void {

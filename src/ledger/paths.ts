@@ -14,7 +14,7 @@ export interface StageId {
   readonly token: string;
 }
 
-/** A file of records: the beginning or the end of a round, or the end of a delivery's hand-off. */
+/** The file of one record: the beginning or the end of a round, or the end of a delivery's hand-off. */
 export interface RecordFile {
   readonly name: string;
   readonly kind: "begin" | "end" | "handoff";
@@ -138,8 +138,9 @@ export function parseNotes(files: readonly string[]): string[] {
   return files.flatMap((file) => NOTE.exec(file)?.[1] ?? []);
 }
 
-export function parseStaged(entry: string): (StageId & { readonly part: string }) | undefined {
-  const [, name, round, token, part = ""] = STAGED.exec(entry) ?? [];
+/** `suffix`: `.ticket`, `.zip`, or empty for the staged folder itself. */
+export function parseStaged(entry: string): (StageId & { readonly suffix: string }) | undefined {
+  const [, name, round, token, suffix = ""] = STAGED.exec(entry) ?? [];
   if (name === undefined || token === undefined) return undefined;
-  return { name, round: Number(round), token, part };
+  return { name, round: Number(round), token, suffix };
 }

@@ -43,9 +43,9 @@ export interface TransferDescription {
   readonly rounds: readonly RoundDescription[];
   /** Folders with content of attempts at any round. */
   readonly staged: readonly string[];
-  /** The folder in quarantine of the last round, where it exists. */
+  /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
-  /** Over all mailboxes of the service; missing where the service is not given. */
+  /** Over all mailboxes of the service; missing if the service is not given. */
   readonly passwordsSpent: number | undefined;
 }
 
@@ -67,7 +67,7 @@ interface RoundEnd {
   readonly released: Release | undefined;
   /** False until the content is moved to the inbox or the quarantine. */
   readonly isPlaced: boolean;
-  /** Missing where nothing follows the delivery. */
+  /** Missing if nothing follows the delivery. */
   readonly handoff: PeekedHandoff | undefined;
 }
 
@@ -78,7 +78,7 @@ interface PeekedHandoff {
    */
   readonly progress: "open" | "waiting" | "kept" | "finished";
   readonly pickedUpAt?: string | undefined;
-  /** The actual folder, where it differs from the end record's. */
+  /** The actual folder, if it differs from the end record's. */
   readonly folder?: string | undefined;
 }
 
@@ -191,7 +191,7 @@ export class LedgerPeek {
     }
   }
 
-  /** Everything about one transfer. `service`: of its mailbox, where it is configured. Throws `RECORD_UNREADABLE`. */
+  /** Everything about one transfer. `service`: of its mailbox, if it is configured. Throws `RECORD_UNREADABLE`. */
   async describe(key: TransferKey, service?: AttemptBudget): Promise<TransferDescription | undefined> {
     const name = nameOf(key);
     return this.#reading(async () => {
@@ -204,7 +204,9 @@ export class LedgerPeek {
       return {
         record,
         rounds,
-        staged: staged.flatMap((id) => (id?.name === name && id.part === "" ? [this.#paths.staged(id)] : [])),
+        staged: staged.flatMap((id) =>
+          id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
+        ),
         kept: (await systemDisk.kindOf(kept)) === "folder" ? kept : undefined,
         passwordsSpent: service && (await this.#countAttemptsAt(key.trackingId, service)),
       };
@@ -361,7 +363,7 @@ async function* readAll<Item>(
   }
 }
 
-/** `undefined` where the record is damaged, which is reported. */
+/** `undefined` if the record is damaged, which is reported. */
 async function tolerate<Result>(
   path: string,
   onDamaged: OnDamaged,

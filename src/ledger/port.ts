@@ -30,18 +30,18 @@ export interface Ledger {
   nameOf(key: TransferKey): string;
   /**
    * The transfer in its last round; `undefined` for an unknown transfer. The cost does not grow with the history.
-   * Throws `RECORD_UNREADABLE` where a record is damaged or of another version.
+   * Throws `RECORD_UNREADABLE` if a record is damaged or of another version.
    */
   find(key: TransferKey): Promise<TransferRecord | undefined>;
-  /** Notes a new transfer. False where the transfer is known. */
+  /** Notes a new transfer. False if the transfer is known. */
   discover(record: TransferRecord): Promise<boolean>;
-  /** Begins the round of `record`, after the round before it has ended. False where it has begun before. Durable. */
+  /** Begins the round of `record`, after the round before it has ended. False if it has begun before. Durable. */
   begin(record: TransferRecord, why: Occasion, by: string): Promise<boolean>;
   /** Notes the record of an open round. Written soon, without a sync. */
   note(record: TransferRecord): void;
   /** The same, and adds the change of state to the journal. */
   noteChange(record: TransferRecord): void;
-  /** Ends a round without content: `gone`. False where it has ended before. Durable. */
+  /** Ends a round without content: `gone`. False if it has ended before. Durable. */
   end(record: TransferRecord): Promise<boolean>;
   readonly stages: Stages;
   readonly attempts: AttemptSlots;
@@ -54,7 +54,7 @@ export interface Ledger {
    * staged folders of ended rounds. May run beside workers. Returns the end records of the rounds, with their folders.
    */
   recover(onFailed: (path: string, error: unknown) => void): Promise<TransferRecord[]>;
-  /** The content of the round before, where it is in quarantine and complete. */
+  /** The content of the round before, if it is in quarantine and complete. */
   findInQuarantine(record: TransferRecord): Promise<Quarantined | undefined>;
   /** How this round ended; `undefined` while it is open. Throws `RECORD_UNREADABLE`. */
   readEnd(name: string, round: number): Promise<TransferRecord | undefined>;
@@ -98,7 +98,7 @@ export interface Stages {
   endedBy(stage: Stage): Promise<"this" | "another" | undefined>;
   /** Folders with content of the same transfer, of other attempts or in quarantine. Their files may be copied. */
   otherContent(stage: Stage): Promise<string[]>;
-  /** Removes the stages of other attempts that seem to be over. Safe where they are not. */
+  /** Removes the stages of other attempts that seem to be over. Safe if they are not. */
   reclaim(stage: Stage): Promise<void>;
   /** Syncs the stage's folder. Every file in it is synced already. */
   seal(stage: Stage): Promise<void>;
@@ -106,18 +106,18 @@ export interface Stages {
   sealForQuarantine(stage: Stage, reason: QuarantineReason): Promise<void>;
   /**
    * Reserves a folder in the inbox until `giveBack`: `folder` itself, or the first free one of `FOLDER-2`, `FOLDER-3`
-   * …. Throws `TARGET_UNSAFE` where a folder on the way is a link.
+   * …. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
   takeFolder(folder: string): Promise<string>;
   giveBack(folder: string): void;
   /**
-   * Ends the round with a sealed stage: `delivered` or `quarantined`. False where the round has ended before, or this
+   * Ends the round with a sealed stage: `delivered` or `quarantined`. False if the round has ended before, or this
    * attempt was revoked. After true, the end is durable, and `place` must follow.
    */
   endWith(stage: Stage, record: TransferRecord): Promise<boolean>;
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, and removes content that earlier rounds
-   * left in quarantine. Returns the record with its actual folder; `undefined` where the folder was moved before.
+   * left in quarantine. Returns the record with its actual folder; `undefined` if the folder was moved before.
    * `stage`: the stage that has just ended the round.
    */
   place(record: TransferRecord, stage?: Stage): Promise<TransferRecord | undefined>;

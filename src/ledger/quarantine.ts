@@ -1,6 +1,6 @@
 /**
  * The quarantine: content that Inlet does not vouch for, in a folder per round (`quarantine/NAME~R`). `reason.json` in
- * it says why. Where the content is complete, it also lists the files, so that `release` can deliver them without the
+ * it says why. If the content is complete, it also lists the files, so that `release` can deliver them without the
  * service.
  */
 import { lstat, readdir } from "node:fs/promises";
@@ -21,7 +21,7 @@ const ReasonShape = v.object({
   code: v.string(),
   message: v.string(),
   advice: v.string(),
-  /** Missing where the content is not complete. */
+  /** Missing if the content is not complete. */
   contents: v.optional(ContentsShape),
 });
 
@@ -73,7 +73,7 @@ export class Quarantine {
     await writeFinished(join(staged, REASON), `${JSON.stringify(reason, null, 2)}\n`, 0o600);
   }
 
-  /** Moves a staged folder in. Returns its name there; `undefined` where it was moved before. */
+  /** Moves a staged folder in. Returns its name there; `undefined` if it was moved before. */
   async moveIn(staged: string, name: string, round: number): Promise<string | undefined> {
     try {
       await this.#disk.rename(staged, this.folderOf(name, round));
@@ -85,7 +85,7 @@ export class Quarantine {
     return `${name}~${round}`;
   }
 
-  /** `undefined` where the content of the round is not complete, or not here. */
+  /** `undefined` if the content of the round is not complete, or not here. */
   async findComplete(name: string, round: number): Promise<Quarantined | undefined> {
     const folder = this.folderOf(name, round);
     const text = await tryRead(this.#disk, join(folder, REASON)).catch(() => undefined);

@@ -55,7 +55,7 @@ export class Retention {
       if (digitsOf(name, digits.length) !== digits) continue;
       if (!(await this.#isOver(folder, name, files, rules, keptMs, nowMs))) continue;
       await this.#tools.watermark.forget(name);
-      // From the first round on: where the sweep is cut short, later records still show the end.
+      // From the first round on: if the sweep is cut short, later records still show the end.
       for (const file of files.toSorted((a, b) => roundOf(a) - roundOf(b))) {
         await tryUnlink(disk, join(folder, file));
       }

@@ -37,7 +37,7 @@ export interface Current {
 /** A round that ended with content, found by `recover`. */
 export interface Recovered {
   readonly end: EndRecord;
-  /** The new folder, from the inbox's root or in the quarantine; missing where the content was moved before. */
+  /** The new folder, from the inbox's root or in the quarantine; missing if the content was moved before. */
   readonly folder: string | undefined;
 }
 
@@ -99,7 +99,7 @@ export class Rounds {
     return this.#read(this.#paths.end(name, round));
   }
 
-  /** Begins a round, after the one before it has ended. False where it has begun before. */
+  /** Begins a round, after the one before it has ended. False if it has begun before. */
   async begin(record: BeginRecord): Promise<boolean> {
     const name = nameOf(record);
     // The process that ended the round before may have stopped before the sync.
@@ -107,7 +107,7 @@ export class Rounds {
     return this.#once.create(this.#paths.begin(name, record.round), formatRecord(record));
   }
 
-  /** Ends a round without content. False where it has ended before. */
+  /** Ends a round without content. False if it has ended before. */
   async end(record: TransferRecord): Promise<boolean> {
     const name = nameOf(record);
     return this.#once.create(this.#paths.end(name, record.round), formatRecord(record));
@@ -180,20 +180,20 @@ export class Rounds {
 
   /** The other attempts' stages for a round. Files may be copied from them, and nothing else. */
   async otherStages(id: StageId): Promise<StageId[]> {
-    const isKnown = this.#options.isAlone && this.#leftOver?.has(`${id.name}~${id.round}`) === false;
-    return isKnown ? [] : this.#listStages(id);
+    const hasNone = this.#options.isAlone && this.#leftOver?.has(`${id.name}~${id.round}`) === false;
+    return hasNone ? [] : this.#listStages(id);
   }
 
   async #listStages({ name, round, token }: StageId): Promise<StageId[]> {
     const found = (await this.#disk.list(this.#paths.staging)).map(parseStaged);
     return found.filter(
       (it) =>
-        it !== undefined && it.part === "" && it.name === name && it.round === round && it.token !== token,
+        it !== undefined && it.suffix === "" && it.name === name && it.round === round && it.token !== token,
     ) as StageId[];
   }
 
   /**
-   * Removes the ticket of another attempt, then its content. Safe while that attempt runs: where it has ended the round
+   * Removes the ticket of another attempt, then its content. Safe while that attempt runs: if it has ended the round
    * meanwhile, its content is placed.
    */
   async revoke(id: StageId): Promise<void> {
@@ -210,7 +210,7 @@ export class Rounds {
     await this.syncs.sync(this.#paths.staging);
   }
 
-  /** Step 2. False where the round has ended before, or the ticket was removed: the stage is of no use then. */
+  /** Step 2. False if the round has ended before, or the ticket was removed: the stage is of no use then. */
   async endWith(stage: Stage, record: TransferRecord): Promise<boolean> {
     const own = stage as OwnStage;
     const { name, round, token } = stage;
@@ -220,7 +220,7 @@ export class Rounds {
     own.isWritten = true;
     const text = formatRecord({ ...record, token });
     try {
-      own.ticket ??= await this.#disk.reopen(this.#paths.ticket(own));
+      own.ticket ??= await this.#disk.truncate(this.#paths.ticket(own));
       const { ticket } = own;
       await ticket.write(text);
       await ticket.sync();
@@ -250,7 +250,7 @@ export class Rounds {
 
   /**
    * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. Returns its path from
-   * there; `undefined` where it was moved before. `isDurable`: the record is known to be synced. Where this process
+   * there; `undefined` if it was moved before. `isDurable`: the record is known to be synced. If this process
    * works alone, the ticket stays until `dropTicket`.
    */
   async place(end: EndRecord, isDurable = false): Promise<string | undefined> {
@@ -323,7 +323,7 @@ export class Rounds {
   async #finish(end: EndRecord, id: StageId): Promise<Recovered[]> {
     const folder = await this.place(end);
     if (this.#options.isAlone) {
-      // The ticket is still there only where a crash came before the round was settled.
+      // The ticket is still there only if a crash came before the round was settled.
       const isSettled = (await this.#disk.kindOf(this.#paths.ticket(id))) === undefined;
       return folder === undefined && isSettled ? [] : [{ end, folder }];
     }

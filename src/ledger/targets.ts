@@ -32,7 +32,7 @@ export class Targets {
 
   /**
    * Creates the folders above a target. Returns the target itself, or the first free one of `FOLDER-2`, `FOLDER-3` …,
-   * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` where a folder on the way is a link.
+   * and reserves it in this process until `giveBack`. Throws `TARGET_UNSAFE` if a folder on the way is a link.
    */
   async takeFolder(folder: string): Promise<string> {
     await this.#prepareParents(folder);
@@ -50,10 +50,10 @@ export class Targets {
     this.#taken.delete(folder);
   }
 
-  /** Moves a staged folder to the wanted folder, or the first free one. `undefined` where the staged folder is gone. */
+  /** Moves a staged folder to the wanted folder, or the first free one. `undefined` if the staged folder is gone. */
   async move(staged: string, wanted: string): Promise<string | undefined> {
     const { root } = this.#options;
-    // `takeFolder` has just checked a reserved folder: it is checked again only where the rename fails.
+    // `takeFolder` has just checked a reserved folder: it is checked again only if the rename fails.
     for (let [number, isFree] = [1, this.#taken.has(wanted)]; ; isFree = false) {
       const folder = numbered(wanted, number);
       if (!isFree) {
@@ -104,7 +104,7 @@ export class Targets {
     }
   }
 
-  /** False where the name is taken. */
+  /** False if the name is taken. */
   async #tryMake(path: string): Promise<boolean> {
     try {
       await this.#disk.makeFolder(path, this.#options.folderMode());

@@ -1,6 +1,6 @@
-/** The hand-off of a delivery: a command, a webhook, and the pick-up of the folder. */
+/** What follows a delivery: the hand-off by command and webhook, and the pick-up of the folder. */
 
-/** Steps after a delivery, independent of each other. */
+/** The steps of a hand-off, independent of each other. */
 export const STEPS = ["command", "webhook"] as const;
 export type HandoffStep = (typeof STEPS)[number];
 
@@ -29,7 +29,7 @@ export interface FailedStep {
   readonly willRetry: boolean;
 }
 
-/** All deliveries whose hand-off is not complete. */
+/** All deliveries whose hand-off or pick-up is not complete. */
 export interface HandoffSummary {
   /** Number of delivered folders that were not picked up yet. */
   readonly waiting: number;
@@ -37,6 +37,6 @@ export interface HandoffSummary {
   readonly oldestMs: number | undefined;
   /** Number of deliveries that need attention. */
   readonly troubled: number;
-  /** The first of these, failed steps before overdue folders. */
+  /** The first of them, failed steps before overdue folders. */
   readonly troubles: readonly HandoffTrouble[];
 }

@@ -21,7 +21,7 @@ export const RESERVED_NAMES: readonly string[] = [MANIFEST, SUMS, MESSAGE, REASO
 
 const MANIFEST_VERSION = 2;
 /** More than the largest transfer needs, and small enough for memory. */
-const MAX_BYTES = 512 * 1024 * 1024;
+const MOST_BYTES = 512 * 1024 * 1024;
 
 const FileShape = v.object({
   /** Safe on every file system, and unique in the folder. */
@@ -84,7 +84,7 @@ export function verifiedOf({ files }: Contents): Verified {
   return count === files.length ? "all" : "some";
 }
 
-/** The sender's files, and the message where there is one. */
+/** The sender's files, and the message if there is one. */
 export function filesIn({ files, messageFile }: Contents): readonly AnyFile[] {
   return messageFile === undefined ? files : [...files, messageFile];
 }
@@ -120,7 +120,7 @@ export class DamagedFolder extends Error {
   override name = "DamagedFolder";
 }
 
-/** Throws `DamagedFolder` where the manifest is missing, is not one of ours, or names a file outside the folder. */
+/** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const result = v.safeParse(ManifestShape, parseJson(await readText(folder, MANIFEST)));
   if (!result.success) {
@@ -149,7 +149,7 @@ export async function readSums(folder: string): Promise<Map<string, string>> {
 
 const IdShape = v.pick(ManifestShape, ["deliveryId"]);
 
-/** `undefined` where the manifest cannot be read, or has no id. */
+/** `undefined` if the manifest cannot be read, or has no id. */
 export async function readDeliveryId(folder: string): Promise<string | undefined> {
   try {
     return v.parse(IdShape, parseJson(await readText(folder, MANIFEST))).deliveryId;
@@ -163,7 +163,7 @@ async function readText(folder: string, name: string): Promise<string> {
     await using file = await open(join(folder, name), READ_PLAIN_FILE);
     const facts = await file.stat();
     if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-    if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+    if (facts.size > MOST_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
     return await file.readFile("utf8");
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;

@@ -10,24 +10,27 @@ export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
  */
 export type Action = (typeof ACTIONS)[number];
 
-const MOST_NAME = 200;
-const MOST_HOST = 300;
+const MOST_NAME_CHARACTERS = 200;
+const MOST_HOST_CHARACTERS = 300;
 
 /** Untrusted text, in one line of bounded length. */
-function oneLine(most: number) {
+function oneLine(mostCharacters: number) {
   return v.pipe(
     v.string(),
     v.transform((text) =>
       text
         .toWellFormed()
         .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?")
-        .slice(0, most),
+        .slice(0, mostCharacters),
     ),
   );
 }
 
 /** `who`: a user of the system, the name of a token, or what a program claims. `from`: a host or an address. */
-export const ActorShape = v.object({ who: oneLine(MOST_NAME), from: oneLine(MOST_HOST) });
+export const ActorShape = v.object({
+  who: oneLine(MOST_NAME_CHARACTERS),
+  from: oneLine(MOST_HOST_CHARACTERS),
+});
 
 /** Who acts, and from where. */
 export type Actor = Readonly<v.InferOutput<typeof ActorShape>>;

@@ -65,7 +65,7 @@ export interface TransferRecord extends TransferKey {
   readonly reason: string | undefined;
   /** What happened, and what to do. */
   readonly message: string | undefined;
-  /** The fault that it waits for, where one occurred: its code. */
+  /** The code of the fault that made it wait, if there was one. */
   readonly code?: string | undefined;
   /** End of the wait, if known. */
   readonly until: string | undefined;

@@ -21,13 +21,13 @@ export interface Status {
   readonly totals: Readonly<Record<"attention" | "downloading" | "queued", number>>;
   /** When the oldest transfer that is not being downloaded entered its state. */
   readonly waitingSince: string | undefined;
-  /** Why transfers need a person, the most urgent cause first. */
+  /** Why transfers need attention, the most urgent cause first. */
   readonly causes: readonly Cause[];
-  /** Transfers that need a person: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
+  /** Transfers that need attention: quarantined, gone, hand-off failed, not picked up, waiting for a password, expiring soon. */
   readonly attention: readonly TransferStatus[];
   /** Being downloaded by this process. */
   readonly downloading: readonly TransferStatus[];
-  /** Waiting, without the need of a person. */
+  /** Waiting, and no person has to act. */
   readonly queued: readonly TransferStatus[];
   /** Newest first. */
   readonly recent: readonly Delivery[];
@@ -48,7 +48,7 @@ export interface DaemonFacts {
 
 /** One cause, however many mailboxes it affects. */
 export interface Trouble {
-  /** `disk`, `queue`, `configuration`, `mailbox NAME`, or `service ADDRESS` where several of its mailboxes are affected. */
+  /** `disk`, `queue`, `configuration`, `mailbox NAME`, or `service ADDRESS` if several of its mailboxes are affected. */
   readonly what: string;
   /** The names of the mailboxes that it affects. */
   readonly mailboxes?: readonly string[] | undefined;
@@ -97,7 +97,7 @@ export interface TransferStatus {
   /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
-  /** It needs a person only because it may not be downloaded before it expires. */
+  /** It needs attention only because it may not be downloaded before it expires. */
   readonly isExpiring?: boolean | undefined;
   /** The budget of password attempts is spent. */
   readonly noAttemptsLeft?: boolean | undefined;
@@ -128,14 +128,14 @@ export function headlineOf({ troubles, totals, mailboxes, daemon }: Status): Hea
   };
 }
 
-/** Transfers that need a person for the same reason. */
+/** Transfers that need attention for the same reason. */
 export interface Cause extends Pick<TransferStatus, "state" | "reason" | "isExpiring"> {
   readonly count: number;
   /** The first expiry among them. */
   readonly firstExpires: string | undefined;
 }
 
-/** `transfers`: those that need a person, the most urgent first. */
+/** `transfers`: all that need attention, the most urgent first. */
 export function causesOf(transfers: readonly TransferStatus[]): Cause[] {
   const groups = Map.groupBy(transfers, causeKeyOf);
   return [...groups.values()].flatMap((group) => {

@@ -13,7 +13,7 @@ import { Fault } from "../base/faults.ts";
 const HOLD_MS = 60_000;
 const LONGEST_HOLD_MS = 60 * 60_000;
 
-/** How many answers of the service itself a client had received at some moment. */
+/** How many of the service's own answers a client had received at some moment. */
 interface Mark {
   readonly client: object;
   readonly answers: number;
@@ -61,7 +61,7 @@ export class Breaker {
     );
   }
 
-  /** A request has failed without the service's own word. */
+  /** A request has failed, and not by the service's own answer. */
   doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void {
     this.#doubted.set(target.serviceId, markOf(target));
   }
@@ -86,7 +86,7 @@ export class Breaker {
     }
   }
 
-  /** Returns the open state that this attempt tries to end; `undefined` where the breaker is closed. */
+  /** Returns the open state that this attempt tries to end; `undefined` if the breaker is closed. */
   async #demand(target: PasswordTarget): Promise<Open | undefined> {
     const open = this.#open.get(target.serviceId);
     if (open === undefined) return undefined;
@@ -131,7 +131,7 @@ function markOf({ client, ownAnswers }: Pick<PasswordTarget, "client" | "ownAnsw
   return { client, answers: ownAnswers() };
 }
 
-/** Probes the service unless it has answered since the mark. Throws `PASSWORDS_HELD` where it does not answer. */
+/** Probes the service unless it has answered since the mark. Throws `PASSWORDS_HELD` if it does not answer. */
 async function demandAnswer({ client, ownAnswers, probe }: PasswordTarget, since: Mark): Promise<void> {
   const before = client === since.client ? since.answers : ownAnswers();
   if (ownAnswers() !== before) return;

@@ -37,7 +37,7 @@ export class Candidates {
     return new Candidates(drops, await KeptPasswords.open(state, nowMs), coRecipients);
   }
 
-  /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` where a rule's secret cannot be read. */
+  /** Best first, each read when it is asked for. Throws `SECRET_UNREADABLE` if a rule's secret cannot be read. */
   async *find(request: PasswordRequest, signal: AbortSignal): AsyncIterable<Candidate> {
     const { mailbox, query } = request;
     const kept = await this.#kept.read(keyOf(request));
@@ -73,7 +73,7 @@ export class Candidates {
   }
 
   /**
-   * Removes a dropped password where no mailbox that it is meant for has an attempt left. Returns whether it did. Where
+   * Removes a dropped password if no mailbox that it is meant for has an attempt left. Returns whether it did. If
    * answers were lost the password stays: it may be right, and is sent once an operator allows another attempt.
    */
   async removeUnsent(

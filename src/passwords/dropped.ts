@@ -29,7 +29,7 @@ export class DropFolder {
     this.folder = join(state, "passwords");
   }
 
-  /** `undefined` where a name cannot be that of a file. */
+  /** `undefined` if a name cannot be that of a file. */
   pathOf(trackingId: string, mailbox?: string): string | undefined {
     const names = mailbox === undefined ? [trackingId] : [mailbox, trackingId];
     return names.every((name) => PLAIN_NAME.test(name)) ? join(this.folder, ...names) : undefined;
@@ -59,7 +59,7 @@ export class DropFolder {
   }
 }
 
-/** Drops a password as a person would, and returns its path; `undefined` where a name cannot be that of a file. */
+/** Drops a password as a person would, and returns its path; `undefined` if a name cannot be that of a file. */
 export async function dropPassword(
   state: string,
   transfer: { readonly trackingId: string; readonly mailbox?: string | undefined },
@@ -84,7 +84,7 @@ export async function clearDrop(path: string): Promise<void> {
   });
 }
 
-/** Identifies a file and its content: each write changes the mark. `undefined` where there is no file. */
+/** Identifies a file and its content: each write changes the mark. `undefined` if there is no file. */
 export async function markOf(path: string | undefined): Promise<string | undefined> {
   const facts = path && (await lstat(path, { bigint: true }).catch(() => undefined));
   return facts ? `${facts.ino}-${facts.ctimeNs}` : undefined;

@@ -39,11 +39,11 @@ export async function fingerprintOf(password: Secret, trackingId: string): Promi
 /** About a supplied password that was not sent, for people. */
 export const NOTES = {
   ambiguous:
-    "A password was dropped for this tracking-id, which several services list: supply it with --mailbox.",
-  unusable: "The dropped password cannot be used: it has to be a plain file with one line of text.",
-  known: "The password that was supplied had been refused before, and was not sent again.",
-  unsent: "The password that was supplied was not sent.",
-  kept: "The password that was supplied is kept until another attempt is allowed.",
+    "A password was supplied for this tracking-id, which several services list: supply it with --mailbox.",
+  unusable: "The supplied password cannot be used: it has to be a plain file with one line of text.",
+  known: "The supplied password was refused before, and was not sent again.",
+  unsent: "The supplied password was not sent.",
+  kept: "The supplied password is kept until another attempt is allowed.",
 } as const;
 
 /** Why a transfer waits for a password, and what a person can do. */

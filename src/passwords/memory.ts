@@ -3,7 +3,7 @@ import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import type { CoRecipients, PasswordRequest } from "./port.ts";
 
-/** A lock is taken to last at least this long, and no longer than a service may ask for. */
+/** A lock counts for at least a minute. `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
 const LEAST_LOCK_MS = 60_000;
 const LONGEST_LOCK_MS = 24 * 60 * 60_000;
 /** Without an entry, another mailbox asks once more. */
@@ -89,7 +89,7 @@ export class LockedTransfers {
     this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
   }
 
-  /** Throws `TRANSFER_LOCKED` where another mailbox has found the transfer locked. */
+  /** Throws `TRANSFER_LOCKED` if another mailbox has found the transfer locked. */
   check(request: PasswordRequest, nowMs: number): void {
     const lock = this.#locks.get(keyOf(request));
     if (lock === undefined || lock.mailbox === request.mailbox.name) return;

@@ -49,7 +49,7 @@ export async function openPasswords(options: PasswordsOptions): Promise<Password
 
 const MemoryShape = v.record(v.string(), v.object({ failures: v.number(), untilMs: v.number() }));
 
-/** Empty where the file cannot be read. */
+/** Empty if the file cannot be read. */
 async function readMemory(path: string): Promise<BreakerMemory> {
   try {
     return v.parse(MemoryShape, JSON.parse((await tryRead(systemDisk, path)) ?? "{}"));

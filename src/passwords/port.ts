@@ -9,7 +9,7 @@ import type { Drop } from "./dropped.ts";
 interface PasswordQuery {
   readonly trackingId: string;
   readonly sender: string;
-  /** The listed link, which carries a password where the sender chose none. */
+  /** The listed link, which carries a password if the sender chose none. */
   link(): Promise<Secret | undefined>;
   /** The sender chose no password. */
   readonly hasNone: boolean;
@@ -59,18 +59,18 @@ export interface Passwords {
    * Throws `PASSWORDS_HELD` while answers to attempts are being lost.
    */
   prove<Value>(request: ProofRequest<Value>, signal: AbortSignal): Promise<Proof<Value>>;
-  /** A request failed without the service's own word: the service must answer one before another password is sent. */
+  /** A request failed, and not by the service's own answer: it must answer one before another password is sent. */
   doubt(target: Pick<PasswordTarget, "serviceId" | "client" | "ownAnswers">): void;
-  /** The service refuses a password in a later request that it had accepted: this counts as one more attempt. */
+  /** The service refuses a password that it accepted before: this counts as one more attempt. */
   refusedLater(request: PasswordRequest): Promise<void>;
   /**
    * Whether a further attempt would change nothing for a transfer that waits for its password. Changes nothing. Throws
-   * `SECRET_UNREADABLE` where a rule's secret cannot be read.
+   * `SECRET_UNREADABLE` if a rule's secret cannot be read.
    */
   isIdle(request: PasswordRequest, signal: AbortSignal): Promise<boolean>;
   /**
-   * A mark of the supplied passwords that the service has not refused: it changes with each further one. `undefined`
-   * where there is none.
+   * A mark that changes with each supplied password. `undefined` if there is no supplied password, or the service has
+   * refused all of them.
    */
   supplied(mailbox: Mailbox, trackingId: string): Promise<string | undefined>;
   /** The round of a transfer has ended. An accepted password is kept until the transfer expires. */

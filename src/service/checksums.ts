@@ -78,7 +78,7 @@ interface Table {
   readonly rows: readonly ChecksumRow[];
 }
 
-/** From the end. A file's row has a checksum or an empty cell; while rows are missing, any with a listed name counts. */
+/** Reads from the end. A row has a checksum or an empty cell; until every file has a row, a listed name suffices. */
 function findTable(
   { records, delimiter }: CsvReading,
   names: ReadonlySet<string>,

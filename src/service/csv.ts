@@ -56,20 +56,20 @@ function parse(
   const reader = new CellReader(text, start, delimiter, quoting);
   const records: string[][] = [];
   let record: string[] = [];
-  let isRead = false;
+  let isAtEnd = false;
   let cells = 0;
   const mostCells = budget.mostRecords * MOST_CELLS_PER_RECORD;
-  for (; cells < mostCells && records.length < budget.mostRecords && !isRead; cells++) {
+  for (; cells < mostCells && records.length < budget.mostRecords && !isAtEnd; cells++) {
     const cell = reader.read();
     if (cell === undefined) break;
     record.push(cell);
     if (reader.skip(delimiter)) continue;
     records.push(record);
     record = [];
-    isRead = !reader.skipLineEnd();
+    isAtEnd = !reader.skipLineEnd();
   }
   budget.characters -= reader.at - start + cells * CHARACTERS_PER_CELL;
-  return isRead ? tidy(records) : undefined;
+  return isAtEnd ? tidy(records) : undefined;
 }
 
 /** Reads each character once, so that no text is expensive. */

@@ -10,7 +10,7 @@ import type {
   ApiVersion,
   LanguagePack,
   PasswordCheck,
-  PasswordRule,
+  PasswordPolicyRule,
   TransferAccess,
   VerificationStatus,
   VerificationToken,
@@ -159,7 +159,10 @@ export async function checkPassword(
   return decodeCheck(await http.json(call, signal), what);
 }
 
-export async function fetchPasswordRules(http: Http, signal: AbortSignal): Promise<readonly PasswordRule[]> {
+export async function fetchPasswordRules(
+  http: Http,
+  signal: AbortSignal,
+): Promise<readonly PasswordPolicyRule[]> {
   const what = "the password rules";
   return decodeRules(await http.json({ what, path: ["password", "requirements"] }, signal), what);
 }

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type Clock, systemClock } from "../base/clock.ts";
+import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { type Secret, scrub } from "../base/secret.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
@@ -25,7 +26,6 @@ const MOST_REDIRECTS = 3;
 
 /** The head of an answer, a refusal or JSON must be complete within this many times `timeoutMs`. */
 const ANSWER_TIMEOUTS = 4;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface HttpOptions extends ConnectionOptions {
   /** The part before `/api`; may have a path. */
@@ -61,7 +61,7 @@ export interface Call {
 export interface Http {
   /** Names the service. */
   readonly serviceId: string;
-  /** The parsed body of a successful answer, `undefined` where it is empty. */
+  /** The parsed body of a successful answer, `undefined` if it is empty. */
   json(call: Call, signal: AbortSignal): Promise<unknown>;
   /** The same, not parsed yet. */
   jsonText(call: Call, signal: AbortSignal): Promise<JsonText>;

@@ -18,7 +18,14 @@ import {
   requestClientId,
 } from "./endpoints.ts";
 import { type HttpOptions, openHttp } from "./http.ts";
-import { allPages, KnownPages, MOST_ENTRIES, pagesThatFit, pollLegacy, pollTransfers } from "./polling.ts";
+import {
+  allPages,
+  KnownPages,
+  LARGEST_PAGE_SIZE,
+  pagesThatFit,
+  pollLegacy,
+  pollTransfers,
+} from "./polling.ts";
 import type { IdListForm, ServicePort } from "./port.ts";
 
 export interface ServiceOptions extends HttpOptions {
@@ -32,7 +39,7 @@ export function openService(options: ServiceOptions): ServicePort {
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
   /** By address: the pages of the last complete list. */
   const knownPages = new Map<string, KnownPages>();
-  /** By address, if its pages were too large. */
+  /** By address: the page size that fits, if full pages were too large. */
   const pageSizes = new Map<string, number>();
   return {
     id: http.serviceId,
@@ -42,8 +49,8 @@ export function openService(options: ServiceOptions): ServicePort {
       const { email } = address;
       const before = knownPages.get(email);
       const known = isKnown === undefined ? undefined : new KnownPages(isKnown, before);
-      yield* pagesThatFit(pageSizes.get(email) ?? MOST_ENTRIES, (pageSize) => {
-        if (pageSize < MOST_ENTRIES) pageSizes.set(email, pageSize);
+      yield* pagesThatFit(pageSizes.get(email) ?? LARGEST_PAGE_SIZE, (pageSize) => {
+        if (pageSize < LARGEST_PAGE_SIZE) pageSizes.set(email, pageSize);
         return allPages(
           (page, onEntries) =>
             pollTransfers(http, "received", address, { ...query, pageSize, page }, signal, {

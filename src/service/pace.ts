@@ -6,7 +6,7 @@ const LEAST_BYTES_PER_SECOND = 1024;
 
 /**
  * Passes the bytes on, and throws `SERVICE_TIMEOUT` if too few arrive within a window. Only time spent waiting for the
- * service counts, not the consumer's time for the bandwidth limit or the disk.
+ * service counts, not the reader's time for the bandwidth limit or the disk.
  */
 export async function* guardPace(
   body: AsyncIterable<Uint8Array>,

@@ -10,8 +10,8 @@ import { type Http, POLLING_MINOR_VERSION } from "./http.ts";
 import type { LegacyTransfer, Page, PageQuery, PollQuery, Rejected, VerifiedAddress } from "./port.ts";
 import { decodeLegacy, decodeListed } from "./wire.ts";
 
-/** The largest page size that the specification allows. */
-export const MOST_ENTRIES = 100;
+/** Allowed by the specification. */
+export const LARGEST_PAGE_SIZE = 100;
 
 /** A list with more pages counts as endless. */
 const MOST_PAGES = 1_000;
@@ -124,8 +124,8 @@ export async function pollLegacy(
 export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
   onRejected: (entry: Rejected) => void,
-  pageSize: number = MOST_ENTRIES,
-  mostPages: number = MOST_PAGES * Math.ceil(MOST_ENTRIES / pageSize),
+  pageSize: number = LARGEST_PAGE_SIZE,
+  mostPages: number = MOST_PAGES * Math.ceil(LARGEST_PAGE_SIZE / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;

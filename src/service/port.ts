@@ -1,9 +1,9 @@
 /**
  * The client of a transfer service.
  *
- * Every method sends one request (two if an older service uses another path) and never retries: the caller knows whether a
- * retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`. Secrets are passed as
- * `Secret`, and sent only to the configured origin.
+ * Every method but `listReceived` sends one request, or two if an older service uses another path. None retries: the
+ * caller knows whether a retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`.
+ * Secrets are passed as `Secret`, and sent only to the configured origin.
  */
 import type { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
@@ -114,14 +114,15 @@ export interface Download {
   cancel(): void;
 }
 
-export interface PasswordRule {
+/** A rule of the service that transfer passwords must fulfil. */
+export interface PasswordPolicyRule {
   readonly name: string;
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 export interface PasswordCheck {
   readonly valid: boolean;
-  readonly broken: readonly PasswordRule[];
+  readonly broken: readonly PasswordPolicyRule[];
 }
 
 export interface LanguagePack {
@@ -205,7 +206,7 @@ export interface ServicePort {
 
   generatePassword(signal: AbortSignal): Promise<Secret>;
   checkPassword(password: Secret, signal: AbortSignal): Promise<PasswordCheck>;
-  passwordRules(signal: AbortSignal): Promise<readonly PasswordRule[]>;
+  passwordRules(signal: AbortSignal): Promise<readonly PasswordPolicyRule[]>;
 
   languagePacks(majorVersion: number | undefined, signal: AbortSignal): Promise<readonly LanguagePack[]>;
   languagePack(id: string, signal: AbortSignal): Promise<LanguagePack>;
@@ -220,7 +221,7 @@ export interface ServicePort {
   /** A new client id, made by the service. */
   requestClientId(signal: AbortSignal): Promise<Secret>;
 
-  /** `undefined` before version 1.13, which cannot say. */
+  /** `undefined` for a service before version 1.13. */
   apiVersions(signal: AbortSignal): Promise<readonly ApiVersion[] | undefined>;
   /** The service's clock, to the second; `undefined` if its answer has no date. */
   serverTime(signal: AbortSignal): Promise<Date | undefined>;

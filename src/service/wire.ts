@@ -16,7 +16,7 @@ import type {
   LegacyTransfer,
   Page,
   PasswordCheck,
-  PasswordRule,
+  PasswordPolicyRule,
   VerificationStatus,
   VerificationToken,
 } from "./port.ts";
@@ -42,14 +42,14 @@ const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** Absent, null and empty mean the same. */
 const emptyAsMissing = v.transform((text: string) => (text.trim() === "" ? undefined : text));
-const ShortText = v.pipe(v.nullish(Short, ""), emptyAsMissing);
+const OptionalShort = v.pipe(v.nullish(Short, ""), emptyAsMissing);
 
-/** Also missing if it is too long, or no text: the entry is useful without it. */
-function optionalText(mostCharacters: number) {
+/** Text that also counts as missing if it is too long, or no text: the entry is useful without it. */
+function lenientText(mostCharacters: number) {
   const text = v.nullish(v.pipe(v.string(), v.maxLength(mostCharacters)), "");
   return v.pipe(v.fallback(text, ""), emptyAsMissing);
 }
-const Text = optionalText(MOST_CHARACTERS);
+const LenientText = lenientText(MOST_CHARACTERS);
 
 /** An array whose length is checked before its entries are. */
 function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: number) {
@@ -73,7 +73,7 @@ const Href = v.pipe(
 
 /** Ignores case; an unknown word is not an error. */
 const State = v.pipe(
-  Text,
+  LenientText,
   v.transform(
     (word): TransferState => TRANSFER_STATES.find((known) => known === word?.toLowerCase()) ?? "unknown",
   ),
@@ -83,11 +83,11 @@ const State = v.pipe(
 const RecipientId = v.pipe(
   v.nullish(v.unknown(), null),
   v.transform((id) => (typeof id === "string" ? id : undefined)),
-  ShortText,
+  OptionalShort,
 );
 
 const RecipientShape = v.pipe(
-  v.object({ mail: Text, id: RecipientId, downloadUrl: optionalText(MOST_LINK_CHARACTERS) }),
+  v.object({ mail: LenientText, id: RecipientId, downloadUrl: lenientText(MOST_LINK_CHARACTERS) }),
   v.transform(
     ({ mail = "", id, downloadUrl }): Recipient => ({
       mail,
@@ -98,7 +98,7 @@ const RecipientShape = v.pipe(
 );
 
 const Addressee = v.pipe(
-  v.object({ mail: Text }),
+  v.object({ mail: LenientText }),
   v.transform(({ mail = "" }) => mail),
 );
 
@@ -123,14 +123,14 @@ const Listed = v.pipe(
   v.object({
     trackingId: Id,
     status: v.nullish(
-      v.object({ sender: orMissing(v.object({ email: Text })), recipients: Recipients, state: State }),
+      v.object({ sender: orMissing(v.object({ email: LenientText })), recipients: Recipients, state: State }),
     ),
     transfer: v.nullish(
       v.object({
         recipients: orMissing(v.object({ to: Addressees, cc: Addressees })),
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
-        securityMode: orMissing(v.object({ config: orMissing(v.object({ passwordMode: Text })) })),
+        securityMode: orMissing(v.object({ config: orMissing(v.object({ passwordMode: LenientText })) })),
       }),
     ),
   }),
@@ -158,7 +158,7 @@ function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
 const Legacy = v.object({ trackingId: Id, state: State, recipients: Recipients, href: Href });
 
 const Information = v.pipe(
-  v.object({ totalSize: Bytes, checksumAlgorithm: Text }),
+  v.object({ totalSize: Bytes, checksumAlgorithm: LenientText }),
   v.transform(
     ({ totalSize, checksumAlgorithm }): TransferInformation => ({
       totalBytes: totalSize,
@@ -173,7 +173,7 @@ const File = v.pipe(
     id: Id,
     fileName: v.pipe(v.string(), v.maxLength(MOST_NAME_CHARACTERS)),
     size: Bytes,
-    checksum: ShortText,
+    checksum: OptionalShort,
   }),
   v.transform(
     ({ id, fileName, size, checksum }): TransferFile => ({
@@ -189,7 +189,7 @@ const File = v.pipe(
 const Rule = v.union([
   v.pipe(
     Short,
-    v.transform((name): PasswordRule => ({ name, details: {} })),
+    v.transform((name): PasswordPolicyRule => ({ name, details: {} })),
   ),
   v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) }),
 ]);
@@ -218,8 +218,8 @@ const Version = v.union([
 const Pack = v.pipe(
   v.object({
     id: Id,
-    displayName: Text,
-    locale: Text,
+    displayName: LenientText,
+    locale: LenientText,
     version: v.nullish(Version, ""),
     lastChangeTimestamp: Time,
     href: Href,
@@ -280,7 +280,7 @@ export const decodeLegacy: Decoder<Page<LegacyTransfer>> = decodePage(Legacy);
 export const decodeInformation: Decoder<TransferInformation> = decodeData(Information);
 /** One entry of the list of files. */
 export const decodeFile: Decoder<TransferFile> = (entry, what) => check(File, entry, what);
-export const decodeRules: Decoder<readonly PasswordRule[]> = decodeData(Rules);
+export const decodeRules: Decoder<readonly PasswordPolicyRule[]> = decodeData(Rules);
 export const decodeCheck: Decoder<PasswordCheck> = decodeData(Check);
 export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(list(Pack, MOST_ENTRIES));
 export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);

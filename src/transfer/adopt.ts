@@ -8,7 +8,7 @@ import { filesIn } from "../model/manifest.ts";
 import type { Plan } from "./plan.ts";
 import type { TransferTools } from "./tools.ts";
 
-/** Fails where the target exists, and shares blocks where the file system can. */
+/** Fails if the target exists, and shares blocks if the file system can. */
 const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
 
 /** Copies complete content from the quarantine. */
@@ -33,7 +33,7 @@ export async function copyQuarantined(
 
 /**
  * Prepares a stage for the files of a plan. Files that this process left there stay, files of other attempts are copied
- * where a checksum can prove them, and everything else is removed. Returns how many bytes are there.
+ * if a checksum can prove them, and everything else is removed. Returns how many bytes are there.
  */
 export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan: Plan): Promise<number> {
   const { folder } = stage;

@@ -1,4 +1,4 @@
-/** Decides what a failed request means for a transfer: one table for all operations. */
+/** Decides whether a delivery goes on without an operation that failed: one table for all optional operations. */
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import type { Run } from "./run.ts";
@@ -21,7 +21,7 @@ const TRANSIENT: ReadonlySet<FaultCode> = new Set(["RATE_LIMITED", "SERVICE_TIME
 
 /**
  * `refused`: the service refuses the operation. `foreign`: the answer is a proxy's, or is about the whole transfer.
- * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no answer at all, such
+ * `failed`: a server error. `transient`: there was no answer, or one that asks to wait. `other`: no failed request, such
  * as a full disk.
  */
 type Kind = "refused" | "foreign" | "failed" | "transient" | "other";

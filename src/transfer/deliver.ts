@@ -15,7 +15,7 @@ import type { Source, TransferTools } from "./tools.ts";
 
 const OWNER_BITS = 0o700;
 
-/** Throws `ROUND_LOST` where another attempt, or an operator, has ended the round. */
+/** `wanted`: the folder by the layout. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
 export async function deliver(
   tools: TransferTools,
   source: Source,
@@ -65,7 +65,7 @@ export async function quarantine(
   await afterPlacing(tools, source, run, placed, { fault });
 }
 
-/** Does the rename of an ended round where a crash prevented it, in any process. */
+/** Does the rename of an ended round if a crash prevented it, in any process. */
 export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
   const placed = await tools.ledger.stages.place(run.record);
   if (placed !== undefined) await afterPlacing(tools, source, run, placed);
@@ -88,7 +88,7 @@ async function endWith(
 }
 
 /**
- * The steps after the rename. A crash between them is safe. `folder`: the folder that the end record names, where it is
+ * The steps after the rename. A crash between them is safe. `folder`: the folder that the end record names, if it is
  * known. `fault`: why the transfer is in quarantine.
  */
 async function afterPlacing(

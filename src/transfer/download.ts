@@ -95,10 +95,10 @@ function waitQuietly(run: Run, until: string): void {
 async function attempt(tools: TransferTools, source: Source, run: Run, signal: AbortSignal): Promise<Next> {
   const { passwords, ledger } = tools;
   const { trackingId, state, reason } = run.record;
-  const wasWaiting = state === "waiting" && reason === "password";
+  const lackedPassword = state === "waiting" && reason === "password";
   const watch = watchRun(tools, run);
   try {
-    const supplied = wasWaiting ? await passwords.supplied(source.mailbox, trackingId) : undefined;
+    const supplied = lackedPassword ? await passwords.supplied(source.mailbox, trackingId) : undefined;
     const next = await downloadAndDeliver(tools, source, run, AbortSignal.any([signal, watch.signal]));
     if (next !== undefined) return next;
     clearDiskWait(tools, run.key);
@@ -147,7 +147,7 @@ async function isSuppliedSince(
   return supplied !== undefined && supplied !== before;
 }
 
-/** Returns the job's next run where the transfer has to wait; `undefined` where this run has settled it. */
+/** Returns the job's next run if the transfer has to wait; `undefined` if this run has settled it. */
 async function downloadAndDeliver(
   tools: TransferTools,
   source: Source,
@@ -228,10 +228,10 @@ async function fetchContents(
     }),
   };
   run.contents = contents;
-  const isMissed = message.kind === "refused" && run.record.hasMessage === true;
-  const missed = isMissed ? message.fault : undefined;
+  const isWithheld = message.kind === "refused" && run.record.hasMessage === true;
+  const withheld = isWithheld ? message.fault : undefined;
   const unproven = doubtOf(contents, transfer.totalBytes, mailbox.verify);
-  const doubt = transfer.doubt ?? fetched.doubt ?? missed ?? unproven;
+  const doubt = transfer.doubt ?? fetched.doubt ?? withheld ?? unproven;
   if (doubt !== undefined && !released) throw doubt;
   if (message.kind === "refused")
     tools.emit({ type: "message-refused", record: run.record, fault: message.fault });

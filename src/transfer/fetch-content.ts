@@ -10,7 +10,7 @@ import type { Plan } from "./plan.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
-/** Where the ZIP is refused or damaged, single files are fetched instead. */
+/** If the ZIP is refused or damaged, single files are fetched instead. */
 export async function fetchContent(
   tools: TransferTools,
   { service }: Source,

@@ -49,7 +49,7 @@ async function fetchOnce(context: FetchContext, plan: Plan, signal: AbortSignal)
     fileMode: context.fileMode,
     deadlineMs: DEADLINE_MS.whole + (plan.totalBytes / 1024 ** 2) * DEADLINE_MS.perMebibyte,
   };
-  // Loaded only where it is needed.
+  // Loaded only if it is needed.
   const { unpackZip } = await import("./unpack.ts");
   await unpackZip(context.stage.zip, wanted, context.stage.folder, limits, signal);
   durableStep("ZIP unpacked");

@@ -11,7 +11,7 @@ export class LargeTransfers {
   /** The transfer with a long list, by service. */
   readonly #holders = new Map<string, string>();
 
-  /** Throws `ONE_AT_A_TIME` where another transfer runs. `giveBack` must follow. */
+  /** Throws `ONE_AT_A_TIME` if another such transfer runs. `giveBack` must follow. */
   take(service: string, key: string): void {
     const holder = this.#holders.get(service);
     if (holder !== undefined && holder !== key) throw new Fault("ONE_AT_A_TIME");

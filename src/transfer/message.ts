@@ -14,7 +14,7 @@ import type { Run } from "./run.ts";
  * need not be whole; 0 may mean "no limit".
  */
 const THRESHOLD_MEGABYTES = 0.000_001;
-/** Room for the message itself, where a service ignores the threshold and adds the files: base64 takes a third more. */
+/** Room for the message itself, if a service ignores the threshold and adds the files: base64 takes a third more. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
 /** `fault`: why the service does not provide it. */
@@ -33,7 +33,7 @@ interface MessageRequest {
   readonly run: Run;
 }
 
-/** Throws where another attempt may help. */
+/** Throws if another attempt may help. */
 export async function fetchMessage(request: MessageRequest, signal: AbortSignal): Promise<Message> {
   const { hasMessage } = request.run.record;
   if (hasMessage === false) return { kind: "none" };
@@ -46,7 +46,7 @@ export async function fetchMessage(request: MessageRequest, signal: AbortSignal)
     if (error instanceof Fault && error.code === "SIZE_MISMATCH") return refused(error);
     if (!(error instanceof Fault)) throw error;
     if (!failOptional(request.run, "message", error)) throw asOperationFault(error);
-    // Where the list does not say, a refusal means that there is no message.
+    // If the list does not say, a refusal means that there is no message.
     if (!hasMessage && isRefusedForGood(error)) return { kind: "none" };
     return refused(error);
   }
@@ -56,7 +56,7 @@ function refused(cause: Fault): Message {
   return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: cause.message, cause }) };
 }
 
-/** `undefined` where the answer is empty. */
+/** `undefined` if the answer is empty. */
 async function download(request: MessageRequest, signal: AbortSignal): Promise<MessageFile | undefined> {
   const { folder, fileMode } = request;
   const path = join(folder, MESSAGE);

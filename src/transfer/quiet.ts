@@ -4,7 +4,7 @@ import { isWithin, nextChange, type Timetable } from "../base/timetable.ts";
 /** From the end of quiet hours to the expiry: enough for the download, and a failure or two. */
 const LEAST_TIME_LEFT_MS = 6 * 60 * 60_000;
 
-/** The end of the quiet hours that put a download off; `undefined` where it may begin now. */
+/** The end of the quiet hours that put a download off; `undefined` if it may begin now. */
 export function quietUntil(
   quiet: Timetable | undefined,
   expiresMs: number,

@@ -42,10 +42,10 @@ export async function settleFault(
     if (end === "another") return await giveUp(tools, run);
     return await settle(tools, source, run, fault, signal);
   } catch (error) {
-    const next = asFault(error);
-    if (next.code === "ROUND_LOST") return giveUp(tools, run);
+    const second = asFault(error);
+    if (second.code === "ROUND_LOST") return giveUp(tools, run);
     // The disk also refuses the record: the next run finds the transfer unchanged.
-    return retryStuck(tools, run, next);
+    return retryStuck(tools, run, second);
   }
 }
 
@@ -138,7 +138,7 @@ function wait(
   return { kind: "again", afterMs, limitMs: fault.retryAfterMs ?? patience.retryMs };
 }
 
-/** Ends the round as `gone` where the service confirms it. Throws `ROUND_LOST`. */
+/** Ends the round as `gone` if the service confirms it. Throws `ROUND_LOST`. */
 export async function endIfGone(
   { passwords, ledger }: TransferTools,
   source: Source,

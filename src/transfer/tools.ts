@@ -38,7 +38,7 @@ export interface Patience {
   readonly retryMs: number;
   /** For room on the disk. */
   readonly diskMs: number;
-  /** For a locked transfer, where the service does not say. */
+  /** For a locked transfer, if the service does not say. */
   readonly lockedMs: number;
   /** How long a download may be slow while others wait, and how long it then waits itself. */
   readonly slowMs: number;
@@ -50,9 +50,9 @@ export interface Source {
   readonly service: ServicePort;
   /** Makes requests without a password, until the service has answered one in its own format. Throws faults. */
   probe(signal: AbortSignal): Promise<void>;
-  /** The listed link, where it carries a password: the service puts one there if the sender chose none. */
+  /** The listed link, if it carries a password: the service puts one there if the sender chose none. */
   linkOf(trackingId: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** The transfer's state at the service; `undefined` where the service does not list it. */
+  /** The transfer's state at the service; `undefined` if the service does not list it. */
   stateOf(
     record: Pick<TransferRecord, "trackingId" | "vanished">,
     signal: AbortSignal,

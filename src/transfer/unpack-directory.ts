@@ -91,7 +91,7 @@ class Unmatched {
     this.#byForm = FORMS.map((form) => Map.groupBy(wanted, ({ originalName }) => form(originalName)));
   }
 
-  /** The file that belongs to an entry; `undefined` where no file has its name. */
+  /** The file that belongs to an entry; `undefined` if no file has its name. */
   take(readings: readonly string[], bytes: number): WantedEntry | undefined {
     for (const [at, form] of FORMS.entries()) {
       for (const reading of readings) {

@@ -5,6 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync } from "node:zlib";
 import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from "yauzl";
 import { forEachLimit } from "../base/concurrency.ts";
+import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { openDescriptor } from "../base/descriptor.ts";
 import { faultOfDisk, finishFile } from "../base/durable.ts";
 import { Fault, messageOf } from "../base/faults.ts";
@@ -26,8 +27,6 @@ const INFLATED_CHUNK_BYTES = 64 * 1024;
 const ENTRIES_AT_ONCE = 8;
 /** Entries up to this size, packed and unpacked, are inflated in one call: a stream would take longer. */
 const SMALL_ENTRY_BYTES = 256 * 1024;
-/** A timer that is set for longer fires at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface UnpackLimits extends DirectoryLimits {
   /** Of all wanted files together. */
@@ -135,7 +134,7 @@ async function clearTarget(path: string): Promise<void> {
   await unlink(path);
 }
 
-/** Passes the content of one entry to `write`. Throws unless it is what was announced. */
+/** Passes the content of one entry to `write`. Throws unless the content is as announced. */
 async function readEntry(
   reader: ZipReader,
   archive: ZipFile,
@@ -157,7 +156,7 @@ async function readEntry(
   }
   if (bytes < wanted.bytes) throw wrongSize(wanted.originalName, bytes, wanted.bytes);
   if (crc !== entry.crc32) throw wrong(`${quoted(wanted.originalName)} is damaged`);
-  // Not inside the optional call, which would skip the verification where `onDigest` is missing.
+  // Not inside the optional call, which would skip the verification if `onDigest` is missing.
   const sha256 = verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
   wanted.onDigest?.(sha256);
 }
@@ -223,7 +222,7 @@ interface UnpackDeadline {
 function startDeadline(deadlineMs: number, stop: AbortSignal): UnpackDeadline {
   const end = new AbortController();
   const onStop = () => end.abort(new Fault("STOPPED"));
-  const timer = setTimeout(() => end.abort(wrong("takes too long")), Math.min(deadlineMs, MAX_TIMER_MS));
+  const timer = setTimeout(() => end.abort(wrong("takes too long")), Math.min(deadlineMs, LONGEST_TIMER_MS));
   stop.addEventListener("abort", onStop, { once: true });
   if (stop.aborted) onStop();
   return {

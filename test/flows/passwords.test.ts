@@ -298,7 +298,7 @@ describe("supplied passwords", () => {
         state: "waiting",
         password: { isExhausted: true },
         message: expect.stringMatching(
-          /all that passwordAttempts allows.*The password that was supplied was not sent\./,
+          /all that passwordAttempts allows.*The supplied password was not sent\./,
         ),
       });
     await daemon.stop();

@@ -172,7 +172,7 @@ class Process {
   async #write(path: string, text: string): Promise<void> {
     const file = await this.disk.create(path, 0o600).catch((error: unknown) => {
       if (systemCode(error) !== "EEXIST") throw error;
-      return this.disk.reopen(path);
+      return this.disk.truncate(path);
     });
     await file.write(text);
     await file.sync();

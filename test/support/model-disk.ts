@@ -183,7 +183,7 @@ export class ModelDisk implements Disk {
     return this.#open(file);
   }
 
-  async reopen(path: string): Promise<DiskFile> {
+  async truncate(path: string): Promise<DiskFile> {
     const file = this.#need(path, "open");
     if (file.kind !== "file") throw systemError("EISDIR", "open", path);
     this.#write(file, "");

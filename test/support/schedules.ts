@@ -450,8 +450,8 @@ export class GatedDisk implements Disk {
     return this.#gateFile(path, await this.#change(`create ${path}`, () => this.#disk.create(path, mode)));
   }
 
-  async reopen(path: string): Promise<DiskFile> {
-    return this.#gateFile(path, await this.#gate(`reopen ${path}`, () => this.#disk.reopen(path)));
+  async truncate(path: string): Promise<DiskFile> {
+    return this.#gateFile(path, await this.#gate(`truncate ${path}`, () => this.#disk.truncate(path)));
   }
 
   read = (path: string) => this.#gate(`read ${path}`, () => this.#disk.read(path));

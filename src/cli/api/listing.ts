@@ -10,7 +10,7 @@ import {
 } from "../../model/transfer.ts";
 import type { ChecksumReport, ChecksumRow } from "../../service/checksums.ts";
 import { type FieldSelection, type FieldTree, parseFields } from "../../service/fields.ts";
-import { allPages, MOST_ENTRIES } from "../../service/polling.ts";
+import { allPages, LARGEST_PAGE_SIZE } from "../../service/polling.ts";
 import type {
   LegacyTransfer,
   Page,
@@ -91,8 +91,8 @@ function addPaging(command: Command): Command {
     .option("--page <number>", "only this page, counted from 1 (default: all)", wholeNumber(1, LAST_PAGE))
     .option(
       "--page-size <number>",
-      `entries per page, at most ${MOST_ENTRIES}`,
-      wholeNumber(1, MOST_ENTRIES),
+      `entries per page, at most ${LARGEST_PAGE_SIZE}`,
+      wholeNumber(1, LARGEST_PAGE_SIZE),
     );
 }
 
@@ -137,7 +137,7 @@ async function readPages<Entry extends { readonly trackingId: string }>(
   poll: (address: VerifiedAddress, page: PageQuery) => Promise<Page<Entry>>,
 ): Promise<{ entries: Entry[]; rejected: Rejected }> {
   const address = await verified(email);
-  const pageSize = options.pageSize ?? MOST_ENTRIES;
+  const pageSize = options.pageSize ?? LARGEST_PAGE_SIZE;
   if (options.page !== undefined) {
     const { entries, rejected } = await poll(address, { page: options.page, pageSize });
     return {

@@ -116,7 +116,7 @@ test("an attempt that writes in the folder of another one", async () => {
     override async openStage(key: TransferRecord): Promise<Stage> {
       const stage = await super.openStage(key);
       for (const other of await this.otherStages(stage)) {
-        const file = await this.disk.reopen(join(PATHS.staged(other), "one.txt")).catch(() => undefined);
+        const file = await this.disk.truncate(join(PATHS.staged(other), "one.txt")).catch(() => undefined);
         await file?.write(`one.txt of ${stage.token}`);
         await file?.sync();
       }

@@ -12,7 +12,7 @@ const NAMES = ["a", "b", "a/x", "a/y", "b/x", "a/x/z"];
 
 const CALLS = {
   create: (disk: Disk, path: string) => write(disk.create(path, 0o600), `new ${path}`),
-  reopen: (disk: Disk, path: string) => write(disk.reopen(path), `again ${path}`),
+  truncate: (disk: Disk, path: string) => write(disk.truncate(path), `again ${path}`),
   read: (disk: Disk, path: string) => disk.read(path),
   list: async (disk: Disk, path: string) => (await disk.list(path)).sort(),
   kindOf: (disk: Disk, path: string) => disk.kindOf(path),

@@ -179,7 +179,7 @@ test("a slot that is taken by looking first and writing then is found", async ()
       if (isTaken) throw Object.assign(new Error("taken"), { code: "EEXIST" });
       return super.create(path, mode).catch((error: unknown) => {
         if (systemCode(error) !== "EEXIST") throw error;
-        return this.reopen(path);
+        return this.truncate(path);
       });
     }
   }

@@ -203,7 +203,7 @@ describe.each([
     const bench = await open();
     const rounds = start(bench);
     await rounds.end(GONE);
-    const file = await bench.disk.reopen(bench.paths.end(NAME, 1));
+    const file = await bench.disk.truncate(bench.paths.end(NAME, 1));
     await file.write(formatRecord(GONE).slice(0, 40));
     await file.close();
     await expect(rounds.current(NAME)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
