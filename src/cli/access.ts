@@ -1,8 +1,8 @@
 /** How commands reach transfers: through the folders, or where this user may not use them through the daemon's socket. */
 import type { Secret } from "../base/secret.ts";
-import type { TransferAct } from "../daemon/acts.ts";
 import type { Story } from "../daemon/story.ts";
 import type { ListedTransfer, PageRequest, TransferFilter, TransferPage } from "../daemon/transfers.ts";
+import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface ActRequest {

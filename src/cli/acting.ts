@@ -2,8 +2,8 @@
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { TransferAct } from "../daemon/acts.ts";
 import type { ListedTransfer } from "../daemon/transfers.ts";
+import type { TransferAct } from "../model/order.ts";
 import { STATES, type State } from "../model/record.ts";
 import type { Access, ActRequest, ActResult } from "./access.ts";
 import { askYesNo, canAsk } from "./asking.ts";

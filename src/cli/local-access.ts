@@ -14,7 +14,6 @@ import {
   giveAct,
   objectionToAct,
   supplyPassword,
-  type TransferAct,
 } from "../daemon/acts.ts";
 import { mailboxOf, readStory } from "../daemon/story.ts";
 import {
@@ -30,6 +29,7 @@ import { nameOf } from "../ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import type { Outcome } from "../mailbox/outcome.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
+import type { TransferAct } from "../model/order.ts";
 import { hasEnded, isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { Access, ActRequest, ActResult } from "./access.ts";
 import { operatorOf } from "./actor.ts";
