@@ -65,7 +65,7 @@ export interface DaemonOutcome {
   readonly unsettled: number;
 }
 
-/** Another process may discover a transfer and die before its job is queued. */
+/** How often to look for transfers whose process died before it queued their job. Only with a shared queue. */
 const REFRESH_EVERY_MS = 10 * 60_000;
 
 /** The start's own key in `diskFull`, beside those of transfers and mailboxes. */
@@ -86,7 +86,7 @@ interface Frame extends DaemonOptions {
   readonly diskFull: Outage;
 }
 
-/** On a full disk `run` waits for room, also at the start. */
+/** In mode `run`, a start that fails on a full disk is repeated until there is room. */
 export async function runDaemon(settings: Settings, options: DaemonOptions): Promise<DaemonOutcome> {
   const { stop, mode, clock = systemClock, patience = PATIENCE } = options;
   const events = new Events();
@@ -194,7 +194,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();
-  const keeping = { live, ledger, mailboxes: states, passwords, handoffs, emit, isClockRight };
+  const housekeeping = { live, ledger, mailboxes: states, passwords, handoffs, emit, isClockRight };
   if (mode === "once") {
     emit({ type: "ready" });
     const work = async () => {
@@ -204,10 +204,10 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
       await handoffs.finish();
     };
     await Promise.race([work(), whenAborted(stop)]);
-    if (!stop.aborted) await sweep(keeping);
+    if (!stop.aborted) await sweep(housekeeping);
   } else {
     handoffs.start();
-    startHousekeeping(keeping, scope);
+    startHousekeeping(housekeeping, scope);
     if (isShared) {
       const timer = setInterval(() => void refreshUnfinished().catch(() => {}), REFRESH_EVERY_MS);
       scope.use(timer, clearInterval);
@@ -228,7 +228,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
 
   await ledger.flush();
   let unplaced = 0;
-  await finishDeliveries(keeping, () => unplaced++);
+  await finishDeliveries(housekeeping, () => unplaced++);
   const unfinished = await Array.fromAsync(ledger.open(() => {}));
   const quarantined = await Array.fromAsync(ledger.quarantined(() => {}));
   const unusable = [...states.values()].reduce((sum, { health }) => sum + health.unusable, 0);

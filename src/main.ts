@@ -86,7 +86,7 @@ const EXIT_OF_FAULT: Readonly<Record<FaultCode, keyof typeof EXIT>> = {
   STOPPED: "interrupted",
 };
 
-const LINGER = { checkMs: 500, mostMs: 5_000 } as const;
+const LINGER = { checkMs: 500, maxMs: 5_000 } as const;
 
 // A process that ends before its work is done has failed.
 process.exitCode = EXIT.failed;
@@ -124,12 +124,12 @@ process.on("uncaughtException", (error) => {
 const context = { env, stdin, stdout, stderr, stop: stop.signal, onReload, onFault };
 process.exitCode = EXIT[await run(context, argv)];
 
-// A handle that a library left open must not keep the process alive. After a signal, unread output waits a few seconds.
+// Exits once all output is written, even if a library left a handle open. After a signal, it waits only a few seconds.
 let lingeredMs = 0;
 setInterval(() => {
   lingeredMs += LINGER.checkMs;
   const isWritten = stdout.writableLength === 0 && stderr.writableLength === 0;
-  if (isWritten || (stop.signal.aborted && lingeredMs >= LINGER.mostMs)) process.exit();
+  if (isWritten || (stop.signal.aborted && lingeredMs >= LINGER.maxMs)) process.exit();
 }, LINGER.checkMs).unref();
 
 async function run(context: Context, argv: readonly string[]): Promise<keyof typeof EXIT> {

@@ -1,14 +1,14 @@
-/** How commands reach transfers: through the folders, or where this user may not use them through the daemon's socket. */
+/** How commands reach transfers: through the folders or, if this user may not use them, through the daemon's socket. */
 import type { Secret } from "../base/secret.ts";
-import type { TransferAct } from "../daemon/acts.ts";
 import type { Story } from "../daemon/story.ts";
 import type { ListedTransfer, PageRequest, TransferFilter, TransferPage } from "../daemon/transfers.ts";
+import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface ActRequest {
   readonly act: TransferAct;
   readonly transfers: readonly TransferKey[];
-  /** With `password`. */
+  /** For the act `password`. */
   readonly password?: Secret;
   /** The password is meant for this mailbox alone. */
   readonly isForMailbox?: boolean;
@@ -29,7 +29,7 @@ export interface ActResult extends TransferKey {
 
 /** Methods throw the faults of the disk, or of the connection to the daemon. */
 export interface Access {
-  /** A transfer of the named mailbox, or of all that received it. */
+  /** The transfer in the named mailbox, or in every mailbox that received it. */
   find(trackingId: string, mailbox: string | undefined): Promise<ListedTransfer[]>;
   /** Every transfer that matches, and for which the act is possible as far as that is known. */
   select(filter: TransferFilter, act: TransferAct): Promise<ListedTransfer[]>;

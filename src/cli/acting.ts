@@ -2,8 +2,8 @@
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { TransferAct } from "../daemon/acts.ts";
 import type { ListedTransfer } from "../daemon/transfers.ts";
+import type { TransferAct } from "../model/order.ts";
 import { STATES, type State } from "../model/record.ts";
 import type { Access, ActRequest, ActResult } from "./access.ts";
 import { askYesNo, canAsk } from "./asking.ts";
@@ -27,7 +27,7 @@ export interface ActOptions {
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 /** Shown before a confirmation. */
-const MOST_SHOWN = 10;
+const MAX_SHOWN = 10;
 const REDRAW_MS = 500;
 
 export const ACTING_HELP = `
@@ -109,11 +109,11 @@ export async function isConfirmed(
   // A transfer that is gone has no content to lose.
   if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
   if (!canAsk(context)) throw impossible("no terminal to confirm on: add --yes");
-  for (const { trackingId, sender, state, message } of transfers.slice(0, MOST_SHOWN)) {
+  for (const { trackingId, sender, state, message } of transfers.slice(0, MAX_SHOWN)) {
     const why = message === null ? "" : `: ${message}`;
     say(context, `${trackingId} from ${sender}, ${state}${why}`);
   }
-  if (transfers.length > MOST_SHOWN) say(context, `… and ${transfers.length - MOST_SHOWN} more`);
+  if (transfers.length > MAX_SHOWN) say(context, `… and ${transfers.length - MAX_SHOWN} more`);
   if (transfers.length === 1 && question !== undefined) return askYesNo(context, question, false);
   const many = formatCount(transfers.length, "transfer", "transfers");
   return askYesNo(context, `${verb} ${many}?`, false);
@@ -128,13 +128,13 @@ export async function perform(
 ): Promise<ActResult[]> {
   const progress = startWaitLine(context, request.transfers.length);
   try {
-    return await access.act({ ...request, waitMs: wait ? timeout : undefined }, progress.look);
+    return await access.act({ ...request, waitMs: wait ? timeout : undefined }, progress.show);
   } finally {
     progress.end();
   }
 }
 
-/** Prints the results. A single act that was refused is an error, as one that was never possible. */
+/** Prints the results. A refused act has the exit code of an impossible one. */
 export function report(
   context: Context,
   results: readonly ActResult[],
@@ -155,7 +155,7 @@ export function impossible(detail: string): Fault {
 
 /** One line on a terminal, redrawn now and then; nothing elsewhere. */
 function startWaitLine({ stderr }: Context, count: number) {
-  if (!stderr.isTTY) return { look() {}, end() {} };
+  if (!stderr.isTTY) return { show() {}, end() {} };
   const startedMs = performance.now();
   const states = new Map<string, string>();
   const draw = () => {
@@ -167,7 +167,7 @@ function startWaitLine({ stderr }: Context, count: number) {
   };
   const timer = setInterval(draw, REDRAW_MS);
   return {
-    look(trackingId: string, state: string) {
+    show(trackingId: string, state: string) {
       states.delete(trackingId);
       states.set(trackingId, state);
     },

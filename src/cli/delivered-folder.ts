@@ -130,11 +130,11 @@ interface Expected {
 async function readExpected(folder: string): Promise<Expected[]> {
   const manifest = await readManifest(folder);
   const sums = await readSums(folder);
-  const senders = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
+  const senderChecksums = new Map(manifest.files.map((file) => [file.name, checksumsOf(file)]));
   const expected: Expected[] = filesIn(manifest).map(({ name, size, sha256 }) => {
     const sum = sums.get(name);
     const conflict = sum === sha256 ? undefined : describeConflict(sum);
-    return { name, size, sha256, checksums: senders.get(name) ?? [], conflict };
+    return { name, size, sha256, checksums: senderChecksums.get(name) ?? [], conflict };
   });
   const named = new Set(expected.map(({ name }) => name));
   if (named.size < expected.length) throw new DamagedFolder(`${MANIFEST} names a file twice`);

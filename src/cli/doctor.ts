@@ -85,12 +85,12 @@ async function checkAll(findings: Findings, context: Context, path: string | und
 }
 
 /** A service manager may set the state folder for the daemon only. */
-function warnOfOtherState(findings: Findings, daemons: string, own: string): void {
+function warnOfOtherState(findings: Findings, daemonState: string, ownState: string): void {
   findings.warn(
     "folders",
     "state",
-    `the daemon keeps its state in ${daemons}, which is checked here; this user and environment would use ${own}`,
-    `Set state: ${daemons} in the configuration, so that it is the same for all users.`,
+    `the daemon keeps its state in ${daemonState}, which is checked here; this user and environment would use ${ownState}`,
+    `Set state: ${daemonState} in the configuration, so that it is the same for all users.`,
   );
 }
 

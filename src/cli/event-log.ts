@@ -172,7 +172,7 @@ function isLoggedForAll(fault: Fault): boolean {
 }
 
 /** Another process may end a transfer unnoticed, so the memory has a limit. */
-const MOST_LOGGED = 10_000;
+const MAX_LOGGED = 10_000;
 
 /** Reasons already logged for transfers that are not settled, so that a retry does not log them again. */
 class LoggedReasons {
@@ -185,7 +185,7 @@ class LoggedReasons {
     this.#reasons.delete(key);
     this.#reasons.set(key, known);
     const [oldest] = this.#reasons.keys();
-    if (this.#reasons.size > MOST_LOGGED && oldest !== undefined) this.#reasons.delete(oldest);
+    if (this.#reasons.size > MAX_LOGGED && oldest !== undefined) this.#reasons.delete(oldest);
     if (known.has(reason)) return false;
     known.add(reason);
     return true;

@@ -25,7 +25,7 @@ interface HistoryOptions extends HistoryQuery {
 }
 
 /** Entries are kept in memory until they are printed. */
-const MOST_ENTRIES = 100_000;
+const MAX_ENTRIES = 100_000;
 
 const HELP = `
 Without --changes, each transfer has one line: its last matching change of state. So --state delivered
@@ -55,7 +55,7 @@ export function define(command: Command, run: Run): void {
     )
     .option("--changes", "list every change of state, not only the last of each transfer")
     .option("--actions", "list what operators did, and changes of the configuration")
-    .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MOST_ENTRIES), 50)
+    .option("--limit <number>", "at most this many, the newest first", wholeNumber(1, MAX_ENTRIES), 50)
     .option("--json", "print the entries as JSON")
     .addHelpText("after", HELP)
     .action((options: HistoryOptions) => run((context) => showHistory(context, options)));

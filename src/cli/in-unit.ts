@@ -1,6 +1,6 @@
 /**
  * Runs a command as a systemd unit would run it: with its user, credentials, environment, folders and view of the file
- * system. Root has systemd do that, in a short-lived unit with the same settings.
+ * system. Root has systemd do that, in a transient unit with the same settings.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -92,11 +92,11 @@ export function planRun(
   { properties, command }: UnitSettings,
   name: string,
   words: readonly string[],
-  own: readonly string[],
+  ownProgram: readonly string[],
 ): string[] {
   const at = command.findIndex((word) => word === "run" || word === "once");
   // The unit's program may be another version than this one.
-  const program = at > 0 ? command.slice(0, at) : own;
+  const program = at > 0 ? command.slice(0, at) : ownProgram;
   const config = command.findIndex((word) => word === "--config" || word.startsWith("--config="));
   const configured =
     command[config] === "--config" ? command.slice(config, config + 2) : command.slice(config, config + 1);
@@ -108,7 +108,7 @@ export function planRun(
     "--collect",
     `--unit=${name}`,
     ...properties.map(([property, value]) => `--property=${property}=${value}`),
-    // Otherwise the folder of a running daemon would go with this unit.
+    // Otherwise a running daemon's folder would be removed at the end of this unit.
     "--property=RuntimeDirectoryPreserve=yes",
     "--",
     ...program,
@@ -162,7 +162,7 @@ async function readUnit(unit: string): Promise<string> {
   return files;
 }
 
-/** Settings of a short-lived unit are taken as they are, and its name is another one. */
+/** Expands specifiers such as `%n`: a transient unit takes its settings as they are, and has another name. */
 function expand(value: string, unit: string): string {
   const name = unit.replace(/\.service$/, "");
   const [prefix = "", instance = ""] = name.split("@");

@@ -1,4 +1,4 @@
-/** The answers that `init` needs, from options, environment or questions. Each is tried on the service. */
+/** The answers that `init` needs, from options, environment or questions. Those about the service are tried on it. */
 import { resolve } from "node:path";
 import { describeFault, Fault, withAdvice } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
@@ -87,7 +87,7 @@ export async function readGiven(context: Context, options: InitOptions): Promise
 }
 
 /** The settings of the service, as the daemon would load them. Throws `CONFIG_INVALID`. */
-export async function describeService(
+export async function loadServiceAt(
   { env }: Context,
   { baseUrl, ca }: { readonly baseUrl: string; readonly ca?: string | undefined },
 ): Promise<ServiceSettings> {
@@ -171,10 +171,10 @@ async function askService(
   for (let baseUrl = first; ; baseUrl = undefined) {
     baseUrl ??= await ask(context, "Address of the service (the part before /api)");
     try {
-      const service = await describeService(context, { baseUrl, ca });
+      const service = await loadServiceAt(context, { baseUrl, ca });
       const fault = await trial.service(service);
       if (fault === undefined) return { baseUrl, service };
-      // No daemon runs yet that would try again.
+      // The fault's own advice assumes a daemon that retries.
       const shown = UNREACHABLE.has(fault.code) ? withAdvice(fault, CHECK_NETWORK) : fault;
       say(context, `  ${describeFault(shown)}`);
       if (await askYesNo(context, "Use it anyway?", false)) return { baseUrl, service };

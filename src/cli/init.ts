@@ -26,10 +26,10 @@ import {
   type Answers,
   askForAnswers,
   CHECK_NETWORK,
-  describeService,
   type Given,
   type GivenSecret,
   type InitOptions,
+  loadServiceAt,
   readGiven,
   Trial,
   withoutOurs,
@@ -104,7 +104,7 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
-/** Root configures the machine, other users themselves. */
+/** Root writes the configuration of the machine, another user a personal one. */
 function defaultTarget({ env }: Context): string {
   return (process.getuid?.() === 0 ? undefined : userPath(env)) ?? DEFAULT_PATH;
 }
@@ -158,7 +158,7 @@ async function tryOut(
   trial: Trial,
   { clientId, mailboxes, ...answers }: Answers,
 ): Promise<void> {
-  const service = await describeService(context, answers);
+  const service = await loadServiceAt(context, answers);
   const faults = [await trial.service(service)];
   if (faults[0] === undefined) {
     for (const email of mailboxes) faults.push(await trial.mailbox(service, clientId.secret, email));

@@ -22,8 +22,8 @@ interface ListOptions {
 
 const DEFAULT_LIMIT = 50;
 /** Sorting keeps this many transfers in memory. */
-const MOST_SORTED = 100_000;
-const MOST_DAMAGED_SHOWN = 10;
+const MAX_SORTED = 100_000;
+const MAX_DAMAGED_SHOWN = 10;
 
 const HELP = `
 Lists all known transfers, the newest first. With --json it prints all of them in no particular order,
@@ -45,7 +45,7 @@ export function define(command: Command, run: Run): void {
     .option(
       "--limit <number>",
       "only this many, the newest first (default: 50; all with --json)",
-      wholeNumber(1, MOST_SORTED),
+      wholeNumber(1, MAX_SORTED),
     )
     .option("--json", "print one JSON object per line")
     .addHelpText("after", HELP)
@@ -81,5 +81,5 @@ function printLine(context: Context, transfer: ListedTransfer): Promise<void> {
 function sayDamaged(context: Context, paths: ReadonlySet<string>): void {
   if (paths.size === 0) return;
   say(context, `Skipped ${formatCount(paths.size, "unreadable record", "unreadable records")}:`);
-  for (const path of [...paths].slice(0, MOST_DAMAGED_SHOWN)) say(context, `  ${path}`);
+  for (const path of [...paths].slice(0, MAX_DAMAGED_SHOWN)) say(context, `  ${path}`);
 }

@@ -14,7 +14,6 @@ import {
   giveAct,
   objectionToAct,
   supplyPassword,
-  type TransferAct,
 } from "../daemon/acts.ts";
 import { mailboxOf, readStory } from "../daemon/story.ts";
 import {
@@ -30,15 +29,16 @@ import { nameOf } from "../ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
 import type { Outcome } from "../mailbox/outcome.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
+import type { TransferAct } from "../model/order.ts";
 import { hasEnded, isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { Access, ActRequest, ActResult } from "./access.ts";
 import { operatorOf } from "./actor.ts";
 import type { Context } from "./context.ts";
 import { withDaemonsState } from "./transfers.ts";
 
-/** A healthy daemon takes up an order or a password within this time. It takes one after the other. */
-const TAKE_UP_MS = 10_000;
-const TAKE_UP_EACH_MS = 200;
+/** A healthy daemon carries out an order, or tries a password, within this time; several one after the other. */
+const TAKEN_MS = 10_000;
+const TAKEN_EACH_MS = 200;
 const LOOK_EVERY_MS = 50;
 /** Outcomes that are awaited at the same time. */
 const AT_ONCE = 50;
@@ -77,7 +77,7 @@ export class LocalAccess implements Access {
     const tools = await this.#tools();
     const possible: TransferRecord[] = [];
     for (const record of records) {
-      // Delivered ones are looked at only where they are meant: there may be very many.
+      // Skips delivered transfers unless `--state` names them: there may be very many.
       if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
       if (act === "password" && record.reason !== "password") continue;
       if ((await objectionToAct(tools, act, record)) === undefined) possible.push(record);
@@ -119,7 +119,7 @@ export class LocalAccess implements Access {
     const isRunning = await this.#isRunning();
     await forEachLimit(given, AT_ONCE, async (each) => {
       const outcome = await this.#follow(tools, each, request, isRunning, given.length, onLook);
-      results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.as });
+      results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.instead });
     });
     return request.transfers.flatMap((key) => results.get(nameOf(key)) ?? []);
   }
@@ -138,7 +138,7 @@ export class LocalAccess implements Access {
     return given;
   }
 
-  /** One file for all mailboxes that received a transfer, unless one is named. */
+  /** Writes one file for all mailboxes that received a transfer, unless a mailbox is named. */
   async #supply(
     tools: ActTools,
     request: ActRequest,
@@ -146,16 +146,16 @@ export class LocalAccess implements Access {
     results: Map<string, ActResult>,
   ): Promise<GivenAct[]> {
     const by = operatorOf(this.#context);
-    const fit: TransferRecord[] = [];
+    const accepting: TransferRecord[] = [];
     for (const key of request.transfers) {
       const record = await this.#peek.find(key);
       const objection = await objectionToAct(tools, "password", record, password);
-      if (objection === undefined && record !== undefined) fit.push(record);
+      if (objection === undefined && record !== undefined) accepting.push(record);
       else results.set(nameOf(key), refusedResult(key, objection?.kind, objection?.detail ?? "", record));
     }
-    demandOneService(this.#settings, fit);
+    demandOneService(this.#settings, accepting);
     const given: GivenAct[] = [];
-    for (const records of Map.groupBy(fit, ({ trackingId }) => trackingId).values()) {
+    for (const records of Map.groupBy(accepting, ({ trackingId }) => trackingId).values()) {
       given.push(...(await supplyPassword(tools, records, by, password, request.isForMailbox !== true)));
     }
     return given;
@@ -173,20 +173,20 @@ export class LocalAccess implements Access {
     isRunning: boolean,
     count: number,
     onLook: OnLook,
-  ): Promise<Outcome & { readonly as?: Partial<ActResult> }> {
+  ): Promise<Outcome & { readonly instead?: Partial<ActResult> }> {
     const { act, before } = given;
     const { trackingId } = before;
     const kept = { record: before, isSettled: false, result: "pending" } as const;
-    const as = { result: "given" } as const;
-    if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, as };
+    const instead = { result: "given" } as const;
+    if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, instead };
     if (waitMs === undefined) {
       const what = act === "password" ? "The password" : "The order";
-      return { ...kept, text: `${what} for ${trackingId} was given.`, as };
+      return { ...kept, text: `${what} for ${trackingId} was given.`, instead };
     }
     const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(waitMs)]);
     const isPaused = mailboxOf(tools.mailboxes, before)?.paused === true;
-    const takeUpMs = Math.min(waitMs, TAKE_UP_MS + count * TAKE_UP_EACH_MS);
-    const isTaken = (isPaused && act !== "discard") || (await this.#isTakenWithin(given, takeUpMs, signal));
+    const takenMs = Math.min(waitMs, TAKEN_MS + count * TAKEN_EACH_MS);
+    const isTaken = (isPaused && act !== "discard") || (await this.#isTakenWithin(given, takenMs, signal));
     if (this.#context.stop.aborted)
       throw new Fault("STOPPED", { detail: `${trackingId}: the order is kept` });
     if (!isTaken && (await given.withdraw())) return { ...kept, text: describeWithdrawn(trackingId) };
@@ -198,8 +198,8 @@ export class LocalAccess implements Access {
     return outcome;
   }
 
-  async #isTakenWithin(given: GivenAct, mostMs: number, signal: AbortSignal): Promise<boolean> {
-    for (let waitedMs = 0; waitedMs < mostMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
+  async #isTakenWithin(given: GivenAct, maxMs: number, signal: AbortSignal): Promise<boolean> {
+    for (let waitedMs = 0; waitedMs < maxMs && !signal.aborted; waitedMs += LOOK_EVERY_MS) {
       if (await given.isTaken()) return true;
       await pause(LOOK_EVERY_MS);
     }
@@ -214,7 +214,7 @@ export class LocalAccess implements Access {
     return records.map(await makeFormatter(this.#peek, this.#settings.mailboxes));
   }
 
-  /** Passwords go to the state folder of the daemon that runs. */
+  /** Passwords go to the state folder of the running daemon. */
   async #tools(): Promise<ActTools> {
     const { work, state, mailboxes } = await withDaemonsState(this.#settings);
     const asOwner: ActTools["asOwner"] = (folder, write) => this.#writes.run(() => asOwnerOf(folder, write));
@@ -244,13 +244,13 @@ function refusedResult(
 /** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
 function demandOneService({ mailboxes }: Settings, records: readonly TransferRecord[]): void {
   const open = records.filter((record) => !hasEnded(record));
-  const origins = new Set(
+  const serviceIds = new Set(
     open.map((record) => {
       const mailbox = mailboxOf(mailboxes, record);
       return mailbox && serviceIdOf(mailbox.service.baseUrl);
     }),
   );
-  if (origins.size <= 1) return;
+  if (serviceIds.size <= 1) return;
   const names = open.map(({ mailbox }) => mailbox).join(", ");
   const detail = `several services list it, for ${names}: choose one with --mailbox`;
   throw new Fault("ORDER_IMPOSSIBLE", { detail });

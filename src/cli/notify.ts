@@ -29,7 +29,7 @@ interface TestResult {
   readonly advice?: string;
 }
 
-const MOST_WAYS = 1_000;
+const MAX_WAYS = 1_000;
 
 const HELP = `
 It sends one test message through each entry of notify, in the order of the configuration, and prints the result. Quiet
@@ -42,7 +42,7 @@ the configuration has to change, 4: a server cannot be reached or does not accep
 export function define(notify: Command, run: Run): void {
   const test = notify.command("test").description("send a test through each configured way");
   addConfig(test)
-    .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MOST_WAYS))
+    .option("--to <number>", "only this entry of notify, counted from 1", wholeNumber(1, MAX_WAYS))
     .option("--json", "print the results as JSON")
     .addHelpText("after", HELP)
     .action((options: TestOptions) => run((context) => testAll(context, options)));

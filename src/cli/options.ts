@@ -35,14 +35,14 @@ export function duration(text: string): number {
 }
 
 /** One byte. */
-const LEAST_MEGABYTES = 0.000_001;
-const MOST_MEGABYTES = 1_000_000;
+const MIN_MEGABYTES = 0.000_001;
+const MAX_MEGABYTES = 1_000_000;
 
 export function megabytes(text: string): number {
   const number = /^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= LEAST_MEGABYTES && number <= MOST_MEGABYTES) return number;
+  if (number >= MIN_MEGABYTES && number <= MAX_MEGABYTES) return number;
   throw new InvalidArgumentError(
-    `It must be a number of megabytes above 0 and up to ${MOST_MEGABYTES}, such as 5 or 0.5.`,
+    `It must be a number of megabytes above 0 and up to ${MAX_MEGABYTES}, such as 5 or 0.5.`,
   );
 }
 

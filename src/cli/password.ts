@@ -130,11 +130,11 @@ async function allowOnceMore(
     options.mailbox === undefined || settings.mailboxes.some(({ name }) => name === options.mailbox);
   if (!isKnown) throw impossible(`no mailbox is called ${options.mailbox}`);
   const transfers = await chooseTransfers(access, "grant", ids, options, true);
-  const chosen = options.all ? await whoseAnswersWereLost(settings, transfers) : transfers;
+  const chosen = options.all ? await selectUnanswered(settings, transfers) : transfers;
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
-  const each = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
+  const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
   const possible: ListedTransfer[] = [];
-  for (const transfer of each) {
+  for (const transfer of onePerId) {
     if ((await access.objectionTo("grant", transfer)) === undefined) possible.push(transfer);
   }
   if (possible.length === 0 && !options.all)
@@ -152,18 +152,18 @@ async function allowOnceMore(
   );
 }
 
-/** Without access to the folders that is not known: then all are taken. */
-async function whoseAnswersWereLost(
+/** Transfers with an attempt that was never answered. Returns all if this user may not read the ledger. */
+async function selectUnanswered(
   settings: Settings,
   transfers: readonly ListedTransfer[],
 ): Promise<ListedTransfer[]> {
   const peek = peekLedger(settings.work);
-  const lost: ListedTransfer[] = [];
+  const unanswered: ListedTransfer[] = [];
   for (const transfer of transfers) {
     const record = await peek.find(transfer).catch(() => undefined);
-    if (record === undefined || (await spentOn(settings, record)).unanswered > 0) lost.push(transfer);
+    if (record === undefined || (await spentOn(settings, record)).unanswered > 0) unanswered.push(transfer);
   }
-  return lost;
+  return unanswered;
 }
 
 async function open(context: Context, { config: path }: PasswordOptions) {

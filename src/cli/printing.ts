@@ -70,7 +70,7 @@ export function say({ stderr }: Context, message: string): void {
   stderr.write(`${printable(message)}\n`);
 }
 
-/** The same for a text of several lines. */
+/** `printable` for a text of several lines. */
 export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }

@@ -3,9 +3,9 @@ import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import * as v from "valibot";
 import { Fault } from "../base/faults.ts";
-import type { TransferAct } from "../daemon/acts.ts";
 import type { Story } from "../daemon/story.ts";
 import type { ListedTransfer, PageRequest, TransferFilter, TransferPage } from "../daemon/transfers.ts";
+import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { Access, ActRequest, ActResult } from "./access.ts";
 import { nameOfUser } from "./actor.ts";
@@ -14,9 +14,9 @@ import type { Context } from "./context.ts";
 const TIMEOUT_MS = 30_000;
 const PAGE_SIZE = 200;
 /** The daemon bounds the size of a request. */
-const MOST_AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 
-const Known = v.looseObject({
+const TransferShape = v.looseObject({
   mailbox: v.string(),
   trackingId: v.string(),
   sender: v.string(),
@@ -27,10 +27,10 @@ const PageShape = v.looseObject({
   page: v.number(),
   pages: v.number(),
   size: v.number(),
-  transfers: v.array(Known),
+  transfers: v.array(TransferShape),
 });
 const StoryShape = v.looseObject({
-  ...Known.entries,
+  ...TransferShape.entries,
   rounds: v.array(v.unknown()),
   commands: v.array(v.string()),
 });
@@ -104,8 +104,8 @@ export class RemoteAccess implements Access {
     const results: ActResult[] = [];
     const wait = waitMs === undefined ? {} : { wait: Math.ceil(waitMs / 1000) };
     const secret = password === undefined ? {} : { password: password.reveal() };
-    for (let start = 0; start < transfers.length; start += MOST_AT_ONCE) {
-      const some = transfers.slice(start, start + MOST_AT_ONCE);
+    for (let start = 0; start < transfers.length; start += MAX_AT_ONCE) {
+      const some = transfers.slice(start, start + MAX_AT_ONCE);
       const keys = some.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
       const body = { action: act, transfers: keys, ...secret, ...wait };
       const answer = await this.#send("POST", "/api/actions", body, (waitMs ?? 0) + TIMEOUT_MS);
@@ -124,18 +124,18 @@ export class RemoteAccess implements Access {
     return this.#parse(PageShape, answer) as unknown as TransferPage;
   }
 
-  /** The answer is not trusted: any program may listen there. Throws `PERMISSION_DENIED` and `BAD_ANSWER`. */
+  /** The answer is not trusted: any program may listen there. Throws `PERMISSION_DENIED` and `DAEMON_UNREACHABLE`. */
   #parse<Schema extends v.GenericSchema>(schema: Schema, { status, body }: Answer): v.InferOutput<Schema> {
     const json = parseJson(body);
     const result = v.safeParse(schema, json);
     if (status === 200 && result.success) return result.output;
-    const said = v.safeParse(ErrorShape, json);
+    const refusal = v.safeParse(ErrorShape, json);
     const where = `the daemon at ${this.#socketPath}`;
     if (status === 401 || status === 403 || status === 404) {
-      const why = said.success ? said.output.error : "it takes no orders";
+      const why = refusal.success ? refusal.output.error : "it takes no orders";
       throw new Fault("PERMISSION_DENIED", { detail: `${where} refuses: ${why}` });
     }
-    const detail = said.success ? said.output.error : `status ${status}`;
+    const detail = refusal.success ? refusal.output.error : `status ${status}`;
     throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail}` });
   }
 

@@ -1,6 +1,7 @@
 /** `run`: the daemon, until a signal stops it. `once`: one poll of every mailbox and its downloads, for cron. */
 import { type Command, Option } from "commander";
 import { describeFault, Fault } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
 import { type LoadOptions, loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { followSettings } from "../config/watch.ts";
@@ -73,7 +74,7 @@ async function serve(context: Context, options: RunOptions): Promise<Outcome> {
 }
 
 async function runOnce(context: Context, options: RunOptions): Promise<Outcome> {
-  // The journal has lines of other programs too: there, the reason of a failure needs its priority.
+  // In systemd's journal, among lines of other programs, the reason of a failure needs a priority.
   if (isJournal(context.stderr, context.env["JOURNAL_STREAM"])) reportInLog(context, context.stderr);
   const { settings, log } = await prepare(context, options, context.stderr, DEFAULT_LEVEL.once);
   const last = new Map<string, TransferRecord>();
@@ -114,15 +115,18 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
     );
   }
   if (context.stop.aborted) throw new Fault("STOPPED");
-  const before = unsettled - count("waiting") - count("quarantined");
-  if (before > 0 && !options.json) {
-    say(context, `${before} more from earlier runs, or after delivery, not settled: see inlet status.`);
+  const others = unsettled - count("waiting") - count("quarantined");
+  if (others > 0 && !options.json) {
+    say(
+      context,
+      `${formatCount(others, "more is", "more are")} not settled, from earlier runs or after delivery: see inlet status.`,
+    );
   }
   if (unreachable > 0) return "unreachable";
   return failedPolls + unsettled + count("gone") > 0 ? "attention" : "fine";
 }
 
-/** A fault that ends the program is a line of the log, like everything else that the reader of the log gets. */
+/** Logs a fault that ends the program. A person at a terminal also gets it on standard error. */
 function reportInLog(context: Context, output: NodeJS.WriteStream): void {
   const log = openLog(context, output, "fatal");
   context.onFault((fault) => {

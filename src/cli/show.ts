@@ -93,7 +93,7 @@ function factsOf(inbox: string, story: Story, time: (at: string) => string): Fac
     ["Folder", isInInbox ? folder && join(inbox, folder) : undefined],
     ["Verified", story.verified],
     ["Released", released && `by ${released.by}, ${time(released.at)}, despite ${released.reason}`],
-    ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts used` : undefined],
+    ["Passwords", hasPasswords ? `${passwordsSpent} of ${passwordAttempts} attempts spent` : undefined],
     ["Downloads", `${story.attempts} started in this round`],
     ["Kept in", story.kept],
     ...story.staged.map((path) => ["Staged in", path] as const),

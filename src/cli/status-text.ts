@@ -12,7 +12,7 @@ import { formatBar, printable, widthOf } from "./printing.ts";
 
 type Stream = NodeJS.WriteStream;
 
-const MOST_LISTED = 20;
+const MAX_LISTED = 20;
 
 /** The status, and how it was found. */
 export interface Reading {
@@ -23,7 +23,7 @@ export interface Reading {
 
 /** `instead`: why the status is not the daemon's. Every text in the status may be hostile. */
 export function formatStatus(status: Status, instead: string | undefined, stream: Stream): string {
-  const sections = sectionsOf(status, stream).map((it) => formatSection(it, MOST_LISTED));
+  const sections = sectionsOf(status, stream).map((it) => formatSection(it, MAX_LISTED));
   return [formatHead(status, instead, stream), ...sections.map((lines) => lines.join("\n"))].join("\n\n");
 }
 
@@ -33,9 +33,9 @@ export function fitStatus(status: Status, instead: string | undefined, stream: S
   const lines = formatHead(status, instead, stream).split("\n");
   const sections = sectionsOf(status, stream);
   const room = rows - lines.length - 1;
-  for (const [at, lengthOf] of shareRows(sections, room).entries()) {
+  for (const [at, rowCount] of shareRows(sections, room).entries()) {
     const section = sections[at];
-    if (section !== undefined && lengthOf > 0) lines.push("", ...fitSection(section, lengthOf - 1));
+    if (section !== undefined && rowCount > 0) lines.push("", ...fitSection(section, rowCount - 1));
   }
   const shown = lines.slice(0, rows - 1).map((line) => cutToWidth(line, columns));
   return [...shown, styleText("dim", cutToWidth("q quits", columns), { stream })];
@@ -104,24 +104,24 @@ function section<Item>(
   return { title, items: items.map(format), total };
 }
 
-function formatSection({ title, items, total }: Section, most: number): string[] {
-  const listed = items.slice(0, most);
+function formatSection({ title, items, total }: Section, max: number): string[] {
+  const listed = items.slice(0, max);
   const more = total > listed.length ? [`… and ${total - listed.length} more`] : [];
   return [`${title}:`, ...[...listed.flat(), ...more].map((line) => `  ${line}`)];
 }
 
 /** The empty line, the title, and one line. */
-const LEAST_ROWS = 3;
+const MIN_ROWS = 3;
 
 /**
- * The rows of each section, with the empty line before it. Each gets the least, while there is room. Of the other rows, an
- * earlier section may take half; then the rest is given out in order.
+ * The rows of each section, with the empty line before it. Each gets `MIN_ROWS` while there is room. Then each in turn
+ * takes up to half of the rows that are left, and in a second pass up to all of them.
  */
 function shareRows(sections: readonly Section[], room: number): number[] {
-  const shown = sections.slice(0, Math.max(0, Math.floor(room / LEAST_ROWS)));
+  const shown = sections.slice(0, Math.max(0, Math.floor(room / MIN_ROWS)));
   const wanted = shown.map((it) => 1 + formatSection(it, it.items.length).length);
-  const rows = shown.map(() => LEAST_ROWS);
-  let left = room - rows.length * LEAST_ROWS;
+  const rows = shown.map(() => MIN_ROWS);
+  let left = room - rows.length * MIN_ROWS;
   for (const share of [0.5, 1]) {
     for (const [at, wants] of wanted.entries()) {
       const given = rows[at] ?? 0;
@@ -135,8 +135,8 @@ function shareRows(sections: readonly Section[], room: number): number[] {
 
 /** As many whole items as there are rows for, and the number of the others. */
 function fitSection(it: Section, rows: number): string[] {
-  for (let most = it.items.length; most > 0; most--) {
-    const lines = formatSection(it, most);
+  for (let max = it.items.length; max > 0; max--) {
+    const lines = formatSection(it, max);
     if (lines.length <= rows) return lines;
   }
   // Not even the first one is shown in full: its first line says the most.

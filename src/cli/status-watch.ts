@@ -6,7 +6,7 @@ import { fitStatus, type Reading } from "./status-text.ts";
 const REDRAW_MS = 1_000;
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
 
-/** The other screen, without a cursor; and back. */
+/** Switch to the alternate screen without a cursor, and back. */
 const BEGIN = "\u001b[?1049h\u001b[?25l";
 const END = "\u001b[?25h\u001b[?1049l";
 

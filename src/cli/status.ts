@@ -131,10 +131,10 @@ async function readStatus(settings: Settings, signal: AbortSignal): Promise<Read
   const answer = await requestDaemon(http, "/api/status", signal);
   const status = answer?.status === 200 ? parseStatus(answer.body) : undefined;
   if (status?.daemon.inbox === inbox) return { status, instead: undefined };
-  return { status: await peekStatus(settings), instead: describeOther(http !== undefined, answer, status) };
+  return { status: await peekStatus(settings), instead: describeInstead(http !== undefined, answer, status) };
 }
 
-function describeOther(isAsked: boolean, answer: unknown, status: Status | undefined): string {
+function describeInstead(isAsked: boolean, answer: unknown, status: Status | undefined): string {
   if (!isAsked) return "The daemon cannot be reached: http.listen is false.";
   if (answer === undefined) return NO_DAEMON;
   return status === undefined
@@ -170,7 +170,7 @@ export async function peekStatus(settings: Settings): Promise<Status> {
 
 const TIMEOUT_MS = 5_000;
 /** Enough for many thousands of mailboxes. */
-const MOST_BYTES = 32 * 1024 ** 2;
+const MAX_BYTES = 32 * 1024 ** 2;
 
 interface DaemonAnswer {
   readonly status: number;
@@ -186,7 +186,9 @@ export async function requestDaemon(
   if (http === undefined) return undefined;
   const { listen } = http;
   const place =
-    "path" in listen ? { socketPath: listen.path } : { host: reachable(listen.host), port: listen.port };
+    "path" in listen
+      ? { socketPath: listen.path }
+      : { host: connectableHost(listen.host), port: listen.port };
   const { promise, resolve, reject } = Promise.withResolvers<DaemonAnswer>();
   const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   // A host name that every daemon accepts.
@@ -205,14 +207,14 @@ async function readText(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) {
     bytes += (chunk as Buffer).length;
     // Leaving the loop closes the connection.
-    if (bytes > MOST_BYTES) throw new Error("the answer is too large");
+    if (bytes > MAX_BYTES) throw new Error("the answer is too large");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString();
 }
 
 /** A daemon that listens on every address is reached on the loopback one. */
-function reachable(host: string): string {
+function connectableHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
 }

@@ -1,4 +1,4 @@
-/** Tables of transfers, and the state folder of the daemon that commands act with. */
+/** Shared by the commands about transfers: table columns, and the daemon's state folder. */
 import type { Settings } from "../config/settings.ts";
 import { findDaemonState } from "../inbox/members.ts";
 import type { Context } from "./context.ts";

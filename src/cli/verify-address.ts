@@ -57,16 +57,16 @@ async function verifyAddress(
   const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
   const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
   if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
-  const { name, email, service: described } = mailbox;
-  if (described.token !== undefined) {
+  const { name, email, service: serviceSettings } = mailbox;
+  if (serviceSettings.token !== undefined) {
     throw invalid(
-      `${name} has a configured token (${described.token.described}), and the daemon uses no other: remove service.verification`,
+      `${name} has a configured token (${serviceSettings.token.described}), and the daemon uses no other: remove service.verification`,
     );
   }
   const tokensFolder = join(settings.state, "tokens");
   const openTokens = await loadTokenStores();
   await asOwnerOf(settings.state, () => makeFolderDurably(tokensFolder, 0o700));
-  const service = openClient(described, await clientIdOf(settings, mailbox, context.stop));
+  const service = openClient(serviceSettings, await clientIdOf(settings, mailbox, context.stop));
   try {
     const tokens = new Tokens(mailbox, service, undefined, openTokens(tokensFolder), systemClock);
     if (options.codeFile === undefined) {

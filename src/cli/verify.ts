@@ -23,11 +23,11 @@ again: its SHA-256 must be the one in transfer.json and in SHA256SUMS, and the s
   ok          as it was delivered
   changed     other content, another size, or no longer a plain file
   missing     no longer there
-  extra       there, but not delivered by Inlet; --allow names what may be there
+  extra       there, but not delivered by Inlet; permit it with --allow
   unreadable  this user may not read it, or the disk fails
 
-The exit code is 3 where anything differs. Who can change the files can also change the manifest and the sums beside
-them: against that, keep a copy of SHA256SUMS elsewhere.
+The exit code is 3 if anything differs. A user who can change the files can also change the manifest and the sums beside
+them. To detect that, keep a copy of SHA256SUMS elsewhere.
 
   inlet verify /srv/inbox
   inlet verify /srv/inbox/orders@example.com/anna@supplier.example/20260301-080000-fewfiles`;
@@ -57,7 +57,7 @@ async function verifyFolders(
   options: VerifyOptions,
 ): Promise<Outcome> {
   for (const folder of folders) await demandFolder(folder);
-  const allowed = new Set([...(options.allow ?? []), ...(await markerOf(context, options))]);
+  const allowed = new Set([...(options.allow ?? []), ...(await allowedByConfiguration(context, options))]);
   const print = options.json ? printerAsJson(context) : printerAsLines(context);
   const tally = { folders: 0, files: 0, bytes: 0, troubles: 0 };
   for (const root of folders) {
@@ -75,9 +75,9 @@ async function verifyFolders(
       if (checked.status !== "ok") tally.troubles++;
       await print.folder(checked);
     }
-    const isNothing = tally.folders === foldersBefore && tally.troubles === troublesBefore;
-    if (isNothing && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
-    if (isNothing) complain(root, NOTHING);
+    const isEmpty = tally.folders === foldersBefore && tally.troubles === troublesBefore;
+    if (isEmpty && folders.length === 1) throw invalid(`${root} ${NOTHING}`);
+    if (isEmpty) complain(root, NOTHING);
   }
   print.end();
   say(context, summaryOf(tally));
@@ -108,8 +108,8 @@ async function demandFolder(folder: string): Promise<void> {
   if (!facts.isDirectory()) throw invalid(`${folder} is not a folder`);
 }
 
-/** The configuration is optional, unless `--config` names it. */
-async function markerOf({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
+/** The marker and the acknowledgement. The configuration is optional, unless `--config` names it. */
+async function allowedByConfiguration({ env }: Context, { config: path }: VerifyOptions): Promise<string[]> {
   try {
     const { marker, acknowledgement } = await loadHandoff({ env, path });
     return [marker, acknowledgement].filter((name) => name !== undefined);

@@ -7,25 +7,25 @@ import * as v from "valibot";
 import { forEachLimit } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
-import type { Actor } from "../model/order.ts";
+import { type Actor, TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
 import { sendJson } from "./answers.ts";
 import type { Html } from "./html.ts";
 import type { Notice } from "./layout.ts";
 import type { Outcomes, ShownOutcome } from "./outcomes.ts";
-import { type ActionRequest, CONSOLE_ACTIONS, type ConsoleAction, type ConsoleActions } from "./port.ts";
+import type { ActionRequest, ConsoleActions } from "./port.ts";
 import { filterTransfers, parseTransferQuery } from "./query.ts";
 import { formatKey, parseKey, WARNINGS } from "./rows.ts";
-import { isConsoleAction, renderConfirmation } from "./transfers.ts";
+import { isTransferAct, renderConfirmation } from "./transfers.ts";
 
 /** A list may name a thousand transfers. */
-const MOST_BODY_BYTES = 512 * 1024;
-const MOST_AT_ONCE = 10_000;
+const MAX_BODY_BYTES = 512 * 1024;
+const MAX_AT_ONCE = 10_000;
 const GIVEN_AT_ONCE = 8;
 /** Each wait looks at the ledger regularly. */
 const AWAITED_AT_ONCE = 16;
-const LONGEST_WAIT_MS = 10 * 60_000;
+const MAX_WAIT_MS = 10 * 60_000;
 
 const UNREADABLE = "A token cannot be read now: see http.token in the configuration.";
 const NOT_ALLOWED = "Sign in first, or send a token.";
@@ -35,13 +35,13 @@ const WRONG_TOKEN = {
 } as const;
 
 const RequestShape = v.object({
-  action: v.picklist(CONSOLE_ACTIONS),
+  action: v.picklist(TRANSFER_ACTS),
   mailbox: v.optional(v.string()),
   trackingId: v.optional(v.string()),
   transfers: v.optional(v.array(v.object({ mailbox: v.string(), trackingId: v.string() }))),
   password: v.optional(v.string()),
   /** Seconds to wait for the outcome. */
-  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(LONGEST_WAIT_MS / 1000)), 0),
+  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_WAIT_MS / 1000)), 0),
 });
 
 export interface ActionTools {
@@ -137,7 +137,7 @@ export async function actForPage(
   const authorization = await actions.sessions.authorize(request, proof);
   if (authorization.kind !== "granted") return refuse(403, NOT_ALLOWED);
   const action = fields.get("action") ?? "";
-  if (!isConsoleAction(action)) return refuse(400, "Unknown action.");
+  if (!isTransferAct(action)) return refuse(400, "Unknown action.");
   const keys = selectedIn(fields, tools.transfers());
   const password = fields.get("password") ?? undefined;
   const back = backOf(fields);
@@ -171,7 +171,7 @@ interface Running {
 /** Gives the action for each transfer, and notes the outcomes. */
 function act(
   { actions, outcomes }: ActionTools,
-  action: ConsoleAction,
+  action: TransferAct,
   keys: readonly TransferKey[],
   password: string | undefined,
   by: Actor,
@@ -183,7 +183,7 @@ function act(
     results.set(key, { mailbox, trackingId, status, ...outcome });
     note(key, outcome);
   };
-  const signal = AbortSignal.timeout(LONGEST_WAIT_MS);
+  const signal = AbortSignal.timeout(MAX_WAIT_MS);
   const waits: (() => Promise<void>)[] = [];
   const given = forEachLimit(keys, GIVEN_AT_ONCE, async (key) => {
     const { mailbox, trackingId } = key;
@@ -205,16 +205,16 @@ function act(
 }
 
 function problemOf(
-  action: ConsoleAction,
+  action: TransferAct,
   keys: readonly TransferKey[],
   password: string | undefined,
 ): string | undefined {
   if (keys.length === 0) return "No transfer is selected.";
-  if (keys.length > MOST_AT_ONCE) return `At most ${MOST_AT_ONCE} transfers at once.`;
+  if (keys.length > MAX_AT_ONCE) return `At most ${MAX_AT_ONCE} transfers at once.`;
   return action === "password" && !password ? "The password is missing." : undefined;
 }
 
-/** The transfers that a form selects: those with a checkbox, or all that match its filter. */
+/** The transfers that a form selects: the ticked ones, or all that match its filter. */
 function selectedIn(fields: URLSearchParams, open: readonly TransferStatus[]): TransferKey[] {
   if (!fields.has("all")) return fields.getAll("t").flatMap((text) => parseKey(text) ?? []);
   const query = parseTransferQuery(new URLSearchParams(fields.get("filter") ?? ""));
@@ -227,20 +227,20 @@ function backOf(fields: URLSearchParams): string {
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }
 
-/** An empty text for larger bodies. */
+/** Empty if the body is too large. */
 async function readText(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   const bounded = Readable.from(
     (async function* () {
       for await (const chunk of request) {
         bytes += (chunk as Buffer).length;
-        if (bytes > MOST_BODY_BYTES) return;
+        if (bytes > MAX_BODY_BYTES) return;
         yield chunk;
       }
     })(),
   );
   const text = (await buffer(bounded)).toString();
-  return bytes > MOST_BODY_BYTES ? "" : text;
+  return bytes > MAX_BODY_BYTES ? "" : text;
 }
 
 function readForm(text: string): URLSearchParams {
@@ -257,5 +257,5 @@ function parseJson(text: string): unknown {
 
 function explain([issue]: readonly v.BaseIssue<unknown>[]): string {
   const key = issue?.path?.map((step) => String(step.key)).join(".") ?? "the body";
-  return `${key} is not valid. Send JSON with action (${CONSOLE_ACTIONS.join(", ")}), and mailbox and trackingId, or transfers.`;
+  return `${key} is not valid. Send JSON with action (${TRANSFER_ACTS.join(", ")}), and mailbox and trackingId, or transfers.`;
 }

@@ -28,11 +28,11 @@ export function renderChart(slots: readonly TallySlot[], range: Range, nowMs: nu
   const sum = (of: (slot: TallySlot) => number) => slots.reduce((total, slot) => total + of(slot), 0);
   const totals = slots.map(({ delivered, quarantined, gone }) => delivered + quarantined + gone);
   const highest = Math.max(0, ...totals);
-  const most = Math.max(1, highest);
+  const scale = Math.max(1, highest);
   const width = WIDTH / slots.length;
   const bars = slots.map((slot, at) => {
-    const good = (slot.delivered / most) * HEIGHT;
-    const bad = ((slot.quarantined + slot.gone) / most) * HEIGHT;
+    const good = (slot.delivered / scale) * HEIGHT;
+    const bad = ((slot.quarantined + slot.gone) / scale) * HEIGHT;
     const bar = (kind: string, y: number, height: number) =>
       height === 0
         ? undefined

@@ -2,9 +2,9 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
-const MOST_CONNECTIONS = 200;
+const MAX_CONNECTIONS = 200;
 /** From one address; a proxy needs few. */
-const MOST_PER_PEER = 100;
+const MAX_PER_PEER = 100;
 
 /** A new connection beyond the limits replaces the one that was idle longest, so that health probes get through. */
 export function limitConnections(server: Server): void {
@@ -25,8 +25,8 @@ export function limitConnections(server: Server): void {
       idle.delete(socket);
     });
     const ofPeer = (other: Socket) => other.remoteAddress === socket.remoteAddress && other !== socket;
-    if ([...open].filter(ofPeer).length >= MOST_PER_PEER) close([...idle].find(ofPeer) ?? socket);
-    if (open.size > MOST_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);
+    if ([...open].filter(ofPeer).length >= MAX_PER_PEER) close([...idle].find(ofPeer) ?? socket);
+    if (open.size > MAX_CONNECTIONS) close([...idle].find((other) => other !== socket) ?? socket);
   });
   server.on("request", (request, response) => {
     idle.delete(request.socket);

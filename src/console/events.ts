@@ -5,19 +5,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-const LEAST_PAUSE_MS = 1_000;
+const MIN_PAUSE_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
 const HEARTBEAT_MS = 3_000;
-const MOST_LISTENERS = 50;
+const MAX_LISTENERS = 50;
 /** From one address, so that one client cannot use up all listeners. A proxy may stand for several people. */
-const MOST_PER_PEER = 20;
+const MAX_PER_PEER = 20;
 /** A client that leaves this much unread is disconnected. Browsers connect again. */
-const MOST_PENDING_BYTES = 1024 ** 2;
+const MAX_PENDING_BYTES = 1024 ** 2;
 
-export type Format = () => { readonly event: string; readonly data: unknown };
+export type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
 export class EventStreams {
-  readonly #listeners = new Map<ServerResponse, Format>();
+  readonly #listeners = new Map<ServerResponse, MakeEvent>();
   /** A stream never ends, so its connection can serve no other request. */
   readonly #sockets = new Set<Socket>();
   #timer: NodeJS.Timeout | undefined;
@@ -26,19 +26,19 @@ export class EventStreams {
 
   /** Sends soon, but at most once a second. */
   changed(): void {
-    this.#plan(LEAST_PAUSE_MS);
+    this.#plan(MIN_PAUSE_MS);
   }
 
   /** Returns false if there are too many listeners. */
-  add({ socket }: IncomingMessage, response: ServerResponse, format: Format): boolean {
+  add({ socket }: IncomingMessage, response: ServerResponse, makeEvent: MakeEvent): boolean {
     const ofPeer = [...this.#sockets].filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
-    if (this.#listeners.size >= MOST_LISTENERS || ofPeer.length >= MOST_PER_PEER) return false;
+    if (this.#listeners.size >= MAX_LISTENERS || ofPeer.length >= MAX_PER_PEER) return false;
     if (this.#sockets.has(socket)) return false;
     this.#sockets.add(socket);
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write("retry: 2000\n\n");
-    response.write(serialize(format));
-    this.#listeners.set(response, format);
+    response.write(serialize(makeEvent));
+    this.#listeners.set(response, makeEvent);
     response.once("close", () => {
       this.#listeners.delete(response);
       this.#sockets.delete(socket);
@@ -71,18 +71,18 @@ export class EventStreams {
   #send(): void {
     this.#stopTimer();
     this.#sentMs = performance.now();
-    const texts = new Map<Format, string>();
-    for (const [response, format] of this.#listeners) {
-      const text = texts.get(format) ?? serialize(format);
-      texts.set(format, text);
-      if (response.writableLength > MOST_PENDING_BYTES) response.destroy();
+    const texts = new Map<MakeEvent, string>();
+    for (const [response, makeEvent] of this.#listeners) {
+      const text = texts.get(makeEvent) ?? serialize(makeEvent);
+      texts.set(makeEvent, text);
+      if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
       else response.write(text);
     }
     this.#plan(HEARTBEAT_MS);
   }
 }
 
-function serialize(format: Format): string {
-  const { event, data } = format();
+function serialize(makeEvent: MakeEvent): string {
+  const { event, data } = makeEvent();
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

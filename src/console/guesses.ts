@@ -1,17 +1,17 @@
 /**
- * Slows down guessing of tokens, also by many requests at once. After some wrong tokens in a minute, the tokens of an
- * address are checked one at a time, with a pause before each. Requests beyond a short queue are refused unchecked, so a right token may have to wait as well.
+ * Slows down the guessing of tokens. After some wrong tokens in a minute, tokens from that address are checked one at a
+ * time, with a pause before each. Beyond a short queue they are refused unchecked, even right ones.
  */
 import { isIPv6 } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { KeyedMutex } from "../base/concurrency.ts";
 
-const MOST_WRONG_PER_MINUTE = 10;
+const MAX_WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const PAUSE_MS = 1_000;
-const MOST_WAITING = 3;
-const MOST_PEERS = 1_000;
+const MAX_WAITING = 3;
+const MAX_PEERS = 1_000;
 
 export class Guesses {
   readonly #clock: Clock;
@@ -32,14 +32,14 @@ export class Guesses {
     check: () => Found | undefined,
   ): Promise<Found | undefined | "throttled"> {
     const peer = peerOf(address);
-    if (!this.#isSuspect(peer)) return this.#count(peer, check());
+    if (!this.#isSuspect(peer)) return this.#note(peer, check());
     const waiting = this.#waiting.get(peer) ?? 0;
-    if (waiting >= MOST_WAITING) return "throttled";
+    if (waiting >= MAX_WAITING) return "throttled";
     this.#waiting.set(peer, waiting + 1);
     try {
       return await this.#turns.run(peer, async () => {
         await pause(this.#pauseMs);
-        return this.#count(peer, check()) ?? "throttled";
+        return this.#note(peer, check()) ?? "throttled";
       });
     } finally {
       const left = (this.#waiting.get(peer) ?? 1) - 1;
@@ -49,15 +49,15 @@ export class Guesses {
   }
 
   #isSuspect(peer: string): boolean {
-    return this.#recent(peer).length >= MOST_WRONG_PER_MINUTE;
+    return this.#recent(peer).length >= MAX_WRONG_PER_MINUTE;
   }
 
-  #count<Found>(peer: string, found: Found | undefined): Found | undefined {
+  #note<Found>(peer: string, found: Found | undefined): Found | undefined {
     if (found !== undefined) return found;
-    const times = [...this.#recent(peer), this.#clock.now()].slice(-MOST_WRONG_PER_MINUTE);
+    const times = [...this.#recent(peer), this.#clock.now()].slice(-MAX_WRONG_PER_MINUTE);
     const [oldest] = this.#wrongMs.keys();
     this.#wrongMs.delete(peer);
-    if (this.#wrongMs.size >= MOST_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
+    if (this.#wrongMs.size >= MAX_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
     this.#wrongMs.set(peer, times);
     return undefined;
   }

@@ -5,7 +5,7 @@ import { type Html, html, type PageColumn, renderTable, renderTime } from "./htm
 import { renderEntries } from "./mailboxes.ts";
 import type { JournalAct, JournalEntry, JournalQuery, TallySlot } from "./port.ts";
 import { linkTo } from "./query.ts";
-import { storyOf } from "./rows.ts";
+import { addressOfStory } from "./rows.ts";
 
 export interface HistoryData {
   readonly range: Range;
@@ -51,5 +51,5 @@ export function renderActs(acts: readonly JournalAct[], nowMs: number): Html {
 
 function renderTransfer({ mailbox, trackingId }: JournalAct): Html | undefined {
   if (mailbox === undefined || trackingId === undefined) return undefined;
-  return html`<a href="${storyOf({ mailbox, trackingId })}">${trackingId}</a>`;
+  return html`<a href="${addressOfStory({ mailbox, trackingId })}">${trackingId}</a>`;
 }

@@ -5,11 +5,11 @@ import { parseMoment } from "../base/phrases.ts";
 import { STATES } from "../model/record.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
 import type { JournalQuery, JournalReader, TallySlot } from "./port.ts";
-import { LONGEST_FILTER } from "./query.ts";
+import { MAX_FILTER_LENGTH } from "./query.ts";
 
-const MOST_ENTRIES = 1_000;
-const MOST_ACTS = 100;
-const MOST_WAITING = 5;
+const MAX_ENTRIES = 1_000;
+const MAX_ACTS = 100;
+const MAX_WAITING = 5;
 const WAIT_MS = 3_000;
 /** A tally of a month takes a while, and changes slowly. */
 const TALLY_KEPT_MS = 30_000;
@@ -30,7 +30,7 @@ export class JournalAccess {
   }
 
   acts(request: IncomingMessage, response: ServerResponse, sinceMs: number) {
-    const query = { sinceMs, limit: MOST_ACTS };
+    const query = { sinceMs, limit: MAX_ACTS };
     return this.run(request, response, (signal) => this.#journal.acts(query, signal));
   }
 
@@ -50,13 +50,13 @@ export class JournalAccess {
     return slots;
   }
 
-  /** `undefined` where too many requests wait, or the client has left. */
+  /** `undefined` if too many requests wait, this one has waited too long, or its client has left. */
   async run<Answer>(
     { socket }: IncomingMessage,
     response: ServerResponse,
     read: (signal: AbortSignal) => Promise<Answer>,
   ): Promise<Answer | undefined> {
-    if (this.#waiting >= MOST_WAITING) return undefined;
+    if (this.#waiting >= MAX_WAITING) return undefined;
     const left = new AbortController();
     const leave = () => left.abort();
     // Of several requests on one connection, only the first has a response that emits `close`.
@@ -83,8 +83,8 @@ export function parseJournalQuery(given: URLSearchParams, nowMs: number): Journa
   const [search, state, since, limit, sender, mailbox] = names.map(
     (name) => given.get(name)?.trim() || undefined,
   );
-  const long = [search, sender, mailbox].find((text) => (text ?? "").length > LONGEST_FILTER);
-  if (long !== undefined) return `A parameter must have at most ${LONGEST_FILTER} characters.`;
+  const long = [search, sender, mailbox].find((text) => (text ?? "").length > MAX_FILTER_LENGTH);
+  if (long !== undefined) return `A parameter must have at most ${MAX_FILTER_LENGTH} characters.`;
   if (state !== undefined && !(STATES as readonly string[]).includes(state)) {
     return `state must be one of ${STATES.join(", ")}.`;
   }
@@ -93,8 +93,8 @@ export function parseJournalQuery(given: URLSearchParams, nowMs: number): Journa
     return "since must be an age (30m, 12h, 7d, 4w), a date (2026-03-01) or a moment (2026-03-01T14:30Z).";
   }
   const count = limit === undefined ? undefined : Number(limit);
-  if (count !== undefined && !(/^\d{1,6}$/.test(limit ?? "") && count >= 1 && count <= MOST_ENTRIES)) {
-    return `limit must be a number from 1 to ${MOST_ENTRIES}.`;
+  if (count !== undefined && !(/^\d{1,6}$/.test(limit ?? "") && count >= 1 && count <= MAX_ENTRIES)) {
+    return `limit must be a number from 1 to ${MAX_ENTRIES}.`;
   }
   return { search, state, sinceMs, limit: count, sender, mailbox };
 }

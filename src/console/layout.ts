@@ -20,7 +20,7 @@ export interface Notice {
 export interface Page {
   /** The name of the page in the navigation. */
   readonly name: "Overview" | "Transfers" | "Mailboxes" | "History";
-  /** A heading, where it is not the name. */
+  /** The heading above the body; some pages have none. */
   readonly title?: string;
   /** The address of the page, relative to the console's root. */
   readonly address: string;

@@ -45,14 +45,14 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
 async function listen(server: Server, at: ListenAddress): Promise<void> {
   if (!("path" in at)) return bind(server, at);
   await removeIfStale(at.path);
-  // A socket is born with a mode that the umask decides. It gets its own mode in a folder that only we can enter.
+  // The umask decides the mode of a new socket, so its mode is set in a folder that only we can enter.
   const folder = await mkdtemp(join(dirname(at.path), ".inlet-"));
-  const born = join(folder, "s");
+  const temporary = join(folder, "s");
   try {
-    await bind(server, { path: born });
-    await chmod(born, SOCKET_MODE);
+    await bind(server, { path: temporary });
+    await chmod(temporary, SOCKET_MODE);
     // Not a rename, which would replace a file that is not ours.
-    await link(born, at.path);
+    await link(temporary, at.path);
   } catch (error) {
     server.close();
     throw error;

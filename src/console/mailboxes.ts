@@ -5,7 +5,7 @@ import { linkToMailbox, renderTroubles } from "./layout.ts";
 import { healthOf, TONES } from "./overview.ts";
 import type { JournalEntry } from "./port.ts";
 import { linkTo } from "./query.ts";
-import { type RowContext, renderRows, sizeOf, storyOf } from "./rows.ts";
+import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
 
 const ORDER = ["failing", "not polled yet", "paused", "fine"];
 
@@ -50,7 +50,7 @@ export interface MailboxData {
   readonly past: readonly JournalEntry[] | undefined;
 }
 
-const MOST_OPEN = 20;
+const MAX_OPEN = 20;
 
 export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, context: RowContext): Html {
   const { nowMs } = context;
@@ -80,7 +80,7 @@ export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, co
   ];
   const all = linkTo("transfers", { mailbox: name });
   return html`<section id="health" data-live>${renderTroubles(troubles, nowMs)}<dl>${facts.map(([title, value]) => (value === undefined ? undefined : html`<dt>${title}</dt><dd>${value}</dd>`))}</dl></section>
-<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MOST_OPEN), context)}${open.length > MOST_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
+<section id="open" data-live><h2><a href="${all}">Open transfers</a> <span class="count">${open.length}</span></h2>${open.length === 0 ? html`<p class="nothing">None.</p>` : renderRows(open.slice(0, MAX_OPEN), context)}${open.length > MAX_OPEN ? html`<p><a href="${all}">Show all ${open.length}</a></p>` : undefined}</section>
 <section id="past" data-live><h2>Last transfers</h2>${past === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderEntries(past, nowMs)}<p><a href="${linkTo("history", { mailbox: name })}">History of this mailbox</a></p></section>`;
 }
 
@@ -93,7 +93,7 @@ export function renderEntries(entries: readonly JournalEntry[], nowMs: number): 
       title: "Tracking-id",
       kind: "id",
       isName: true,
-      value: (entry) => html`<a href="${storyOf(entry)}">${entry.trackingId}</a>`,
+      value: (entry) => html`<a href="${addressOfStory(entry)}">${entry.trackingId}</a>`,
     },
     { title: "State", value: ({ state, reason }) => (reason === undefined ? state : `${state} (${reason})`) },
     { title: "Sender", value: ({ sender }) => sender },

@@ -1,29 +1,31 @@
 /** Recent actions of operators and their outcomes, so that each is shown where it was clicked. */
 import type { Clock } from "../base/clock.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { Actor } from "../model/order.ts";
+import type { Actor, TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
-import type { ActionOutcome, ConsoleAction } from "./port.ts";
+import type { ActionOutcome } from "./port.ts";
 
 const SHOWN_MS = 15 * 60_000;
-const MOST_BATCHES = 50;
+const MAX_BATCHES = 50;
 
 export interface ShownOutcome extends Omit<ActionOutcome, "result"> {
   readonly result: ActionOutcome["result"] | "refused";
 }
 
+interface OutcomeOfTransfer extends TransferKey, ShownOutcome {}
+
 /** One click, on one transfer or on many. */
 export interface Batch {
   readonly id: number;
-  readonly action: ConsoleAction;
+  readonly action: TransferAct;
   readonly by: Actor;
   readonly at: string;
   /** By the transfer's key. */
-  readonly outcomes: ReadonlyMap<string, ShownOutcome>;
+  readonly outcomes: ReadonlyMap<string, OutcomeOfTransfer>;
 }
 
 interface OpenBatch extends Batch {
-  readonly outcomes: Map<string, ShownOutcome>;
+  readonly outcomes: Map<string, OutcomeOfTransfer>;
 }
 
 export class Outcomes {
@@ -40,19 +42,23 @@ export class Outcomes {
 
   /** Returns a function that sets the outcome of each transfer. */
   begin(
-    action: ConsoleAction,
+    action: TransferAct,
     by: Actor,
     keys: readonly TransferKey[],
   ): (key: TransferKey, outcome: ShownOutcome) => void {
-    const outcomes = new Map<string, ShownOutcome>();
-    for (const key of keys) outcomes.set(keyOf(key), { result: "pending", text: "In progress." });
+    const outcomes = new Map<string, OutcomeOfTransfer>();
+    const set = (key: TransferKey, outcome: ShownOutcome) => {
+      const { mailbox, trackingId } = key;
+      outcomes.set(keyOf(key), { mailbox, trackingId, ...outcome });
+    };
+    for (const key of keys) set(key, { result: "pending", text: "In progress." });
     this.#lastId++;
     const at = new Date(this.#clock.now()).toISOString();
     const batch = { id: this.#lastId, action, by, at, outcomes };
-    this.#batches = [batch, ...this.recent()].slice(0, MOST_BATCHES);
+    this.#batches = [batch, ...this.recent()].slice(0, MAX_BATCHES);
     this.#onChange();
     return (key, outcome) => {
-      batch.outcomes.set(keyOf(key), outcome);
+      set(key, outcome);
       this.#onChange();
     };
   }

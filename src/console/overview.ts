@@ -12,12 +12,12 @@ import { type Html, html, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
 import type { TallySlot } from "./port.ts";
 import { linkTo } from "./query.ts";
-import { type RowContext, renderRows, sizeOf, storyOf } from "./rows.ts";
+import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
 
 /** Of each cause; the rest is one click away. */
-const MOST_OF_CAUSE = 5;
-const MOST_DOWNLOADING = 20;
-const MOST_RECENT = 10;
+const MAX_PER_CAUSE = 5;
+const MAX_DOWNLOADING = 20;
+const MAX_RECENT = 10;
 
 export interface OverviewData {
   readonly status: Status;
@@ -25,7 +25,7 @@ export interface OverviewData {
   readonly attention: readonly TransferStatus[];
   withHelp(transfer: TransferStatus): TransferStatus;
   readonly batches: Html | undefined;
-  /** The last day by hours; missing while the journal is busy. */
+  /** The last day; `undefined` while the journal is busy. */
   readonly day: readonly TallySlot[] | undefined;
 }
 
@@ -35,7 +35,7 @@ export function renderOverview(data: OverviewData, context: RowContext): Html {
   return html`<section id="problems" data-live class="bare">${renderTroubles(status.troubles, nowMs)}${batches}</section>
 <section id="attention" data-live>${renderAttention(data, context)}</section>
 <section id="downloading" data-live>${renderDownloading(status, context)}</section>
-<section id="mailboxes" data-live>${renderGlance(status)}</section>
+<section id="mailboxes" data-live>${renderMailboxCounts(status)}</section>
 <section id="recent" data-live>${renderRecent(status, nowMs)}</section>
 <section id="day" data-live><h2>Last day</h2>${day === undefined ? html`<p class="facts">The journal is being read; reload in a moment.</p>` : renderChart(day, "day", nowMs)}<p><a href="history">History</a></p></section>`;
 }
@@ -46,7 +46,7 @@ function renderAttention({ status, attention, withHelp }: OverviewData, context:
   if (totals.attention === 0) return html`${heading}<p class="nothing">Nothing needs a person.</p>`;
   const byCause = Map.groupBy(attention, causeKeyOf);
   return html`${heading}${causes.map((cause) => {
-    const first = (byCause.get(causeKeyOf(cause)) ?? []).slice(0, MOST_OF_CAUSE);
+    const first = (byCause.get(causeKeyOf(cause)) ?? []).slice(0, MAX_PER_CAUSE);
     return renderCause(cause, first.map(withHelp), context);
   })}`;
 }
@@ -57,7 +57,7 @@ function renderCause(cause: Cause, transfers: readonly TransferStatus[], context
   const expires =
     firstExpires === undefined ? undefined : html`, first expires ${renderTime(firstExpires, context.nowMs)}`;
   const more =
-    count > MOST_OF_CAUSE
+    count > MAX_PER_CAUSE
       ? html`<p><a href="${address}">Show all ${count}, and act on several</a></p>`
       : undefined;
   return html`<div class="cause"><h3><a href="${address}">${titleOf(cause)}</a> <span class="count">${count}${expires}</span></h3>${renderRows(transfers, { ...context, hasHeading: true })}${more}</div>`;
@@ -74,13 +74,13 @@ function renderDownloading({ downloading, totals }: Status, context: RowContext)
   const heading = html`<h2>Downloading <span class="count">${totals.downloading}</span></h2>`;
   if (totals.downloading === 0) return html`${heading}<p class="nothing">Nothing is being downloaded.</p>`;
   const more =
-    totals.downloading > MOST_DOWNLOADING
+    totals.downloading > MAX_DOWNLOADING
       ? html`<p><a href="transfers?group=downloading">Show all ${totals.downloading}</a></p>`
       : undefined;
-  return html`${heading}${renderRows(downloading.slice(0, MOST_DOWNLOADING), context)}${more}`;
+  return html`${heading}${renderRows(downloading.slice(0, MAX_DOWNLOADING), context)}${more}`;
 }
 
-function renderGlance({ mailboxes }: Status): Html {
+function renderMailboxCounts({ mailboxes }: Status): Html {
   const healths = Map.groupBy(mailboxes, healthOf);
   const counts = (["failing", "not polled yet", "paused", "fine"] as const).flatMap((health) => {
     const found = healths.get(health) ?? [];
@@ -111,9 +111,9 @@ function renderRecent({ recent }: Status, nowMs: number): Html {
   const heading = html`<h2>Recently delivered</h2>`;
   if (recent.length === 0) return html`${heading}<p class="nothing">Nothing was delivered yet.</p>`;
   return html`${heading}<ul class="recent">${recent
-    .slice(0, MOST_RECENT)
+    .slice(0, MAX_RECENT)
     .map(
       (delivery) =>
-        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${storyOf(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${delivery.folder}</span></li>`,
+        html`<li><span class="when">${renderTime(delivery.at, nowMs)}</span> <a class="id" href="${addressOfStory(delivery)}">${delivery.trackingId}</a> <span class="who">${delivery.sender}</span> <span class="what">${delivery.subject ?? ""}${sizeOf(delivery, delivery.subject === undefined ? "" : " · ")}</span> <span class="path">${delivery.folder}</span></li>`,
     )}</ul><p><a href="history?state=delivered">All deliveries</a></p>`;
 }

@@ -17,8 +17,8 @@ import type { RowContext } from "./rows.ts";
 import { renderStory } from "./story.ts";
 import { renderBatches, renderTransfers } from "./transfers.ts";
 
-/** More are only counted in the overview. */
-const MOST_OF_MAILBOX = 50;
+/** Past transfers on the page of a mailbox. */
+const MAX_PAST = 50;
 
 type Request = IncomingMessage;
 type Response = ServerResponse;
@@ -107,7 +107,7 @@ export class PageRenderer {
     const { board } = this.#port;
     const name = url.searchParams.get("name") ?? "";
     const known = board.read().mailboxes.some((mailbox) => mailbox.name === name);
-    const query = { mailbox: name, limit: MOST_OF_MAILBOX };
+    const query = { mailbox: name, limit: MAX_PAST };
     const past = known ? await journal.search(request, response, query).catch(() => undefined) : undefined;
     const status = board.read();
     const mailbox = status.mailboxes.find((it) => it.name === name);
@@ -184,7 +184,7 @@ export class PageRenderer {
       visitor,
       outcomes: this.#outcomes,
       back: address,
-      hasSeveral: status.mailboxes.length > 1,
+      hasSeveralMailboxes: status.mailboxes.length > 1,
     };
     const page: Page = { name, address, body: render(context), ...(title === undefined ? {} : { title }) };
     sendPage(response, code, renderDocument(status, page, visitor, notice ?? session.notice));

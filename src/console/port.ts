@@ -1,6 +1,6 @@
-/** What the console needs from the daemon. */
+/** Everything that the console needs from the daemon. */
 import type { Secret } from "../base/secret.ts";
-import type { Action, Actor } from "../model/order.ts";
+import type { Actor, TransferAct } from "../model/order.ts";
 import type { State, TransferKey } from "../model/record.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import type { Sessions } from "./sessions.ts";
@@ -120,7 +120,7 @@ export interface Story extends TransferKey {
   readonly kept: string | null;
   readonly commands: readonly string[];
   /** Actions that apply in its state. */
-  readonly actions: readonly ConsoleAction[];
+  readonly actions: readonly TransferAct[];
 }
 
 export interface StoryRound {
@@ -140,20 +140,8 @@ export interface StoryRound {
     | undefined;
 }
 
-/** `password`: supplies one. `grant`: allows one more password attempt. */
-export type ConsoleAction = Action | "password" | "grant";
-
-export const CONSOLE_ACTIONS = [
-  "retry",
-  "release",
-  "discard",
-  "redeliver",
-  "password",
-  "grant",
-] as const satisfies readonly ConsoleAction[];
-
 export interface ActionRequest extends TransferKey {
-  readonly action: ConsoleAction;
+  readonly action: TransferAct;
   readonly password?: Secret | undefined;
 }
 

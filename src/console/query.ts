@@ -27,10 +27,10 @@ export interface TransferPage {
   readonly transfers: readonly TransferStatus[];
 }
 
-export const LONGEST_FILTER = 200;
-const USUAL_SIZE = 50;
-const MOST_SIZE = 500;
-const MOST_LISTED = 5_000;
+export const MAX_FILTER_LENGTH = 200;
+const DEFAULT_SIZE = 50;
+const MAX_SIZE = 500;
+const MAX_LIST_SIZE = 5_000;
 
 /** Returns a sentence if a parameter is invalid. */
 export function parseTransferQuery(given: URLSearchParams): TransferQuery | string {
@@ -40,7 +40,7 @@ export function parseTransferQuery(given: URLSearchParams): TransferQuery | stri
   const filter: Record<string, string> = {};
   for (const name of FILTERS) {
     const value = (given.get(name) ?? "").trim();
-    if (value.length > LONGEST_FILTER) return `${name} must have at most ${LONGEST_FILTER} characters.`;
+    if (value.length > MAX_FILTER_LENGTH) return `${name} must have at most ${MAX_FILTER_LENGTH} characters.`;
     if (value !== "") filter[name] = value;
   }
   const { group, state } = filter;
@@ -50,9 +50,9 @@ export function parseTransferQuery(given: URLSearchParams): TransferQuery | stri
   if (state !== undefined && !isOneOf(STATES, state)) return `state must be one of ${STATES.join(", ")}.`;
   const sort = given.get("sort") || "urgency";
   if (!isOneOf(SORTS, sort)) return `sort must be one of ${SORTS.join(", ")}.`;
-  const [page, size] = [readNumber(given.get("page"), 1), readNumber(given.get("size"), USUAL_SIZE)];
+  const [page, size] = [readNumber(given.get("page"), 1), readNumber(given.get("size"), DEFAULT_SIZE)];
   if (page === undefined) return "page must be a number from 1.";
-  if (size === undefined || size > MOST_SIZE) return `size must be a number from 1 to ${MOST_SIZE}.`;
+  if (size === undefined || size > MAX_SIZE) return `size must be a number from 1 to ${MAX_SIZE}.`;
   return { filter, sort, page, size };
 }
 
@@ -74,9 +74,10 @@ export function parseListQuery(given: URLSearchParams): ListQuery | string {
   if (name !== undefined) return `Unknown parameter ${name}.`;
   if (state !== undefined && !isOneOf(STATES, state)) return `state must be one of ${STATES.join(", ")}.`;
   if (sort !== "newest" && sort !== "expires") return "sort must be newest or expires.";
-  const [number, count] = [readNumber(page ?? null, 1), readNumber(size ?? null, USUAL_SIZE)];
+  const [number, count] = [readNumber(page ?? null, 1), readNumber(size ?? null, DEFAULT_SIZE)];
   if (number === undefined) return "page must be a number from 1.";
-  if (count === undefined || count > MOST_LISTED) return `size must be a number from 1 to ${MOST_LISTED}.`;
+  if (count === undefined || count > MAX_LIST_SIZE)
+    return `size must be a number from 1 to ${MAX_LIST_SIZE}.`;
   return { mailbox, sender, state, reason, search, ids: ids?.split(","), page: number, size: count, sort };
 }
 
@@ -92,7 +93,7 @@ export function selectTransfers(
   return { total: found.length, page, pages, size, transfers };
 }
 
-/** The order stays. */
+/** Keeps the order. */
 export function filterTransfers(all: readonly TransferStatus[], filter: Filter): TransferStatus[] {
   const { group, state, reason, search } = filter;
   const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
@@ -124,7 +125,7 @@ export function parametersOf({ filter, sort, page, size }: TransferQuery) {
   return {
     ...filter,
     sort: sort === "urgency" ? undefined : sort,
-    size: size === USUAL_SIZE ? undefined : size,
+    size: size === DEFAULT_SIZE ? undefined : size,
     page: page === 1 ? undefined : page,
   };
 }
@@ -158,9 +159,9 @@ function fold(text: string): string {
   return text.normalize("NFC").toLowerCase();
 }
 
-/** `undefined` for other texts than whole numbers from 1. */
-function readNumber(text: string | null, usual: number): number | undefined {
-  if (text === null || text === "") return usual;
+/** `preset` without a text; `undefined` unless the text is a whole number from 1. */
+function readNumber(text: string | null, preset: number): number | undefined {
+  if (text === null || text === "") return preset;
   return /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
 }
 

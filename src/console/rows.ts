@@ -1,12 +1,12 @@
 /** Transfers as compact rows that open, with the actions that apply to each. */
 import { createHash } from "node:crypto";
 import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
+import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import { describeState, type TransferStatus } from "../model/status.ts";
 import { type Html, html, renderTime } from "./html.ts";
 import { renderHidden, type Visitor } from "./layout.ts";
 import type { Outcomes } from "./outcomes.ts";
-import type { ConsoleAction } from "./port.ts";
 import { linkTo } from "./query.ts";
 
 export interface RowContext {
@@ -15,8 +15,8 @@ export interface RowContext {
   readonly outcomes: Outcomes;
   /** The address to return to after an action. */
   readonly back: string;
-  /** Several mailboxes are configured, so each row names its own. */
-  readonly hasSeveral: boolean;
+  /** Each row then names its mailbox. */
+  readonly hasSeveralMailboxes: boolean;
   /** All rows have one cause, which the heading names. */
   readonly hasHeading?: boolean;
   /** The form that the row's checkbox belongs to; without one there is no checkbox. */
@@ -25,7 +25,7 @@ export interface RowContext {
 
 const DAY_MS = 24 * 60 * 60_000;
 
-export const LABELS: Readonly<Record<ConsoleAction, string>> = {
+export const LABELS: Readonly<Record<TransferAct, string>> = {
   retry: "Retry now",
   release: "Release",
   discard: "Discard",
@@ -35,7 +35,7 @@ export const LABELS: Readonly<Record<ConsoleAction, string>> = {
 };
 
 /** Actions that are confirmed first, and why. */
-export const WARNINGS: Partial<Readonly<Record<ConsoleAction, string>>> = {
+export const WARNINGS: Partial<Readonly<Record<TransferAct, string>>> = {
   release: "It failed verification. Releasing it delivers the content as it is, on your responsibility.",
   discard:
     "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
@@ -48,7 +48,7 @@ export function renderRows(transfers: readonly TransferStatus[], context: RowCon
 }
 
 function renderRow(transfer: TransferStatus, context: RowContext): Html {
-  const { nowMs, hasSeveral, hasHeading = false, selection, visitor } = context;
+  const { nowMs, hasSeveralMailboxes, hasHeading = false, selection, visitor } = context;
   const { trackingId, sender, mailbox, state, expires, subject, progress } = transfer;
   const words = hasHeading ? (subject ?? "") : describeState(transfer);
   const isSoon = expires !== undefined && Date.parse(expires) - nowMs < DAY_MS;
@@ -57,13 +57,13 @@ function renderRow(transfer: TransferStatus, context: RowContext): Html {
     selection === undefined
       ? undefined
       : html`<input type="checkbox" form="${selection}" name="t" value="${formatKey(transfer)}" id="pick-${id}" aria-label="Select ${trackingId}">`;
-  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveral ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, nowMs)}`}</span></summary>
-<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, actionsFor(transfer), context)}<p><a href="${storyOf(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
+  return html`<li class="row ${state}" id="${id}">${box}<details id="open-${id}"><summary><span class="id">${trackingId}</span> <span class="who">${sender}${hasSeveralMailboxes ? html` → ${mailbox}` : undefined}</span> <span class="what">${words}${sizeOf(transfer, words === "" ? "" : " · ")}</span> <span class="when${isSoon ? " soon" : ""}">${expires === undefined ? undefined : html`expires ${renderTime(expires, nowMs)}`}</span></summary>
+<div class="inside">${subject === undefined ? undefined : html`<p><strong>${subject}</strong></p>`}${renderFacts(transfer, nowMs)}${visitor.proof === undefined ? renderCommands(transfer.commands) : renderActions(transfer, actionsFor(transfer), context)}<p><a href="${addressOfStory(transfer)}">Whole story</a></p></div></details>${progress === undefined ? undefined : renderProgress(transfer)}${renderOutcome(transfer, context)}</li>
 `;
 }
 
 /** Actions that help a transfer in this state. A password is the only help where one is missing. */
-function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): ConsoleAction[] {
+function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): TransferAct[] {
   if (state === "quarantined") return ["retry", "release", "discard"];
   if (state === "gone") return ["discard"];
   if (reason === "not-picked-up") return ["redeliver"];
@@ -75,12 +75,12 @@ function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): ConsoleA
 /** `transfer`: enough to name it and choose the words. */
 export function renderActions(
   transfer: TransferKey & Pick<TransferStatus, "state">,
-  actions: readonly ConsoleAction[],
+  actions: readonly TransferAct[],
   { visitor, back }: Pick<RowContext, "visitor" | "back">,
 ): Html | undefined {
   const { proof } = visitor;
   if (proof === undefined || actions.length === 0) return undefined;
-  const form = (action: ConsoleAction, inside?: Html) =>
+  const form = (action: TransferAct, inside?: Html) =>
     html`<form action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, action, t: formatKey(transfer) })}${inside}<button>${labelOf(action, transfer)}</button></form>`;
   return html`<div class="actions">${actions.map((action) => {
     if (action === "password") {
@@ -95,7 +95,7 @@ export function renderActions(
   })}</div>`;
 }
 
-function labelOf(action: ConsoleAction, { state }: Pick<TransferStatus, "state">): string {
+function labelOf(action: TransferAct, { state }: Pick<TransferStatus, "state">): string {
   return action === "discard" && state === "gone" ? "Acknowledge" : LABELS[action];
 }
 
@@ -139,7 +139,7 @@ export function sizeOf({ files, bytes }: Pick<TransferStatus, "files" | "bytes">
   return parts.length === 0 ? "" : `${separator}${parts.join(", ")}`;
 }
 
-export function storyOf({ mailbox, trackingId }: TransferKey): string {
+export function addressOfStory({ mailbox, trackingId }: TransferKey): string {
   return linkTo("transfer", { mailbox, trackingId });
 }
 
@@ -148,7 +148,7 @@ export function formatKey({ mailbox, trackingId }: TransferKey): string {
   return JSON.stringify([mailbox, trackingId]);
 }
 
-/** `undefined` for another text than `formatKey` makes. */
+/** The reverse of `formatKey`; `undefined` for any other text. */
 export function parseKey(text: string): TransferKey | undefined {
   try {
     const [mailbox, trackingId] = JSON.parse(text) as unknown[];

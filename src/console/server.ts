@@ -90,7 +90,7 @@ async function answer(
   await route.handle(request, response, url);
 }
 
-/** Cheap requests whose answers browsers keep from other sites: links to pages, but no searches in the journal. */
+/** Whether another site may cause this request. A link to a page is allowed, but no expensive search in the journal. */
 function isForAnySite(
   { kind }: Route,
   { pathname, searchParams }: URL,
@@ -110,8 +110,8 @@ function routesOf(
 ): ReadonlyMap<string, Route> {
   const { board, actions, metrics, stuck } = port;
   const journal = new JournalAccess(port.journal);
-  const asStatus = () => ({ event: "status", data: board.read() });
-  const asHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
+  const makeStatus = () => ({ event: "status", data: board.read() });
+  const makeHeartbeat = () => ({ event: "heartbeat", data: { ...pages.headline(), version: version() } });
   const page = (handle: Handler): Route => ({ kind: "page", handle });
   const api = (handle: Handler): Route => ({ kind: "api", handle });
   const machine = (handle: Handler): Route => ({ kind: "machine", handle });
@@ -162,8 +162,8 @@ function routesOf(
     [
       "/api/events",
       api((request, response, url) => {
-        const format = url.searchParams.get("as") === "heartbeat" ? asHeartbeat : asStatus;
-        if (!streams.add(request, response, format)) refuse(response, 503, "Too many listeners.");
+        const makeEvent = url.searchParams.get("as") === "heartbeat" ? makeHeartbeat : makeStatus;
+        if (!streams.add(request, response, makeEvent)) refuse(response, 503, "Too many listeners.");
       }),
     ],
     [

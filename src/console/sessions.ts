@@ -11,8 +11,8 @@ import { Guesses } from "./guesses.ts";
 import type { Notice } from "./layout.ts";
 
 const SESSION_MS = 12 * 60 * 60 * 1000;
-const MOST_SESSIONS = 100;
-const LONGEST_NAME = 100;
+const MAX_SESSIONS = 100;
+const MAX_NAME_LENGTH = 100;
 
 export type Tokens = ReadonlyMap<string, Secret>;
 
@@ -54,7 +54,7 @@ export class Sessions {
     return this.#tokens !== undefined;
   }
 
-  /** Replaces the tokens. Sessions of a token that has changed or is missing end. */
+  /** Replaces the tokens. Ends the sessions of tokens that have changed or were removed. */
   renew(tokens: Tokens): void {
     for (const [id, { who }] of this.#open) {
       const [before, after] = [this.#tokens?.get(who), tokens.get(who)];
@@ -125,7 +125,7 @@ export class Sessions {
     const nowMs = this.#clock.now();
     for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
     const [oldest] = this.#open.keys();
-    if (this.#open.size >= MOST_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
+    if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
     const id = randomBytes(32).toString("base64url");
     this.#open.set(id, { untilMs: nowMs + SESSION_MS, who });
     return id;
@@ -171,7 +171,7 @@ function granted(who: string, { socket }: IncomingMessage): Authorization {
 function claimedUser({ headers }: IncomingMessage): string {
   const claimed = headers["inlet-user"];
   if (typeof claimed !== "string" || claimed === "") return "socket";
-  return `${decodeName(claimed).slice(0, LONGEST_NAME)} (as claimed)`;
+  return `${decodeName(claimed).slice(0, MAX_NAME_LENGTH)} (as claimed)`;
 }
 
 /** Commands send names percent-encoded. */

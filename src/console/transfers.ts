@@ -1,10 +1,10 @@
 /** The list of open transfers: filters, pages, and actions on several of them. */
+import { TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import { STATES } from "../model/record.ts";
 import { describeState, type Status, TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
 import { type Html, html } from "./html.ts";
 import { renderHidden } from "./layout.ts";
 import { type Batch, summarize } from "./outcomes.ts";
-import { CONSOLE_ACTIONS, type ConsoleAction } from "./port.ts";
 import { type FILTERS, linkTo, parametersOf, type TransferPage, type TransferQuery } from "./query.ts";
 import { LABELS, type RowContext, renderRows, WARNINGS } from "./rows.ts";
 
@@ -62,7 +62,7 @@ function renderFilters({ query, reasons, status }: TransfersData): Html {
   return html`<form class="filters" action="transfers" method="get" role="search">
 ${text("search", "Text")}${text("sender", "Sender")}${text("mailbox", "Mailbox", "mailbox-names")}
 <datalist id="mailbox-names">${status.mailboxes.slice(0, 200).map(({ name }) => html`<option value="${name}">`)}</datalist>
-${select("group", "Shows", filter.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
+${select("group", "Show", filter.group, [["", "all open"], ...TRANSFER_GROUPS.map((group) => [group, GROUP_TITLES[group]] as const)])}
 ${select("state", "State", filter.state, [any, ...OPEN_STATES.map((state) => [state, state] as const)])}
 ${select("reason", "Reason", filter.reason, [any, ...reasons.map((reason) => [reason, reason] as const)])}
 ${select("sort", "Order", sort, Object.entries(SORT_TITLES))}
@@ -77,7 +77,7 @@ function renderSeveral({ query, found }: TransfersData, { visitor, back }: RowCo
     found.total > found.transfers.length
       ? html`<label class="check"><input type="checkbox" form="${FORM}" name="all" value="yes" id="pick-everything"> All ${found.total} that match, not only this page</label>`
       : undefined;
-  const button = (action: ConsoleAction) =>
+  const button = (action: TransferAct) =>
     html`<button form="${FORM}" name="action" value="${action}">${LABELS[action]}</button>`;
   return html`<form id="${FORM}" action="actions" method="post" data-act>${renderHidden({ proof, page: "yes", back, filter })}</form>
 <div class="several"><label class="check"><input type="checkbox" id="pick-page" data-pick-page hidden> <span>Select this page</span></label>${everything}
@@ -93,9 +93,9 @@ function renderPager(query: TransferQuery, { page, pages }: TransferPage): Html 
   return html`<nav class="pager" aria-label="Pages of the list">${link(1, "First")} ${link(page - 1, "Previous")} <span>Page ${page} of ${pages}</span> ${link(page + 1, "Next")} ${link(pages, "Last")}</nav>`;
 }
 
-/** Asks before something is done with several transfers that cannot be undone. */
+/** Asks for confirmation before an action on several transfers that has a warning. */
 export function renderConfirmation(
-  action: ConsoleAction,
+  action: TransferAct,
   transfers: readonly TransferStatus[],
   fields: Readonly<Record<string, string>>,
   keys: readonly string[],
@@ -106,7 +106,7 @@ export function renderConfirmation(
 <form action="actions" method="post">${renderHidden({ ...fields, action, confirm: "yes" })}${keys.map((key) => renderHidden({ t: key }))}<button>${LABELS[action]} ${keys.length} transfers</button> <a href="${fields["back"] ?? "transfers"}">Do nothing</a></form></section>`;
 }
 
-/** What became of recent actions on several transfers. */
+/** The outcomes of recent actions. */
 export function renderBatches(batches: readonly Batch[]): Html | undefined {
   const shown = batches.filter(({ outcomes }) => outcomes.size > 0).slice(0, 5);
   if (shown.length === 0) return undefined;
@@ -115,15 +115,14 @@ export function renderBatches(batches: readonly Batch[]): Html | undefined {
 
 function renderBatch(batch: Batch): Html {
   const { action, by, at, outcomes } = batch;
-  const [only] = outcomes;
-  const [name] = only === undefined ? [""] : only[0].split("\0").slice(1);
+  const [first] = outcomes.values();
   const text =
-    outcomes.size === 1 && only !== undefined
-      ? `${name}: ${only[1].text}`
+    outcomes.size === 1 && first !== undefined
+      ? `${first.trackingId}: ${first.text}`
       : `${outcomes.size} transfers: ${summarize(batch)}`;
   return html`<li><time datetime="${at}">${at.slice(11, 19)} UTC</time> ${LABELS[action]} by ${by.who}: ${text}</li>`;
 }
 
-export function isConsoleAction(text: string): text is ConsoleAction {
-  return (CONSOLE_ACTIONS as readonly string[]).includes(text);
+export function isTransferAct(text: string): text is TransferAct {
+  return (TRANSFER_ACTS as readonly string[]).includes(text);
 }

@@ -11,14 +11,11 @@ import { objectionTo } from "../mailbox/orders.ts";
 import { awaitOutcome, type Outcome } from "../mailbox/outcome.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { type Action, type Actor, commandFor, type Order } from "../model/order.ts";
+import { type Actor, commandFor, type Order, type TransferAct } from "../model/order.ts";
 import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { dropPassword, readPassword, takeAway } from "../passwords/dropped.ts";
 import { isRefused, objectionToSupply } from "../passwords/guard.ts";
 import { mailboxOf } from "./story.ts";
-
-/** `grant`: one more password attempt for a transfer that has none left. */
-export type TransferAct = Action | "password" | "grant";
 
 export interface ActTools {
   readonly work: string;
@@ -44,16 +41,16 @@ export interface ActObjection {
 export interface GivenAct {
   readonly act: TransferAct;
   readonly before: TransferRecord;
-  /** Whether a daemon has taken it up. */
+  /** Whether a daemon has carried out the order, or tried the password. */
   isTaken(): Promise<boolean>;
-  /** Takes a password back that was not tried. Returns whether it did: an order stays. */
+  /** Removes a password that was not tried yet. Returns whether it did; always false for an order. */
   withdraw(): Promise<boolean>;
   readonly password?: Secret | undefined;
   /** The file of the password. */
   readonly dropped?: string | undefined;
 }
 
-/** Why the act is not possible; `undefined` where it is. `password`: with `password`, as far as it is known. */
+/** Why the act is not possible; `undefined` if it is. `password`: the one to supply; missing before it is entered. */
 export async function objectionToAct(
   tools: ActTools,
   act: TransferAct,
@@ -75,8 +72,8 @@ export async function objectionToAct(
     const isExhausted = record.state === "waiting" && spent.spent >= spent.allowed;
     return isExhausted ? undefined : impossible("it has attempts left, or does not wait for a password");
   }
-  const mayRetry = act === "retry" && isDelivered(record);
-  const isHandedOver = !mayRetry || !(await hasOpenSteps(tools.work, nameOf(record)));
+  const retriesHandoff = act === "retry" && isDelivered(record);
+  const isHandedOver = !retriesHandoff || !(await hasOpenSteps(tools.work, nameOf(record)));
   const detail = objectionTo(act, record, isHandedOver);
   return detail === undefined ? undefined : impossible(detail);
 }
@@ -98,7 +95,7 @@ export async function giveAct(
 
 /**
  * Drops a password for the records of one transfer; `objectionToAct` has found nothing against it. `isCommon`: it is meant
- * for every mailbox that received the transfer. The notice for the journal comes first, so that none is missing there.
+ * for every mailbox that received the transfer. The order comes first: the journal lists every password that is used.
  */
 export async function supplyPassword(
   { work, state, asOwner }: ActTools,
@@ -178,15 +175,15 @@ async function withVerdict(tools: ActTools, given: GivenAct, outcome: Outcome): 
   const { password, dropped, before } = given;
   const { record, text } = outcome;
   if (record === undefined || password === undefined) return outcome;
-  const said = (sentence: string) => ({ ...outcome, text: `${sentence} ${text}` });
-  if (isDelivered(record)) return said("The password was accepted.");
+  const withFirst = (sentence: string) => ({ ...outcome, text: `${sentence} ${text}` });
+  if (isDelivered(record)) return withFirst("The password was accepted.");
   if (!outcome.isSettled && record.attempts === before.attempts) return outcome;
   if (await isRefused(record, await spentOn(tools, record), password))
-    return said("The password was refused.");
+    return withFirst("The password was refused.");
   const isKept = dropped !== undefined && (await readPassword(dropped))?.reveal() === password.reveal();
-  if (isKept) return said("The password is kept until its outcome is known.");
+  if (isKept) return withFirst("The password is kept until its outcome is known.");
   const isUnsent = record.state === "waiting" && record.reason === "password";
-  return said(isUnsent ? "The password was not sent." : "The password was accepted.");
+  return withFirst(isUnsent ? "The password was not sent." : "The password was accepted.");
 }
 
 /** A sentence for people where no daemon runs. */

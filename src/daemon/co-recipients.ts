@@ -1,4 +1,4 @@
-/** Finds the other mailboxes that may have received a transfer: all mailboxes of the same service. */
+/** Finds the open records of a transfer for other mailboxes: those of the same service, and those of other services. */
 import type { MailboxSettings } from "../config/settings.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";

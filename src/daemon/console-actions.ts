@@ -22,10 +22,10 @@ export async function openActions(
   const { http, work, state, inbox } = live.now;
   if (http?.actions !== true) return undefined;
   const ledger = peekLedger(work);
-  const address = JSON.stringify([hostname(), http.listen, inbox]);
-  const cookie = createHash("sha256").update(address).digest("hex").slice(0, 12);
-  const isOpen = "path" in http.listen && http.tokens.size === 0;
-  const tokens = isOpen ? undefined : await readTokens(http.tokens, stop);
+  const daemon = JSON.stringify([hostname(), http.listen, inbox]);
+  const cookie = createHash("sha256").update(daemon).digest("hex").slice(0, 12);
+  const needsToken = !("path" in http.listen) || http.tokens.size > 0;
+  const tokens = needsToken ? await readTokens(http.tokens, stop) : undefined;
   const sessions = new Sessions({ tokens, cookie, clock });
   const toolsOf = (): ActTools => ({
     work,
@@ -35,7 +35,9 @@ export async function openActions(
   });
   return {
     sessions,
-    renew: isOpen ? async () => true : createTokenReader(live, (read) => sessions.renew(read), clock, stop),
+    renew: needsToken
+      ? createTokenReader(live, (read) => sessions.renew(read), clock, stop)
+      : async () => true,
     async give({ action, mailbox, trackingId, password = new Secret("") }, by) {
       const tools = toolsOf();
       const record = await ledger.find({ mailbox, trackingId });
@@ -75,7 +77,7 @@ interface Reading {
 
 /**
  * Returns a function that reads the tokens again from their present sources, unless that was done a moment ago. It
- * resolves to false where one cannot be read: then the known ones no longer count.
+ * resolves to false if one cannot be read; the caller then accepts no token.
  */
 function createTokenReader(
   live: LiveSettings,

@@ -17,7 +17,7 @@ import { listTransfers } from "./transfers.ts";
 
 const REFRESH_EVERY_MS = 30_000;
 /** Entries of the journal that a search shows. */
-const MOST_FOUND = 100;
+const MAX_FOUND = 100;
 
 interface ConsoleTools {
   readonly live: LiveSettings;
@@ -31,7 +31,7 @@ interface ConsoleTools {
   runOrders(): Promise<void>;
 }
 
-/** Serves the console, where the settings want one, until the scope ends. */
+/** Serves the console, if one is configured, until the scope ends. */
 export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<void> {
   const { live, monitor, inbox, queue, clock, emit, stop, runOrders } = tools;
   const { board, pulse, metrics } = monitor;
@@ -49,8 +49,8 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
         queueDepth: await queue.depth().catch(() => undefined),
       })) ?? "",
     journal: {
-      search: ({ limit = MOST_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
-      acts: ({ sinceMs, limit = MOST_FOUND }, signal) =>
+      search: ({ limit = MAX_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
+      acts: ({ sinceMs, limit = MAX_FOUND }, signal) =>
         Array.fromAsync(readActs(work, { sinceMs, limit }, () => {}, signal)),
       tally: (sinceMs, slotMs, signal) =>
         tallyHistory(work, { sinceMs, untilMs: clock.now(), slotMs }, signal),

@@ -10,8 +10,8 @@ import { Quarantine } from "../ledger/quarantine.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { DaemonFacts, Delivery, TransferStatus } from "../model/status.ts";
 
-const MOST_PAST = 50;
-const MOST_GONE = 1_000;
+const DEFAULT_LIMIT = 50;
+const MAX_GONE = 1_000;
 const DAY_MS = 24 * 60 * 60_000;
 
 export function describeDaemon({ queue, inbox, source }: Settings): DaemonFacts {
@@ -39,7 +39,7 @@ export async function readPast(
   query: Partial<HistoryQuery>,
   signal?: AbortSignal,
 ): Promise<HistoryEntry[]> {
-  return Array.fromAsync(readHistory(work, { limit: MOST_PAST, ...query }, () => {}, signal));
+  return Array.fromAsync(readHistory(work, { limit: DEFAULT_LIMIT, ...query }, () => {}, signal));
 }
 
 export async function readDeliveries(work: string): Promise<Delivery[]> {
@@ -61,7 +61,7 @@ export async function readDeliveries(work: string): Promise<Delivery[]> {
 /** Transfers that ended as `gone` within the last day and still are: the status shows them also after a restart. */
 export async function readGone(work: string, nowMs: number): Promise<TransferRecord[]> {
   const ledger = peekLedger(work);
-  const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MOST_GONE });
+  const past = await readPast(work, { state: "gone", sinceMs: nowMs - DAY_MS, limit: MAX_GONE });
   const found = await Promise.all(past.map((entry) => ledger.find(entry).catch(() => undefined)));
   return found.flatMap((record) => (record?.state === "gone" ? [record] : []));
 }

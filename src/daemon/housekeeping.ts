@@ -66,11 +66,12 @@ export async function sweep(tools: HousekeepingTools): Promise<void> {
   await forgetUnusedPasswords(passwords, ledger, mailboxes).catch(() => {});
   if (!isClockRight()) return;
   await passwords.forgetExpired().catch(() => {});
-  const listed = () => listedAttempts(mailboxes);
+  const listed = () => attemptKeysOf(mailboxes);
   await ledger.sweep({ ...live.now.keep, isListed, listed }).catch(() => {});
 }
 
-function listedAttempts(mailboxes: HousekeepingTools["mailboxes"]): AttemptKey[] | undefined {
+/** The keys of all listed transfers; `undefined` until every list is known. */
+function attemptKeysOf(mailboxes: HousekeepingTools["mailboxes"]): AttemptKey[] | undefined {
   const states = [...mailboxes.values()];
   if (!states.every((state) => state.isListKnown)) return undefined;
   return states.flatMap(({ service, transfers }) =>

@@ -31,7 +31,7 @@ export class LiveSettings {
     this.#now = withFixedParts(before, next);
     this.#services = servicesOf(next);
     this.#last = next;
-    return { changed: changedGroups(last, next), needsRestart: changedKeys(before, next) };
+    return { changed: changedGroups(last, next), needsRestart: keysNeedingRestart(before, next) };
   }
 }
 
@@ -57,7 +57,7 @@ function withFixedParts(before: Settings, next: Settings): Settings {
   };
 }
 
-/** Top-level keys of the configuration. Secrets are compared by where they come from, not by their values. */
+/** Top-level keys of the configuration whose values differ. */
 function changedGroups(before: Settings, next: Settings): string[] {
   const groupsOf = ({
     inbox,
@@ -67,6 +67,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     mailboxes,
     limits,
     handoff,
+    notify,
     keep,
     http,
     logLevel,
@@ -79,6 +80,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
     mailboxes: mailboxes.map(({ service: _, ...mailbox }) => mailbox),
     limits,
     handoff,
+    notify,
     keep,
     http,
     log: logLevel,
@@ -88,8 +90,7 @@ function changedGroups(before: Settings, next: Settings): string[] {
   return keys.filter((key) => !isDeepStrictEqual(plain(old[key]), plain(now[key])));
 }
 
-/** Secrets are compared by where they come from, not by their values. */
-function changedKeys(before: Settings, next: Settings): string[] {
+function keysNeedingRestart(before: Settings, next: Settings): string[] {
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
     ["inbox", before.inbox, next.inbox],
     ["work", before.work, next.work],
@@ -109,7 +110,11 @@ function withoutTokens(http: Settings["http"]): unknown {
   return plain(http && { ...http, tokens: http.tokens.size > 0 });
 }
 
-/** As JSON, without functions. */
+/** As JSON: a secret is represented by its source. */
 function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value ?? null));
+  return JSON.parse(
+    JSON.stringify(value ?? null, (_key, part: unknown) =>
+      part instanceof Map ? Object.fromEntries(part) : part,
+    ),
+  );
 }

@@ -28,7 +28,7 @@ export interface Mailboxes {
 }
 
 /** Retention deletes nothing while the clock is wrong by more than this. */
-const MOST_CLOCK_ERROR_MS = 60 * 60_000;
+const MAX_CLOCK_ERROR_MS = 60 * 60_000;
 
 export async function openMailboxes(
   settings: Settings,
@@ -38,7 +38,7 @@ export async function openMailboxes(
   stop: AbortSignal,
 ): Promise<Mailboxes> {
   const openTokens = await loadTokenStores();
-  const kept = openTokens(join(settings.state, "tokens"));
+  const tokenStore = openTokens(join(settings.state, "tokens"));
   const { limits } = settings;
   const bandwidth = createBandwidth(limits.bandwidth ?? [], clock);
   // Polls never wait for downloads, nor downloads for polls.
@@ -74,7 +74,7 @@ export async function openMailboxes(
       for (const name of states.keys()) if (!wanted.has(name)) states.delete(name);
       for (const mailbox of mailboxes) {
         const service = found.get(mailbox.service) as ServicePort;
-        const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, clock);
+        const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, clock);
         const known = states.get(mailbox.name);
         const isSame = known?.service === service && known.mailbox.email === mailbox.email;
         states.set(mailbox.name, new MailboxState(mailbox, service, tokens, isSame ? known : undefined));
@@ -86,7 +86,7 @@ export async function openMailboxes(
   apply();
   const isClockRight = () => {
     const known = [...services.values()].map((it) => it.clockAheadMs()).filter((it) => it !== undefined);
-    return known.length > 0 && known.every((aheadMs) => Math.abs(aheadMs) <= MOST_CLOCK_ERROR_MS);
+    return known.length > 0 && known.every((aheadMs) => Math.abs(aheadMs) <= MAX_CLOCK_ERROR_MS);
   };
   return { states, prepare, isClockRight };
 }

@@ -1,4 +1,4 @@
-/** What is known about a running daemon: its status, its metrics, and work that hangs. */
+/** Watches a running daemon: its status, its metrics, and work that hangs. */
 import type { Clock } from "../base/clock.ts";
 import { readVersion } from "../base/version.ts";
 import type { Settings } from "../config/settings.ts";
@@ -13,13 +13,13 @@ import { describeDaemon, keptIn } from "./facts.ts";
 export interface Monitor {
   readonly board: Board;
   readonly pulse: Pulse;
-  /** Missing where there is no console that serves them. */
+  /** `undefined` without a console, which would serve them. */
   readonly metrics: Metrics | undefined;
   /** For the service manager. */
   readonly vitals: Vitals;
 }
 
-/** Knows everything that happens from now on. */
+/** Subscribes to the events at once. */
 export async function createMonitor(
   settings: Settings,
   hasConsole: boolean,

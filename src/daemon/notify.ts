@@ -9,11 +9,11 @@ import { describeDaemon } from "./facts.ts";
 
 const PATIENCE: NotifyPatience = { retryMs: 30_000, blipMs: 2 * 60_000 };
 
-interface Surroundings {
+interface DaemonParts {
   readonly clock: Clock;
   readonly events: Events;
   readonly stop: AbortSignal;
-  /** Replaces some of the usual values. */
+  /** Overrides some of the defaults. */
   readonly patience: Partial<NotifyPatience> | undefined;
 }
 
@@ -22,10 +22,10 @@ export interface DaemonNotifier extends Pick<Notifier, "start" | "finish" | "clo
   apply(next: Settings): Promise<void>;
 }
 
-/** Knows everything that happens from now on. */
+/** Subscribes to the events at once. */
 export function openNotifier(
   settings: Settings,
-  { clock, events, stop, patience }: Surroundings,
+  { clock, events, stop, patience }: DaemonParts,
 ): DaemonNotifier {
   const { state, work, queue } = settings;
   const { host, inbox, program, config } = describeDaemon(settings);

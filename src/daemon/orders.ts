@@ -10,7 +10,7 @@ import type { MailboxState } from "../mailbox/state.ts";
 import type { Act } from "../model/order.ts";
 
 const LOOK_EVERY_MS = 30_000;
-/** Another process that shares the inbox may have the mailbox, and takes the order up before that. */
+/** A `discard` is left to a process that has its mailbox for this long; then any process carries it out. */
 const LEFT_TO_OTHERS_MS = 60_000;
 
 export interface OrderRunner {
@@ -78,7 +78,7 @@ export async function runOrders(
     const state = mailboxes.get(order.mailbox);
     if (state === undefined && !isForAnyProcess(tools, each)) continue;
     try {
-      await record(tools, each, known);
+      await recordOnce(tools, each, known);
       if (await carryOut(tools, state, order)) await remove();
       // An operator is at work on this mailbox, so it is polled at once.
       if (state?.health.isFailing) tools.queue.pollNow([order.mailbox]).catch(() => {});
@@ -97,8 +97,8 @@ function isForAnyProcess({ isShared, clock }: OrderRunnerTools, { order }: Given
   return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;
 }
 
-/** Once per process. A crash before the order's removal leads to a second line with the same id. */
-async function record(
+/** A crash before the order's removal leads to a second line with the same id. */
+async function recordOnce(
   { ledger, emit }: OrderRunnerTools,
   given: GivenOrder,
   known: KnownOrders,

@@ -3,7 +3,7 @@ import { type ActEntry, readActs } from "../ledger/history.ts";
 import { peekLedger, type TransferDescription } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { ACTIONS, type Action, commandFor } from "../model/order.ts";
+import { ACTIONS, commandFor, type TransferAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 import { formatTransfer, type MailboxFacts } from "./transfers.ts";
@@ -33,13 +33,13 @@ export async function readStory(
 }
 
 /** Beyond that, only the newest are shown. */
-const MOST_ACTS = 100;
+const MAX_ACTS = 100;
 
 /** Oldest first. */
 async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]> {
   const { discovered } = record.at;
   const sinceMs = discovered === undefined ? undefined : Date.parse(discovered);
-  const query = { transfer: record, sinceMs, limit: MOST_ACTS };
+  const query = { transfer: record, sinceMs, limit: MAX_ACTS };
   return (await Array.fromAsync(readActs(work, query, () => {}))).toReversed();
 }
 
@@ -76,10 +76,7 @@ function formatStory(
  * The actions that apply to the transfer in its state. Without its mailbox, it can only be discarded. Where a password is
  * missing, a retry does not help.
  */
-function listActions(
-  { record, rounds }: TransferDescription,
-  isConfigured: boolean,
-): (Action | "password" | "grant")[] {
+function listActions({ record, rounds }: TransferDescription, isConfigured: boolean): TransferAct[] {
   const isHandedOver = rounds.at(-1)?.ended?.handoff?.progress !== "open";
   const needsPassword = record.state === "waiting" && record.reason === "password";
   const actions = ACTIONS.filter(

@@ -22,13 +22,13 @@ export interface TransferFilter {
 }
 
 /** `newest`: by the time at which each entered its state. `expires`: the first to expire first. */
-type TransferOrder = "newest" | "expires";
+type TransferSort = "newest" | "expires";
 
 export interface PageRequest {
   /** From 1. */
   readonly page: number;
   readonly size: number;
-  readonly sort?: TransferOrder;
+  readonly sort?: TransferSort;
 }
 
 export interface TransferPage {
@@ -43,7 +43,7 @@ export interface TransferPage {
 
 export type ListedTransfer = ReturnType<typeof formatTransfer>;
 
-/** A mailbox's name, and what decides on its password attempts. */
+/** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
 
 /** Only open rounds are in these states, and each has a note. */
@@ -88,14 +88,14 @@ function makeFilter(filter: TransferFilter): (record: TransferRecord) => boolean
   const { state, reason, ids, search = "" } = filter;
   const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
   const wanted = ids && new Set(ids);
-  const has = fold(search);
+  const text = fold(search);
   return (record) =>
     (state === undefined || record.state === state) &&
     (reason === undefined || fold(record.reason ?? "") === fold(reason)) &&
     (wanted === undefined || wanted.has(record.trackingId)) &&
     isMailbox(record.mailbox) &&
     isSender(record.sender) &&
-    (has === "" || textsOf(record).some((text) => fold(text).includes(has)));
+    (text === "" || textsOf(record).some((field) => fold(field).includes(text)));
 }
 
 function textsOf({ trackingId, sender, mailbox, message = "", folder = "" }: TransferRecord): string[] {
@@ -106,10 +106,10 @@ function fold(text: string): string {
   return text.normalize("NFC").toLowerCase();
 }
 
-/** Keeps at most some twice the limit in memory, however many records there are. */
-async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: TransferOrder) {
+/** Keeps at most about twice the limit in memory, however many records there are. */
+async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: TransferSort) {
   let [first, total]: [TransferRecord[], number] = [[], 0];
-  const cut = () => first.toSorted(ORDERS[sort]).slice(0, limit);
+  const cut = () => first.toSorted(COMPARATORS[sort]).slice(0, limit);
   for await (const record of records) {
     total++;
     first.push(record);
@@ -121,7 +121,7 @@ async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, 
 /** Sorts after every time. */
 const NEVER = "\uffff";
 
-const ORDERS: Readonly<Record<TransferOrder, (one: TransferRecord, other: TransferRecord) => number>> = {
+const COMPARATORS: Readonly<Record<TransferSort, (one: TransferRecord, other: TransferRecord) => number>> = {
   newest: (one, other) => compare(timeOf(other), timeOf(one)),
   expires: (one, other) =>
     compare(one.expires ?? NEVER, other.expires ?? NEVER) || compare(timeOf(other), timeOf(one)),

@@ -40,8 +40,13 @@ export function actorOf(who: string, from: string): Actor {
   return v.parse(ActorShape, { who: who === "" ? "unknown" : who, from });
 }
 
-/** Everything that the journal records of operators. `grant`: one more password attempt. */
-export const ACTS = [...ACTIONS, "password", "grant", "reload", "reload-refused"] as const;
+/** `password`: supply one. `grant`: allow one more password attempt for a transfer that has none left. */
+export const TRANSFER_ACTS = [...ACTIONS, "password", "grant"] as const;
+
+export type TransferAct = (typeof TRANSFER_ACTS)[number];
+
+/** Everything that the journal records of operators. */
+export const ACTS = [...TRANSFER_ACTS, "reload", "reload-refused"] as const;
 
 export type Act = (typeof ACTS)[number];
 

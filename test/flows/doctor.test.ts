@@ -191,7 +191,7 @@ describe("folders", () => {
     for (const name of ["inbox", "work", "state"]) await mkdir(join(folder, name), { mode: 0o700 });
     const { findings, exitCode } = await examineMounted(config, `mount --bind ${inbox} ${inbox}`);
     expect(exitCode).toBe(2);
-    expect(find(findings, "file system", "one for both")).toMatchObject({
+    expect(find(findings, "file system", "same mount")).toMatchObject({
       status: "failed",
       advice: expect.stringContaining("Put work on the inbox's file system"),
     });

@@ -100,17 +100,17 @@ async function getFile(
 
 /** A file that an earlier call saved is not downloaded again. Throws `TARGET_EXISTS` for any other file. */
 async function recognise(path: string, expected: Required<Expectation>): Promise<Saved> {
-  const exists = new Fault("TARGET_EXISTS", { detail: path });
+  const conflict = new Fault("TARGET_EXISTS", { detail: path });
   const { bytes, checksums } = expected;
   const verification = startVerification(checksums);
   const file = await open(path, "r").catch(() => undefined);
-  if (file === undefined) throw exists;
+  if (file === undefined) throw conflict;
   try {
-    if (checksums.length === 0 || (await file.stat()).size !== bytes) throw exists;
+    if (checksums.length === 0 || (await file.stat()).size !== bytes) throw conflict;
     for await (const chunk of file.createReadStream({ autoClose: false })) verification.update(chunk);
     verification.finish(path);
   } catch {
-    throw exists;
+    throw conflict;
   } finally {
     await file.close();
   }

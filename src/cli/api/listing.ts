@@ -35,7 +35,7 @@ interface Rejected {
   readonly count: number;
   readonly first: readonly Fault[];
 }
-const MOST_REASONS = 10;
+const MAX_REASONS = 10;
 
 /** The service chooses the fields. */
 const SERVICE_DEFAULT = "default";
@@ -151,7 +151,7 @@ async function readPages<Entry extends { readonly trackingId: string }>(
     (page) => poll(address, { page, pageSize }),
     ({ fault }) => {
       count++;
-      if (first.length < MOST_REASONS) first.push(fault);
+      if (first.length < MAX_REASONS) first.push(fault);
     },
     pageSize,
   );
@@ -159,7 +159,7 @@ async function readPages<Entry extends { readonly trackingId: string }>(
 }
 
 function reportRejected(context: Context, { count, first }: Rejected): Outcome {
-  const shown = first.slice(0, MOST_REASONS);
+  const shown = first.slice(0, MAX_REASONS);
   for (const fault of shown) say(context, `inlet: ${describeFault(fault)}`);
   if (count > shown.length) say(context, `inlet: ${count} entries in total cannot be used.`);
   return count === 0 ? "fine" : "failed";
@@ -242,7 +242,7 @@ async function showChecksums(
   const files = await service.files(access, context.stop);
   const report = await service.checksums(access, files, context.stop);
   const rows = files.flatMap((file) => report.byFileId.get(file.id) ?? []);
-  printRows(context, options, ROW_COLUMNS, rows, formatReport(files, report));
+  printRows(context, options, CHECKSUM_COLUMNS, rows, formatReport(files, report));
   if (!options.json) sayLeftovers(context, report);
   return report.unlisted.length + report.missing.length === 0 ? "fine" : "attention";
 }
@@ -262,7 +262,7 @@ function sayLeftovers(context: Context, report: ChecksumReport): void {
   for (const file of report.missing) say(context, `Not in the checksums file: ${file.name}`);
 }
 
-const ROW_COLUMNS: readonly Column<ChecksumRow>[] = [
+const CHECKSUM_COLUMNS: readonly Column<ChecksumRow>[] = [
   { title: "ALGORITHM", value: (row) => row.checksum?.algorithm ?? "" },
   { title: "CHECKSUM", value: (row) => row.checksum?.value ?? "" },
   { title: "NAME", value: (row) => row.name },

@@ -15,7 +15,7 @@ import type { Findings } from "./findings.ts";
 
 const FOLDERS = "folders";
 
-/** The folder to check for each: itself, or its nearest existing parent. */
+/** Each folder, or its nearest existing parent. */
 export interface CheckedFolders {
   readonly inbox: string;
   readonly work: string;
@@ -244,11 +244,11 @@ async function checkRoom(findings: Findings, folder: string, minFreeBytes: numbe
 
 function reportBehaviour(findings: Findings, facts: ProbeFacts): void {
   if (facts.reachesInbox)
-    findings.ok(FILE_SYSTEM, "one for both", "a finished folder can be renamed into the inbox");
+    findings.ok(FILE_SYSTEM, "same mount", "a finished folder can be renamed into the inbox");
   else {
     findings.fail(
       FILE_SYSTEM,
-      "one for both",
+      "same mount",
       "usage",
       "inbox and work are on different file systems or mounts: a finished folder cannot be renamed into the inbox",
       "Put work on the inbox's file system and mount, or remove the key: the default is .inlet inside the inbox.",

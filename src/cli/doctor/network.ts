@@ -87,7 +87,7 @@ const SERVICE = "service";
 const AT_ONCE = 4;
 
 /** Beyond this, tokens are renewed too late, and times in the ledger mislead. */
-const MOST_CLOCK_DIFFERENCE_MS = 60_000;
+const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
 export async function checkServices(
   findings: Findings,
@@ -101,16 +101,16 @@ export async function checkServices(
 async function checkService(
   findings: Findings,
   settings: Settings,
-  described: ServiceSettings,
+  serviceSettings: ServiceSettings,
   mailboxes: readonly MailboxSettings[],
   signal: AbortSignal,
 ): Promise<void> {
   await using scope = new Scope();
-  const clientId = await readClientId(findings, described, settings.state, signal);
-  const service = scope.use(openClient(described, clientId ?? throwawayClientId(), TIMEOUT_MS), (it) =>
+  const clientId = await readClientId(findings, serviceSettings, settings.state, signal);
+  const service = scope.use(openClient(serviceSettings, clientId ?? throwawayClientId(), TIMEOUT_MS), (it) =>
     it.close(),
   );
-  const isReached = await checkReach(findings, service, described, signal);
+  const isReached = await checkReach(findings, service, serviceSettings, signal);
   const why = isReached ? "there is no client id" : "the service cannot be reached";
   if (!isReached || clientId === undefined) {
     for (const { name } of mailboxes) findings.skip(SERVICE, name, why);
@@ -130,7 +130,7 @@ async function checkService(
 
 async function checkMailboxes(
   findings: Findings,
-  kept: TokenStore,
+  tokenStore: TokenStore,
   mailboxes: readonly MailboxSettings[],
   service: ServicePort,
   signal: AbortSignal,
@@ -138,23 +138,23 @@ async function checkMailboxes(
   // Reported in the order of the configuration, not of the answers.
   const found = await mapLimit(mailboxes, AT_ONCE, async (mailbox) => {
     const own = new Findings(() => {});
-    const tokens = new Tokens(mailbox, service, mailbox.service.token, kept, systemClock);
+    const tokens = new Tokens(mailbox, service, mailbox.service.token, tokenStore, systemClock);
     await checkMailbox(own, mailbox, service, tokens, signal);
     return own;
   });
   for (const each of found) findings.addAll(each);
 }
 
-/** Creates none: the first start of the daemon does, or `init`, and both report its file. */
+/** Creates no client id: `init` or the first start of the daemon does, and reports its file. */
 async function readClientId(
   findings: Findings,
-  described: ServiceSettings,
+  serviceSettings: ServiceSettings,
   state: string,
   signal: AbortSignal,
 ): Promise<Secret | undefined> {
-  if (described.clientId !== undefined) {
+  if (serviceSettings.clientId !== undefined) {
     // The check of the secrets has reported the reason.
-    const read = await described.clientId.read(signal).catch(() => undefined);
+    const read = await serviceSettings.clientId.read(signal).catch(() => undefined);
     if (read === undefined) findings.skip(SERVICE, "client id", "it cannot be read");
     return read;
   }
@@ -226,7 +226,7 @@ async function checkClock(findings: Findings, service: ServicePort, signal: Abor
   // The service reports whole seconds.
   if (Math.abs(aheadMs) < 2_000)
     findings.ok(SERVICE, "clock", "this machine's clock agrees with the service's");
-  else if (Math.abs(aheadMs) < MOST_CLOCK_DIFFERENCE_MS) {
+  else if (Math.abs(aheadMs) < MAX_CLOCK_DIFFERENCE_MS) {
     findings.ok(
       SERVICE,
       "clock",

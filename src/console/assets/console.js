@@ -6,17 +6,16 @@ const silence = document.getElementById("silence");
 const live = document.getElementById("live");
 
 let title = document.title;
-let heardAt = Date.now();
+let lastBeatAt = Date.now();
 let shownVersion;
 let isRefreshing = false;
 let refreshedAt = 0;
 let isDue = false;
 
-// The heartbeat.
 const events = new EventSource("api/events?as=heartbeat");
 events.addEventListener("heartbeat", (event) => {
   const beat = JSON.parse(event.data);
-  heardAt = Date.now();
+  lastBeatAt = Date.now();
   title = beat.title;
   if (live !== null) live.textContent = `live, as of ${beat.at.slice(11, 19)} UTC`;
   if (shownVersion !== beat.version) {
@@ -28,21 +27,21 @@ events.addEventListener("heartbeat", (event) => {
 
 setInterval(() => {
   showSilence();
-  // Times in words grow old, so that a quiet page is renewed, too.
+  // Times such as "2 min ago" grow old, so a page without changes is fetched again too.
   const isOld = Date.now() - refreshedAt > 30_000;
   if ((isDue || isOld) && Date.now() - refreshedAt > REFRESH_MS && !document.hidden) void refresh();
 }, 500);
 
-// A browser that slept has heard nothing either.
+// A browser that slept has missed heartbeats.
 document.addEventListener("visibilitychange", showSilence);
 
 function showSilence() {
-  const silentMs = Date.now() - heardAt;
+  const silentMs = Date.now() - lastBeatAt;
   const isSilent = silentMs > SILENT_MS;
   document.documentElement.classList.toggle("silent", isSilent);
   silence.hidden = !isSilent;
   if (isSilent) {
-    const since = new Date(heardAt).toLocaleTimeString();
+    const since = new Date(lastBeatAt).toLocaleTimeString();
     silence.textContent = `No answer from Inlet since ${since}. This page shows the state of that time.`;
     document.title = `⚠ No answer – ${title}`;
   } else document.title = title;
@@ -91,7 +90,8 @@ function replace(section, newer) {
   if (selection?.type === "Range" && section.contains(selection.anchorNode)) return;
   const opened = [...section.querySelectorAll("details[open][id]")].map(({ id }) => id);
   const ticked = [...section.querySelectorAll("input[type=checkbox][id]:checked")].map(({ id }) => id);
-  const focused = active !== section && section.contains(active) ? pathTo(active, section) : undefined;
+  const focused =
+    active !== section && section.contains(active) ? rememberControl(active, section) : undefined;
   section.dataset.content = content;
   section.replaceChildren(...document.importNode(newer, true).childNodes);
   for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
@@ -102,8 +102,8 @@ function replace(section, newer) {
   focused?.()?.focus();
 }
 
-// Finds the same control in the new content: by its id, else by its text within the same row.
-function pathTo(element, section) {
+// Returns a function that finds the same control in the new content: by its id, else by its text within the same row.
+function rememberControl(element, section) {
   if (element.id !== "") return () => document.getElementById(element.id);
   const row = element.closest("[id]")?.id ?? section.id;
   const text = element.textContent;

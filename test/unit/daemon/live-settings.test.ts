@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { LiveSettings } from "../../../src/daemon/live-settings.ts";
+import { NOTICE_KINDS, type Notification } from "../../../src/model/notify.ts";
+import { namedToken, pageSettings, plainSecret, settingsIn } from "../../support/settings.ts";
+
+const fileSecret = (path: string) => ({ ...plainSecret("0123456789abcdef"), described: `file ${path}` });
+const http = (path: string) => pageSettings({ actions: true, tokens: namedToken(fileSecret(path)) });
+
+test("a reload names every changed group, also notifications and the source of a console token", () => {
+  const before = settingsIn("/x", [], { http: http("/old") });
+  const live = new LiveSettings(before);
+  expect(live.replace({ ...before, http: http("/old") })).toEqual({ changed: [], needsRestart: [] });
+  expect(live.replace({ ...before, http: http("/new") })).toEqual({ changed: ["http"], needsRestart: [] });
+  const notification: Notification = {
+    way: {
+      kind: "mail",
+      to: ["ops@example.com"],
+      from: "inlet@example.com",
+      host: "mail.example.com",
+      port: 587,
+      tls: "required",
+      user: undefined,
+      password: undefined,
+      ca: undefined,
+      timeoutMs: 1_000,
+    },
+    on: NOTICE_KINDS,
+    urgent: [],
+    mailboxes: undefined,
+    quiet: undefined,
+    gatherMs: 0,
+    everyMs: 0,
+  };
+  const next = { ...before, http: http("/new"), notify: [notification] };
+  expect(live.replace(next)).toEqual({ changed: ["notify"], needsRestart: [] });
+});
