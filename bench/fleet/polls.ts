@@ -64,8 +64,8 @@ interface Start {
 /** One mailbox in ten has a transfer, which is delivered at once and stays listed. */
 const ONE_IN = 10;
 const SETTLE_MS = 3_000;
-const MOST_INTERVALS_LATE = 2;
-const MOST_LATE_MS = 60_000;
+const MAX_INTERVALS_LATE = 2;
+const MAX_LATE_MS = 60_000;
 
 export async function measurePolls(bench: Bench, it: PollCase): Promise<Polled> {
   const requests = new RequestLog();
@@ -142,7 +142,7 @@ async function measureStart(
 /** Waits for the polls that became due during the start, but not for ever: an overloaded scheduler never catches up. */
 async function untilOnTime({ redis, until }: World, everyMs: number): Promise<void> {
   if (redis === undefined) return;
-  const latestMs = Date.now() + Math.min(everyMs * MOST_INTERVALS_LATE, MOST_LATE_MS);
+  const latestMs = Date.now() + Math.min(everyMs * MAX_INTERVALS_LATE, MAX_LATE_MS);
   await until("no poll to be late", async () => Date.now() > latestMs || (await redis.waitingPolls()) === 0);
 }
 

@@ -31,7 +31,7 @@ export interface RunningDaemon extends AsyncDisposable {
 }
 
 const WARNING = 40;
-const MOST_WARNINGS = 5;
+const MAX_WARNINGS = 5;
 
 /** `socket`: of its own console. */
 export function startDaemon(launcher: string, config: string, role: Role, socket: string): RunningDaemon {
@@ -44,7 +44,7 @@ export function startDaemon(launcher: string, config: string, role: Role, socket
   const counts = new Map<string, number>();
   const warnings: string[] = [];
   const warn = (text: string) => {
-    if (warnings.length < MOST_WARNINGS) warnings.push(`${role}: ${text}`);
+    if (warnings.length < MAX_WARNINGS) warnings.push(`${role}: ${text}`);
   };
   createInterface({ input: child.stdout }).on("line", (text) => {
     const { level, time, msg, fault } = JSON.parse(text) as LogLine;

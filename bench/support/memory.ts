@@ -11,7 +11,7 @@ const REPORTING_ORDER = "/sys/module/page_reporting/parameters/page_reporting_or
 const TOO_LARGE = ["11", "10"];
 
 const SPARED_MIB = 1024;
-const MOST_MIB = 32 * 1024;
+const MAX_MIB = 32 * 1024;
 const STEP_MIB = 256;
 const TAKE = `
   const taken = [];
@@ -27,7 +27,7 @@ export function keepMemory(log: (text: string) => void): Disposable {
   if (isKept) {
     log("… touching all free memory, and keeping the host from taking it away");
     const freeMib = Number(/^MemFree: +(\d+)/m.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
-    const mib = Math.min(freeMib - SPARED_MIB, MOST_MIB);
+    const mib = Math.min(freeMib - SPARED_MIB, MAX_MIB);
     const { status } = spawnSync(process.execPath, ["-e", TAKE, String(mib)]);
     if (status !== 0) log("… not enough memory: the first runs may take longer");
   } else {

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 export const LAUNCHER = resolve(import.meta.dirname, "../../bin/inlet.cjs");
 
 /** Of its standard error, apart from requests. */
-const MOST_ERROR_CHARACTERS = 10_000;
+const MAX_ERROR_CHARACTERS = 10_000;
 
 /** The part of a scenario that measurements need. */
 export interface SimulatedTransfers {
@@ -50,7 +50,7 @@ export async function startSimulator(
   let errors = "";
   createInterface({ input: child.stderr }).on("line", (line) => {
     if (/^(GET|POST) /.test(line)) onRequest?.(line);
-    else errors = `${errors}${line}\n`.slice(-MOST_ERROR_CHARACTERS);
+    else errors = `${errors}${line}\n`.slice(-MAX_ERROR_CHARACTERS);
   });
   const ended = once(child, "close");
   const [line] = await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended]);

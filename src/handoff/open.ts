@@ -15,7 +15,7 @@ import { Steps } from "./steps.ts";
 import type { HandoffTools } from "./tools.ts";
 
 /** How many damaged files are reported. */
-const MOST_DAMAGED = 10_000;
+const MAX_DAMAGED = 10_000;
 
 /** The key of all checks in the outage. Results that cannot be stored have keys of their own. */
 const CHECK = "check";
@@ -165,7 +165,7 @@ class FileHandoffs implements OpenHandoffs {
 
   /** Once for each file. */
   #reportDamaged(path: string, reason: string): void {
-    if (this.#damaged.has(path) || this.#damaged.size >= MOST_DAMAGED) return;
+    if (this.#damaged.has(path) || this.#damaged.size >= MAX_DAMAGED) return;
     this.#damaged.add(path);
     this.#tools.emit({ type: "record-damaged", path, reason });
   }

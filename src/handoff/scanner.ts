@@ -13,7 +13,7 @@ import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
 /** Scans take at most this share of the time. */
-const MOST_SHARE = 0.02;
+const MAX_SHARE = 0.02;
 /** A scan of fewer entries costs next to nothing: it takes long only where the machine is busy. */
 const FEW = 100;
 /** Also on a slow disk, where scans take long. */
@@ -21,9 +21,9 @@ const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
 const AT_ONCE = 8;
 /** Deliveries whose entry and end record need not be read again. */
-const MOST_KNOWN = 5_000;
+const MAX_KNOWN = 5_000;
 /** Failing entries that are counted. */
-const MOST_FAILING = 10_000;
+const MAX_FAILING = 10_000;
 
 export interface ScanHooks {
   due(key: string, step: HandoffStep): void;
@@ -122,7 +122,7 @@ export class Scanner {
       await this.scan();
       const tookMs = performance.now() - startedMs;
       const { scanMs } = this.#tools.patience;
-      const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MOST_SHARE - 1));
+      const pauseMs = this.#seen < FEW ? scanMs : Math.max(scanMs, tookMs * (1 / MAX_SHARE - 1));
       await pause(Math.min(pauseMs, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => {});
     }
   }
@@ -139,7 +139,7 @@ export class Scanner {
   }
 
   #know(item: OutboxDelivery): void {
-    const isFull = this.#known.size >= MOST_KNOWN;
+    const isFull = this.#known.size >= MAX_KNOWN;
     if (this.#tools.isAlone && item.stored.kind === "wait" && !isFull) this.#known.set(item.key, item);
   }
 
@@ -174,6 +174,6 @@ export class Scanner {
 
   #countFailing(key: string, entry: Entry): void {
     if (failedSteps(entry, this.#tools.handoff()).length === 0) this.#failing.delete(key);
-    else if (this.#failing.size < MOST_FAILING) this.#failing.add(key);
+    else if (this.#failing.size < MAX_FAILING) this.#failing.add(key);
   }
 }

@@ -18,7 +18,7 @@ import type { HandoffTools } from "./tools.ts";
 import { callWebhook } from "./webhook.ts";
 
 /** Deliveries that are remembered as free of orphans. */
-const MOST_FREE = 10_000;
+const MAX_FREE = 10_000;
 /** For each step. Keys beyond the limit are dropped, and the next scan adds them again. */
 const LIMITS = { running: 4, waiting: 1_000 };
 
@@ -62,7 +62,7 @@ export class Steps {
 
   /** This process created the entry: no other process can have left an orphan. */
   created(key: string): void {
-    if (this.#tools.isAlone && this.#free.size < MOST_FREE) this.#free.add(key);
+    if (this.#tools.isAlone && this.#free.size < MAX_FREE) this.#free.add(key);
   }
 
   /** Runs the step as soon as a slot is free, if it is due then. */

@@ -8,7 +8,7 @@ import { type Entry, failedSteps } from "./entry.ts";
 import { listEntries, outboxIn, peekEntry } from "./peek.ts";
 
 /** How many failed deliveries are listed, and how many overdue ones. */
-const MOST_TROUBLES = 500;
+const MAX_TROUBLES = 500;
 
 /** Grows entry by entry; its size is bounded. */
 export class Summary implements HandoffSummary {
@@ -49,7 +49,7 @@ export class Summary implements HandoffSummary {
     if (failed.length === 0 && !isOverdue) return;
     this.troubled++;
     const known = failed.length > 0 ? this.#failed : this.#overdue;
-    if (known.length < MOST_TROUBLES) known.push({ ...deliveredOf(delivery), failed, isOverdue });
+    if (known.length < MAX_TROUBLES) known.push({ ...deliveredOf(delivery), failed, isOverdue });
   }
 }
 

@@ -2,7 +2,7 @@
 import { formatBytes, formatCount } from "../base/phrases.ts";
 import type { Status } from "../model/status.ts";
 
-const MOST_CHARACTERS = 300;
+const MAX_CHARACTERS = 300;
 
 export function describeInOneLine(status: Status): string {
   const { troubles, totals, mailboxes, recent } = status;
@@ -22,7 +22,7 @@ export function describeInOneLine(status: Status): string {
     .filter((part) => part !== undefined)
     .join("; ")
     .replaceAll(/\p{Cc}+/gu, " ");
-  return line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS - 1)}…` : line;
+  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS - 1)}…` : line;
 }
 
 function describeWork({ downloading, totals }: Status): string | undefined {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 
 /** File systems hold 255 bytes or UTF-16 units. The rest is room for what consumers append, such as `.part`. */
-export const MOST_NAME_BYTES = 240;
+export const MAX_NAME_BYTES = 240;
 
 interface NamedFile {
   readonly id: string;
@@ -147,7 +147,7 @@ interface PortableName {
 function toPortable(original: string): PortableName {
   const plain = original.normalize("NFC");
   const text = replaceForbidden(plain).replace(/^[-.]+/, "_");
-  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MOST_NAME_BYTES };
+  return { text, isOriginal: text === plain && Buffer.byteLength(text) <= MAX_NAME_BYTES };
 }
 
 /** `report.pdf` with the mark `1a2b3c4d` → `report~1a2b3c4d.pdf`, shortened if it would be too long. */
@@ -155,7 +155,7 @@ function addMark(text: string, mark: string): string {
   const [extension = ""] = EXTENSION.exec(text) ?? [];
   const stem = text.slice(0, text.length - extension.length);
   const ending = `~${mark}${extension}`;
-  return cutToBytes(stem, MOST_NAME_BYTES - Buffer.byteLength(ending)) + ending;
+  return cutToBytes(stem, MAX_NAME_BYTES - Buffer.byteLength(ending)) + ending;
 }
 
 /** The first hexadecimal digits of a hash over texts, which may hold any code units. */

@@ -13,12 +13,12 @@ import type { TransferRecord } from "../model/record.ts";
 /** `2026-03.jsonl`, or `2026-03.WRITER.jsonl` if several processes write. */
 export const JOURNAL_FILE = /^(\d{4}-\d{2})(\..+)?\.jsonl$/;
 /** Readers treat a longer line as damaged. */
-export const MOST_LINE_BYTES = 64 * 1024;
+export const MAX_LINE_BYTES = 64 * 1024;
 /** The limit of each text in a line that would be too long. */
-const MOST_CHARACTERS = 1_000;
+const MAX_CHARACTERS = 1_000;
 const WRITE_AFTER_MS = 200;
 /** Lines that wait while the disk refuses them. Beyond that, the oldest are dropped. */
-const MOST_UNWRITTEN = 10_000;
+const MAX_UNWRITTEN = 10_000;
 
 interface Unwritten {
   readonly month: string;
@@ -59,7 +59,7 @@ export class Journal {
     const at = new Date(this.#clock.now()).toISOString();
     const line = formatLine({ at, ...facts });
     this.#unwritten.push({ month: at.slice(0, 7), line, onWritten });
-    if (this.#unwritten.length > MOST_UNWRITTEN) this.#unwritten.shift()?.onWritten();
+    if (this.#unwritten.length > MAX_UNWRITTEN) this.#unwritten.shift()?.onWritten();
     this.#writing.schedule();
   }
 
@@ -102,10 +102,8 @@ function contentOf({ subject, files, bytes, round, at }: TransferRecord, nowMs: 
 
 function formatLine(facts: Readonly<Record<string, unknown>>): string {
   const line = JSON.stringify(facts);
-  if (Buffer.byteLength(line) <= MOST_LINE_BYTES) return line;
+  if (Buffer.byteLength(line) <= MAX_LINE_BYTES) return line;
   return JSON.stringify(facts, (_key, value: unknown) =>
-    typeof value === "string" && value.length > MOST_CHARACTERS
-      ? `${value.slice(0, MOST_CHARACTERS)}…`
-      : value,
+    typeof value === "string" && value.length > MAX_CHARACTERS ? `${value.slice(0, MAX_CHARACTERS)}…` : value,
   );
 }

@@ -3,13 +3,13 @@ import * as v from "valibot";
 import { withDescriptor } from "../base/descriptor.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { ACTS, ActorShape } from "../model/order.ts";
-import { MOST_LINE_BYTES } from "./journal.ts";
+import { MAX_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;
 const BLOCK_BYTES = 64 * 1024;
 
 /** A clock may have been set back by this much between two lines. */
-const MOST_DISORDER_MS = 24 * 60 * 60_000;
+const MAX_DISORDER_MS = 24 * 60 * 60_000;
 /** The beginning of every line. Texts inside a line cannot contain it: JSON escapes their quotes. */
 const LINE_START = '{"at":';
 
@@ -81,7 +81,7 @@ export class JournalFile<K extends Kind> {
   constructor(path: string, kind: K, { sinceMs, mark }: WantedLines, signal: AbortSignal | undefined) {
     this.path = path;
     this.#kind = kind;
-    this.#blocks = readLinesBackward(path, { mostBytes: MOST_LINE_BYTES, signal });
+    this.#blocks = readLinesBackward(path, { mostBytes: MAX_LINE_BYTES, signal });
     this.#sinceMs = sinceMs ?? Number.NEGATIVE_INFINITY;
     this.#mark = mark === undefined ? undefined : JSON.stringify(mark);
     this.#signal = signal;
@@ -98,7 +98,7 @@ export class JournalFile<K extends Kind> {
       this.readDownTo = entry.at;
       if (("act" in entry ? "act" : "change") === this.#kind) entries.push(entry as EntryOf<K>);
     }
-    if (Date.parse(this.readDownTo) < this.#sinceMs - MOST_DISORDER_MS) this.isOver = true;
+    if (Date.parse(this.readDownTo) < this.#sinceMs - MAX_DISORDER_MS) this.isOver = true;
     return entries;
   }
 

@@ -33,7 +33,7 @@ export interface LedgerOptions {
 }
 
 /** Rounds that are remembered as settled. A forgotten one may be settled again: the journal then holds its end twice. */
-const MOST_SETTLED = 10_000;
+const MAX_SETTLED = 10_000;
 
 /** After this time without a change, the attempt of a stage is probably over. */
 const IDLE_MS = 10 * 60_000;
@@ -240,7 +240,7 @@ class FileLedger implements Ledger {
         this.#settling.delete(key);
         this.#settled.add(key);
         const [oldest = ""] = this.#settled;
-        if (this.#settled.size > MOST_SETTLED) this.#settled.delete(oldest);
+        if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
       });
     this.#settling.set(key, settled);
   }

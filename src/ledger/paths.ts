@@ -109,7 +109,7 @@ export function nameOf({ mailbox, trackingId }: TransferKey): string {
   const known = names.get(key);
   if (known !== undefined) return known;
   const name = `${startOfName(trackingId)}${hash("sha256", key, "hex").slice(0, 32)}`;
-  if (names.size >= MOST_NAMES) names.clear();
+  if (names.size >= MAX_NAMES) names.clear();
   names.set(key, name);
   return name;
 }
@@ -121,7 +121,7 @@ export function startOfName(trackingId: string): string {
 
 /** Each name is needed many times while its transfer is worked on. */
 const names = new Map<string, string>();
-const MOST_NAMES = 1_000;
+const MAX_NAMES = 1_000;
 
 /** Names the password attempts of a transfer: all mailboxes of one service share them. */
 export function attemptsKey(serviceId: string, trackingId: string): string {

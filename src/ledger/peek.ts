@@ -97,7 +97,7 @@ const HandoffShape = v.object({
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
 /** An operator may have granted attempts beyond the budget. */
-const MOST_GRANTED = 10;
+const MAX_GRANTED = 10;
 
 /** The last rounds of a transfer that began and that ended, according to the names of its records. */
 interface LastRounds {
@@ -236,7 +236,7 @@ export class LedgerPeek {
   ): Promise<number> {
     const key = attemptsKey(serviceId, trackingId);
     let count = 0;
-    for (let number = 1; number <= passwordAttempts + MOST_GRANTED; number++) {
+    for (let number = 1; number <= passwordAttempts + MAX_GRANTED; number++) {
       const path = join(this.#paths.attempts, `${key}.${number}.json`);
       if ((await systemDisk.kindOf(path)) !== undefined) count++;
     }

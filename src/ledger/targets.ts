@@ -15,7 +15,7 @@ export interface TargetsOptions {
 }
 
 /** Folders that are remembered as synced. Beyond that, all are forgotten. */
-const MOST_DURABLE = 10_000;
+const MAX_DURABLE = 10_000;
 
 export class Targets {
   readonly #options: TargetsOptions;
@@ -99,7 +99,7 @@ export class Targets {
       }
       // Its creator may not have synced it: a power cut would remove the delivery with it.
       await this.#options.syncs.sync(dirname(path));
-      if (this.#durable.size >= MOST_DURABLE) this.#durable.clear();
+      if (this.#durable.size >= MAX_DURABLE) this.#durable.clear();
       this.#durable.add(above);
     }
   }

@@ -10,7 +10,7 @@ import type { Mailbox } from "../model/mailbox.ts";
 import { passwordOfLink } from "../model/transfer.ts";
 
 /** How many transfers of a mailbox are open at most: a service can list any number. */
-export const MOST_OPEN = 10_000;
+export const MAX_OPEN = 10_000;
 
 interface OpenTransfer {
   expiresMs: number;

@@ -7,7 +7,7 @@ import type { TransferJob } from "../model/job.ts";
 import { hasEnded } from "../model/record.ts";
 import { findRecipient, type ListedTransfer } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
-import { MOST_OPEN } from "./known-transfers.ts";
+import { MAX_OPEN } from "./known-transfers.ts";
 import type { Fields } from "./list-fields.ts";
 import type { MailboxState } from "./state.ts";
 import { leaveAlone, takeUp } from "./take-up.ts";
@@ -17,8 +17,8 @@ import { jobOf, type PollTools } from "./tools.ts";
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 /** How many new transfers one poll takes up, and how many reasons it reports for entries that it cannot use. */
-const MOST_NEW = 1_000;
-const MOST_REASONS = 2;
+const MAX_NEW = 1_000;
+const MAX_REASONS = 2;
 
 /**
  * Entries can slip between pages while the list is read: a transfer has vanished when two polls in a row did not list
@@ -125,7 +125,7 @@ async function discover(
   const unusable = { entries: 0, reasons: new Map<string, Fault>() };
   const reject = (fault: Fault) => {
     unusable.entries++;
-    if (unusable.reasons.size < MOST_REASONS) unusable.reasons.set(fault.message, fault);
+    if (unusable.reasons.size < MAX_REASONS) unusable.reasons.set(fault.message, fault);
   };
   let isWhole = true;
   const rejectEntry = ({ fault, trackingId }: Rejected) => {
@@ -135,7 +135,7 @@ async function discover(
   };
   let [discovered, unsettled, begun, postponed] = [0, 0, 0, 0];
   const tryBegin = () => {
-    const isAllowed = begun < MOST_NEW && transfers.openCount < MOST_OPEN;
+    const isAllowed = begun < MAX_NEW && transfers.openCount < MAX_OPEN;
     if (isAllowed) begun++;
     else postponed++;
     return isAllowed;

@@ -21,7 +21,7 @@ export const RESERVED_NAMES: readonly string[] = [MANIFEST, SUMS, MESSAGE, REASO
 
 const MANIFEST_VERSION = 2;
 /** More than the largest transfer needs, and small enough for memory. */
-const MOST_BYTES = 512 * 1024 * 1024;
+const MAX_BYTES = 512 * 1024 * 1024;
 
 const FileShape = v.object({
   /** Safe on every file system, and unique in the folder. */
@@ -163,7 +163,7 @@ async function readText(folder: string, name: string): Promise<string> {
     await using file = await open(join(folder, name), READ_PLAIN_FILE);
     const facts = await file.stat();
     if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-    if (facts.size > MOST_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
+    if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
     return await file.readFile("utf8");
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;

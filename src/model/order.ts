@@ -10,8 +10,8 @@ export const ACTIONS = ["retry", "release", "discard", "redeliver"] as const;
  */
 export type Action = (typeof ACTIONS)[number];
 
-const MOST_NAME_CHARACTERS = 200;
-const MOST_HOST_CHARACTERS = 300;
+const MAX_NAME_CHARACTERS = 200;
+const MAX_HOST_CHARACTERS = 300;
 
 /** Untrusted text, in one line of bounded length. */
 function oneLine(mostCharacters: number) {
@@ -28,8 +28,8 @@ function oneLine(mostCharacters: number) {
 
 /** `who`: a user of the system, the name of a token, or what a program claims. `from`: a host or an address. */
 export const ActorShape = v.object({
-  who: oneLine(MOST_NAME_CHARACTERS),
-  from: oneLine(MOST_HOST_CHARACTERS),
+  who: oneLine(MAX_NAME_CHARACTERS),
+  from: oneLine(MAX_HOST_CHARACTERS),
 });
 
 /** Who acts, and from where. */

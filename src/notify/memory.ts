@@ -27,8 +27,8 @@ export type MemorySnapshot = Omit<v.InferOutput<typeof MemoryShape>, "version" |
 
 /** Also a file that another process was about to take over. */
 const FILE = /^[0-9a-f]{12}\.json(\.[0-9a-f]{12})?$/;
-const MOST_FILES = 200;
-const MOST_BYTES = 16 * 1024 ** 2;
+const MAX_FILES = 200;
+const MAX_BYTES = 16 * 1024 ** 2;
 /** A file that was not touched for this long belongs to no process. */
 const ABANDONED_MS = 10 * 60_000;
 
@@ -93,13 +93,13 @@ export class Memory {
   async #others(): Promise<string[]> {
     const names = await readdir(this.#folder).catch(() => []);
     const own = (name: string) => name.startsWith(this.#token) || name.endsWith(`.${this.#token}`);
-    return names.filter((name) => FILE.test(name) && !own(name)).slice(0, MOST_FILES);
+    return names.filter((name) => FILE.test(name) && !own(name)).slice(0, MAX_FILES);
   }
 
   async #read(name: string): Promise<v.InferOutput<typeof MemoryShape> | undefined> {
     const path = join(this.#folder, name);
     try {
-      if ((await stat(path)).size > MOST_BYTES) return undefined;
+      if ((await stat(path)).size > MAX_BYTES) return undefined;
       return v.parse(MemoryShape, JSON.parse(await readFile(path, "utf8")));
     } catch {
       return undefined;

@@ -9,9 +9,9 @@ import type { Notice } from "./notices.ts";
 import type { Batch, NoticeGroup } from "./pending.ts";
 
 /** Shown of each kind. */
-const MOST_SHOWN = 20;
+const MAX_SHOWN = 20;
 /** Kinds that the subject names. */
-const MOST_IN_SUBJECT = 2;
+const MAX_IN_SUBJECT = 2;
 const BODY_VERSION = 1;
 
 /** Facts about the daemon, for the reader of a message. */
@@ -135,8 +135,8 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
 /** `isTest`: the batch is empty. */
 export function formatMessage({ groups }: Batch, sender: Sender, atMs: number, isTest = false): Message {
   const titles = groups.map(titleOf);
-  const named = titles.slice(0, MOST_IN_SUBJECT).join(", ");
-  const more = titles.length > MOST_IN_SUBJECT ? ` and ${titles.length - MOST_IN_SUBJECT} more` : "";
+  const named = titles.slice(0, MAX_IN_SUBJECT).join(", ");
+  const more = titles.length > MAX_IN_SUBJECT ? ` and ${titles.length - MAX_IN_SUBJECT} more` : "";
   const summary = isTest ? "a test of its notifications" : `${named}${more}`;
   const host = printable(sender.host);
   const sections = isTest
@@ -173,7 +173,7 @@ function titleOfService({ count = 1, service = "" }: Notice): string {
 function formatGroup(group: NoticeGroup, sender: Sender): string {
   const { kind, isOver, count, notices } = group;
   const words = WORDS[kind];
-  const shown = notices.slice(0, MOST_SHOWN);
+  const shown = notices.slice(0, MAX_SHOWN);
   const left = count - shown.length;
   const list = commandWith(words.list ?? "status", sender);
   const lines = [
@@ -265,7 +265,7 @@ function formatBody(
         kind,
         over: isOver,
         count,
-        first: notices.slice(0, MOST_SHOWN).map((notice) => {
+        first: notices.slice(0, MAX_SHOWN).map((notice) => {
           const { mailbox, trackingId, sender: from, expires, text, advice, service, mailboxes } = notice;
           return { mailbox, trackingId, sender: from, expires, message: text, advice, service, mailboxes };
         }),

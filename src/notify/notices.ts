@@ -45,8 +45,8 @@ export interface NoticeChanges {
   endEarlier(over: Notice): void;
 }
 
-const MOST_TEXT = 600;
-const MOST_NAME = 254;
+const MAX_TEXT = 600;
+const MAX_NAME = 254;
 
 /** `blipMs`: a failure that is over within this time is not notified. Failed polls are grouped by `ServiceTroubles`. */
 export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, changes: NoticeChanges): void {
@@ -63,7 +63,7 @@ export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, ch
       const key = `entries ${mailbox}`;
       if (first === undefined) return changes.settle(key);
       const text = cut(first.message);
-      const facts = { mailbox: cut(mailbox, MOST_NAME), text, advice: first.advice, count: entries };
+      const facts = { mailbox: cut(mailbox, MAX_NAME), text, advice: first.advice, count: entries };
       changes.begin({ ...noticeOf("refused", key, nowMs), ...facts });
     },
     "poll-succeeded": ({ mailbox, unusable }) => {
@@ -144,9 +144,9 @@ function ofTransfer(kind: NoticeKind, record: TransferRecord, atMs: number): Not
   const { mailbox, trackingId, sender, expires, message } = record;
   return {
     ...noticeOf(kind, keyOf(kind, record), atMs),
-    mailbox: cut(mailbox, MOST_NAME),
-    trackingId: cut(trackingId, MOST_NAME),
-    sender: cut(sender, MOST_NAME),
+    mailbox: cut(mailbox, MAX_NAME),
+    trackingId: cut(trackingId, MAX_NAME),
+    sender: cut(sender, MAX_NAME),
     ...(expires === undefined || kind === "gone" ? {} : { expires }),
     ...(message === undefined ? {} : { text: cut(message) }),
   };
@@ -156,9 +156,9 @@ function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notic
   const { mailbox, trackingId, sender, folder, deliveredAt } = delivered;
   return {
     ...noticeOf(kind, keyOf(kind, delivered), atMs),
-    mailbox: cut(mailbox, MOST_NAME),
-    trackingId: cut(trackingId, MOST_NAME),
-    sender: cut(sender, MOST_NAME),
+    mailbox: cut(mailbox, MAX_NAME),
+    trackingId: cut(trackingId, MAX_NAME),
+    sender: cut(sender, MAX_NAME),
     text: cut(`Its folder ${folder} was delivered at ${deliveredAt}.`),
   };
 }
@@ -166,10 +166,10 @@ function ofDelivery(kind: NoticeKind, delivered: Delivered, atMs: number): Notic
 function ofArrival(mailbox: string, described: string, dueMs: number, atMs: number): Notice {
   const key = `overdue ${dueMs} ${keyOf("overdue", { mailbox, trackingId: described })}`;
   const text = cut(`Expected: ${described}, by ${new Date(dueMs).toISOString()}.`);
-  return { ...noticeOf("overdue", key, atMs), mailbox: cut(mailbox, MOST_NAME), text };
+  return { ...noticeOf("overdue", key, atMs), mailbox: cut(mailbox, MAX_NAME), text };
 }
 
 /** Senders choose lengths. */
-function cut(text: string, most = MOST_TEXT): string {
+function cut(text: string, most = MAX_TEXT): string {
   return text.length <= most ? text.toWellFormed() : `${text.slice(0, most).toWellFormed()}…`;
 }

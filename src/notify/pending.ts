@@ -7,10 +7,10 @@ import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
 import { type Notice, type NoticeChanges, NoticeShape } from "./notices.ts";
 
 /** Details kept per kind. */
-const MOST_DETAILS = 100;
+const MAX_DETAILS = 100;
 /** Keys of pending and of notified ones. Beyond these limits an old one may be notified again. */
-const MOST_KEYS = 50_000;
-const MOST_OPEN = 1_000;
+const MAX_KEYS = 50_000;
+const MAX_OPEN = 1_000;
 
 export const PendingShape = v.object({
   notices: v.array(NoticeShape),
@@ -42,7 +42,7 @@ export interface Batch {
 }
 
 export class Pending implements NoticeChanges {
-  /** Without details beyond `MOST_DETAILS`. */
+  /** Without details beyond `MAX_DETAILS`. */
   readonly #pending = new Map<NoticeKind, Map<string, Notice | undefined>>();
   readonly #seen = new Set<string>();
   /** Troubles that were notified and are not over. */
@@ -216,7 +216,7 @@ export class Pending implements NoticeChanges {
     const isNew = !this.#seen.delete(key);
     this.#seen.add(key);
     const [oldest] = this.#seen;
-    if (this.#seen.size > MOST_KEYS && oldest !== undefined) this.#seen.delete(oldest);
+    if (this.#seen.size > MAX_KEYS && oldest !== undefined) this.#seen.delete(oldest);
     return isNew;
   }
 
@@ -227,15 +227,14 @@ export class Pending implements NoticeChanges {
   #openTrouble(key: string, by: NotifiedBy): void {
     this.#open.set(key, by);
     const [oldest] = this.#open.keys();
-    if (this.#open.size > MOST_OPEN && oldest !== undefined) this.#open.delete(oldest);
+    if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest);
   }
 
   #add(notice: Notice): void {
     const { key } = notice;
     const ofKind = this.#pending.get(notice.kind) ?? new Map<string, Notice | undefined>();
     this.#pending.set(notice.kind, ofKind);
-    if (ofKind.size >= MOST_DETAILS && !notice.isTrouble && !notice.isOver)
-      this.#addCounted(notice.kind, key);
+    if (ofKind.size >= MAX_DETAILS && !notice.isTrouble && !notice.isOver) this.#addCounted(notice.kind, key);
     else ofKind.set(key, notice);
     this.#onAdded(notice);
     this.#onChanged();
@@ -244,7 +243,7 @@ export class Pending implements NoticeChanges {
   #addCounted(kind: NoticeKind, key: string): void {
     const ofKind = this.#pending.get(kind) ?? new Map<string, Notice | undefined>();
     this.#pending.set(kind, ofKind);
-    if (ofKind.size < MOST_KEYS) ofKind.set(key, undefined);
+    if (ofKind.size < MAX_KEYS) ofKind.set(key, undefined);
   }
 
   #remove(key: string): boolean {

@@ -14,7 +14,7 @@ import { postSigned } from "../base/signed-post.ts";
 import type { MailWay, WebhookWay } from "../model/notify.ts";
 import type { Message } from "./message.ts";
 
-const MOST_DETAIL = 300;
+const MAX_DETAIL = 300;
 
 export interface Sent {
   readonly answer: string;
@@ -63,7 +63,7 @@ function sendMail(
       disableFileAccess: true,
       disableUrlAccess: true,
     });
-    const answer = printable(response.slice(0, MOST_DETAIL));
+    const answer = printable(response.slice(0, MAX_DETAIL));
     if (rejected.length === 0) return { answer };
     const detail = `it is not accepted for ${rejected.join(", ")}`;
     return { answer, refused: new Fault("MAIL_REFUSED", { detail }) };
@@ -176,7 +176,7 @@ function faultOfMail(error: unknown, { host, port }: MailWay, secrets: readonly 
     response,
   } = error as { [key in "code" | "originalCode" | "response"]?: string };
   const answer = scrub(response ?? messageOf(error), secrets).trim();
-  const detail = `${host}:${port}: ${printable(answer.slice(0, MOST_DETAIL))}`;
+  const detail = `${host}:${port}: ${printable(answer.slice(0, MAX_DETAIL))}`;
   if (TLS_CODE.test(originalCode ?? code)) return new Fault("MAIL_TLS_REFUSED", { detail });
   // An answer with 4 at its start may differ the next time.
   if (/^4\d\d/.test(response ?? "")) return new Fault("MAIL_DEFERRED", { detail });

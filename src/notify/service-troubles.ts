@@ -15,7 +15,7 @@ interface Cause {
 /** A mailbox and its cause, for the memory. */
 export type FailingMailbox = readonly [mailbox: string, key: string, service: string];
 
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 
 export class ServiceTroubles {
   readonly #causes = new Map<string, Cause>();
@@ -93,7 +93,7 @@ function noticeOf(key: string, { service, mailboxes, fault }: Cause, atMs: numbe
     atMs,
     service,
     count: mailboxes.size,
-    mailboxes: [...mailboxes].slice(0, MOST_NAMED),
+    mailboxes: [...mailboxes].slice(0, MAX_NAMED),
     text: fault.message.slice(0, 600),
     advice: fault.advice,
   };

@@ -19,8 +19,8 @@ import { MailboxBoard } from "./mailbox-board.ts";
 import { byUrgency, TransferBoard } from "./transfer-board.ts";
 
 /** How many entries a list of the status has; the totals count all. */
-const MOST_SHOWN = 100;
-const MOST_RECENT = 50;
+const MAX_SHOWN = 100;
+const MAX_RECENT = 50;
 
 type GeneralTrouble = "disk" | "queue" | "configuration" | "notify";
 
@@ -73,7 +73,7 @@ export class Board {
 
   /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
-    this.#recent = [...this.#recent, ...deliveries].slice(0, MOST_RECENT);
+    this.#recent = [...this.#recent, ...deliveries].slice(0, MAX_RECENT);
     for (const record of gone) this.#transfers.recall(record);
   }
 
@@ -95,7 +95,7 @@ export class Board {
     const transfers = this.transfers();
     const attention = transfers.filter(({ group }) => group === "attention");
     const first = (wanted: TransferGroup) =>
-      transfers.filter(({ group }) => group === wanted).slice(0, MOST_SHOWN);
+      transfers.filter(({ group }) => group === wanted).slice(0, MAX_SHOWN);
     return {
       version: STATUS_VERSION,
       at: new Date(nowMs).toISOString(),
@@ -113,7 +113,7 @@ export class Board {
       totals: { ...totals, attention: totals.attention + this.#handoffs.total + entries },
       waitingSince,
       causes: causesOf(attention),
-      attention: attention.slice(0, MOST_SHOWN).map((transfer) => this.withHelp(transfer)),
+      attention: attention.slice(0, MAX_SHOWN).map((transfer) => this.withHelp(transfer)),
       downloading: first("downloading"),
       queued: first("queued"),
       recent: this.#recent,
@@ -183,7 +183,7 @@ export class Board {
       files,
       bytes,
     };
-    this.#recent = [facts, ...this.#recent].slice(0, MOST_RECENT);
+    this.#recent = [facts, ...this.#recent].slice(0, MAX_RECENT);
   }
 
   #changed(): void {

@@ -4,7 +4,7 @@ import { commandFor } from "../model/order.ts";
 import type { TransferStatus } from "../model/status.ts";
 
 /** More are only counted. */
-const MOST_KEPT = 1_000;
+const MAX_KEPT = 1_000;
 
 export class HandoffBoard {
   #troubles = new Map<string, HandoffTrouble>();
@@ -51,7 +51,7 @@ export class HandoffBoard {
     const key = keyOf(trouble);
     const isTrouble = trouble.isOverdue || trouble.failed.length > 0;
     if (!isTrouble) this.#troubles.delete(key);
-    else if (this.#troubles.has(key) || this.#troubles.size < MOST_KEPT) this.#troubles.set(key, trouble);
+    else if (this.#troubles.has(key) || this.#troubles.size < MAX_KEPT) this.#troubles.set(key, trouble);
   }
 }
 

@@ -25,7 +25,7 @@ export interface LimitedLog extends EventLines {
 const EVERY_MS = 60_000;
 const FIRST = 20;
 /** Beyond this number of causes in a minute, lines with one message and one fault code count as one cause. */
-const MOST_CAUSES = 1_000;
+const MAX_CAUSES = 1_000;
 const LONGEST_CAUSE = 1_000;
 
 interface Counted {
@@ -39,7 +39,7 @@ export function limitLog(log: Log): LimitedLog {
   const causes = new Map<string, Counted>();
   const write = (level: "warn" | "error", facts: Facts, message: string) => {
     const exact = causeOf(level, facts, message);
-    const key = causes.has(exact) || causes.size < MOST_CAUSES ? exact : coarseCauseOf(level, facts, message);
+    const key = causes.has(exact) || causes.size < MAX_CAUSES ? exact : coarseCauseOf(level, facts, message);
     const counted = causes.get(key) ?? { level, message, lines: 0, last: facts };
     causes.set(key, counted);
     counted.lines++;

@@ -7,7 +7,7 @@ import type { State, TransferRecord } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
 
 /** Mailboxes beyond this number share one label. */
-const MOST_MAILBOXES = 1_000;
+const MAX_MAILBOXES = 1_000;
 const OTHERS = "(others)";
 
 const STATES: readonly State[] = [
@@ -276,5 +276,5 @@ export class Metrics {
 }
 
 function labelsOf(mailboxes: readonly ShownMailbox[]): ReadonlySet<string> {
-  return new Set(mailboxes.slice(0, MOST_MAILBOXES).map(({ name }) => name));
+  return new Set(mailboxes.slice(0, MAX_MAILBOXES).map(({ name }) => name));
 }

@@ -3,7 +3,7 @@ import { listenTo } from "../model/events.ts";
 import type { TransferKey } from "../model/record.ts";
 
 /** Longer than any single step between two events: an fsync of a large file on a slow disk, hashing a terabyte. */
-const MOST_SILENT_MS = 30 * 60_000;
+const MAX_SILENT_MS = 30 * 60_000;
 
 export class Pulse {
   /** The last progress of each running piece of work, on the monotonic clock. */
@@ -31,7 +31,7 @@ export class Pulse {
   /** The name of work that hangs, or `undefined`. */
   stuck(): string | undefined {
     const nowMs = this.#now();
-    for (const [name, ms] of this.#progressMs) if (nowMs - ms > MOST_SILENT_MS) return name;
+    for (const [name, ms] of this.#progressMs) if (nowMs - ms > MAX_SILENT_MS) return name;
     return undefined;
   }
 

@@ -8,8 +8,8 @@ import type { Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { ProgressMeter } from "./progress.ts";
 
 /** Records that are kept; those in quarantine and those that are gone have a limit of their own. */
-const MOST_KEPT = 10_000;
-const MOST_ENDED = 5_000;
+const MAX_KEPT = 10_000;
+const MAX_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Entry {
@@ -56,7 +56,7 @@ export class TransferBoard {
     const before = this.#entries.get(key);
     if (before?.record !== undefined) this.#count(before.state, -1);
     const { state, reason, expires, at } = record;
-    const isKept = isEnded(state) ? this.#ended < MOST_ENDED : this.#open < MOST_KEPT;
+    const isKept = isEnded(state) ? this.#ended < MAX_ENDED : this.#open < MAX_KEPT;
     const isWorkedOn = isOurs && (state === "downloading" || state === "delivering");
     this.#entries.set(key, {
       state,

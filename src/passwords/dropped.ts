@@ -11,7 +11,7 @@ import { Secret } from "../base/secret.ts";
 import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 
 /** Longer than any password that a service accepts. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 /** A mailbox or tracking-id may hold any text. A password can be dropped only if both are plain file names. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
 
@@ -96,7 +96,7 @@ export async function readPassword(path: string): Promise<Secret | undefined> {
   if (file === undefined) return undefined;
   try {
     const facts = await file.stat();
-    if (!facts.isFile() || facts.size > MOST_BYTES) return undefined;
+    if (!facts.isFile() || facts.size > MAX_BYTES) return undefined;
     const text = (await file.readFile("utf8")).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
     return text === "" || /[\r\n]/.test(text) ? undefined : new Secret(text);
   } finally {

@@ -4,10 +4,10 @@ import type { Secret } from "../base/secret.ts";
 import type { CoRecipients, PasswordRequest } from "./port.ts";
 
 /** A lock counts for at least a minute. `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
-const LEAST_LOCK_MS = 60_000;
+const MIN_LOCK_MS = 60_000;
 const LONGEST_LOCK_MS = 24 * 60 * 60_000;
 /** Without an entry, another mailbox asks once more. */
-const MOST_LOCKS = 10_000;
+const MAX_LOCKS = 10_000;
 
 /**
  * Passwords that the service has accepted. Should the disk refuse to store one, it is sent again without counting as a
@@ -80,12 +80,12 @@ export class UnwrittenRefusals {
 export class LockedTransfers {
   readonly #locks = new Map<string, { readonly mailbox: string; readonly untilMs: number }>();
 
-  add(request: PasswordRequest, nowMs: number, retryAfterMs = LEAST_LOCK_MS): void {
-    const untilMs = nowMs + Math.max(retryAfterMs, LEAST_LOCK_MS);
+  add(request: PasswordRequest, nowMs: number, retryAfterMs = MIN_LOCK_MS): void {
+    const untilMs = nowMs + Math.max(retryAfterMs, MIN_LOCK_MS);
     this.#locks.delete(keyOf(request));
     // The map keeps the order of the last change.
     const [oldest] = this.#locks.keys();
-    if (this.#locks.size >= MOST_LOCKS && oldest !== undefined) this.#locks.delete(oldest);
+    if (this.#locks.size >= MAX_LOCKS && oldest !== undefined) this.#locks.delete(oldest);
     this.#locks.set(keyOf(request), { mailbox: request.mailbox.name, untilMs });
   }
 

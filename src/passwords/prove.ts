@@ -11,7 +11,7 @@ import type { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
 import type { PasswordRequest, Proof, ProofRequest } from "./port.ts";
 
 /** How long to wait for the answer to an attempt of another process. */
-const MOST_WAIT_MS = 3_000;
+const MAX_WAIT_MS = 3_000;
 const LOOK_EVERY_MS = 100;
 
 export interface ProofTools {
@@ -151,9 +151,9 @@ async function permit<Value>(
 
 /** Another process may be about to learn that the same password is wrong. A courtesy: the budget holds without it. */
 async function othersInTime(slot: TakenSlot, clock: Clock) {
-  const isYoung = (at: string) => Math.abs(clock.now() - Date.parse(at)) < MOST_WAIT_MS;
+  const isYoung = (at: string) => Math.abs(clock.now() - Date.parse(at)) < MAX_WAIT_MS;
   let others = await slot.others();
-  for (let waitedMs = 0; others.pending.some(isYoung) && waitedMs < MOST_WAIT_MS; waitedMs += LOOK_EVERY_MS) {
+  for (let waitedMs = 0; others.pending.some(isYoung) && waitedMs < MAX_WAIT_MS; waitedMs += LOOK_EVERY_MS) {
     await pause(LOOK_EVERY_MS);
     others = await slot.others();
   }

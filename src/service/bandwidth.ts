@@ -14,7 +14,7 @@ export interface Bandwidth {
 /** The bucket holds the bytes that may pass in this time. */
 const BURST_MS = 250;
 /** Small, so that each download gets its next turn soon. */
-const MOST_BYTES_PER_TURN = 64 * 1024;
+const MAX_BYTES_PER_TURN = 64 * 1024;
 /** Downloads that become ready within this time go on together: fewer wake-ups, and well within a burst. */
 const SHORTEST_PAUSE_MS = 20;
 
@@ -136,6 +136,6 @@ class SharedBandwidth implements Bandwidth {
   /** At most half the bucket, so that tokens added while a timer is late still fit in. */
   #turnOf(bytes: number): number {
     if (this.#rate === Number.POSITIVE_INFINITY) return bytes;
-    return Math.min(bytes, MOST_BYTES_PER_TURN, Math.ceil(this.#burst / 2));
+    return Math.min(bytes, MAX_BYTES_PER_TURN, Math.ceil(this.#burst / 2));
   }
 }

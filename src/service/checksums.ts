@@ -36,12 +36,12 @@ const CHECKSUM_CELL =
   /^((?:[0-9a-f]{2}:){7,}[0-9a-f]{2}|[0-9a-f]{8,}|[a-z0-9+/]+=+|[a-z0-9+/]{64,})\s*\(([^()]+)\)$/i;
 
 /** An honest subject has fewer lines. */
-const MOST_SUBJECT_LINES = 1_000;
-const MOST_SUBJECT_CHARACTERS = 1_000;
+const MAX_SUBJECT_LINES = 1_000;
+const MAX_SUBJECT_CHARACTERS = 1_000;
 
-/** The budget for parsing is this many times the length of the text, and at least `LEAST_CHARACTERS`. */
+/** The budget for parsing is this many times the length of the text, and at least `MIN_CHARACTERS`. */
 const READINGS = 4;
-const LEAST_CHARACTERS = 1024 * 1024;
+const MIN_CHARACTERS = 1024 * 1024;
 /** The cost of matching one file, in characters of the budget. */
 const CHARACTERS_PER_FILE = 20;
 
@@ -54,8 +54,8 @@ export function parseChecksums(
   let best: ChecksumReport | undefined;
   const names = new Set(files.map((file) => file.name));
   const budget = {
-    characters: Math.max(READINGS * bytes.length, LEAST_CHARACTERS),
-    mostRecords: files.length + MOST_SUBJECT_LINES,
+    characters: Math.max(READINGS * bytes.length, MIN_CHARACTERS),
+    mostRecords: files.length + MAX_SUBJECT_LINES,
   };
   for (const text of decodeText(bytes, contentType)) {
     for (const reading of readCsv(text, budget)) {
@@ -140,7 +140,7 @@ function readSubject(records: CsvReading["records"], delimiter: string): string 
   const value = /^[^:]*:\s*\S/.test(label)
     ? text.slice(label.indexOf(":") + 1)
     : text.slice(label.length + 1);
-  const subject = value.trim().slice(0, MOST_SUBJECT_CHARACTERS).trim();
+  const subject = value.trim().slice(0, MAX_SUBJECT_CHARACTERS).trim();
   return subject === "" ? undefined : copyOf(subject);
 }
 

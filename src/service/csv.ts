@@ -17,13 +17,13 @@ type Quoting = "strict" | "forgiving" | "none";
 const DELIMITERS = [",", ";", "\t"];
 
 /** On average: a name with unquoted delimiters takes several cells. */
-const MOST_CELLS_PER_RECORD = 8;
+const MAX_CELLS_PER_RECORD = 8;
 
 /** The cost of a cell, in characters of the budget. */
 const CHARACTERS_PER_CELL = 10;
 
 /** Lines of a subject that may break the quoting of the following lines. */
-const MOST_BROKEN_LINES = 64;
+const MAX_BROKEN_LINES = 64;
 
 /** Tries each quoting; then strict again from each later line on, because one badly quoted line breaks all that follow. */
 export function* readCsv(text: string, budget: CsvBudget): Generator<CsvReading> {
@@ -58,7 +58,7 @@ function parse(
   let record: string[] = [];
   let isAtEnd = false;
   let cells = 0;
-  const mostCells = budget.mostRecords * MOST_CELLS_PER_RECORD;
+  const mostCells = budget.mostRecords * MAX_CELLS_PER_RECORD;
   for (; cells < mostCells && records.length < budget.mostRecords && !isAtEnd; cells++) {
     const cell = reader.read();
     if (cell === undefined) break;
@@ -140,7 +140,7 @@ function tidy(records: string[][]): string[][] {
 
 function* lineEnds(text: string): Generator<{ end: number; next: number }> {
   const lineEnd = /\r\n|\n|\r/g;
-  for (let line = 0; line < MOST_BROKEN_LINES; line++) {
+  for (let line = 0; line < MAX_BROKEN_LINES; line++) {
     const end = lineEnd.exec(text);
     if (end === null) return;
     yield { end: end.index, next: lineEnd.lastIndex };

@@ -5,7 +5,7 @@ import type { Page, Rejected } from "./port.ts";
 
 export type Decoder<Value> = (answer: unknown, what: string) => Value;
 
-const MOST_ENTRIES_PER_PAGE = 1_000;
+const MAX_ENTRIES_PER_PAGE = 1_000;
 
 type Schema<Output> = v.GenericSchema<unknown, Output>;
 
@@ -28,7 +28,7 @@ export function decodePage<Entry>(
   const decodeList = decodeData(v.array(v.unknown()));
   return (answer, what, knownId) => {
     const list = decodeList(answer, what);
-    if (list.length > MOST_ENTRIES_PER_PAGE) {
+    if (list.length > MAX_ENTRIES_PER_PAGE) {
       const detail = `${what}: ${list.length} entries on one page`;
       throw new Fault("ANSWER_TOO_LARGE", { detail, answeredBy: "service" });
     }

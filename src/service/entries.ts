@@ -9,9 +9,9 @@ import { encodingOf, unknownEncoding } from "./bodies.ts";
 import type { Answer } from "./receiving.ts";
 
 /** Enough for 100,000 files, the default of `limits.maxFiles`, with 500 bytes each. */
-const MOST_BYTES = 48 * 1024 * 1024;
-const MOST_ENTRIES = 200_000;
-const MOST_ENTRY_BYTES = 64 * 1024;
+const MAX_BYTES = 48 * 1024 * 1024;
+const MAX_ENTRIES = 200_000;
+const MAX_ENTRY_BYTES = 64 * 1024;
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, OPEN_OBJECT, CLOSE_ARRAY, CLOSE_OBJECT] = Buffer.from('"\\,[{]}');
 
@@ -29,7 +29,7 @@ export async function readEntries(
     let bytes = 0;
     for await (const chunk of source as AsyncIterable<Uint8Array>) {
       bytes += chunk.byteLength;
-      if (bytes > MOST_BYTES) throw badList("ANSWER_TOO_LARGE", what);
+      if (bytes > MAX_BYTES) throw badList("ANSWER_TOO_LARGE", what);
       cutter.add(chunk);
     }
     cutter.end();
@@ -105,7 +105,7 @@ class EntryCutter {
   #keep(part: Uint8Array): void {
     this.#partsBytes += part.byteLength;
     this.#parts.push(part);
-    if (this.#partsBytes <= MOST_ENTRY_BYTES) return;
+    if (this.#partsBytes <= MAX_ENTRY_BYTES) return;
     if (this.#isInData) throw badList("ANSWER_TOO_LARGE", `${this.#what}: one entry`);
     // Outside `data` nothing is needed.
     this.#dropParts();
@@ -125,8 +125,8 @@ class EntryCutter {
 
   #pass(text: string): void {
     this.#entries += 1;
-    if (this.#entries > MOST_ENTRIES) {
-      throw badList("ANSWER_TOO_LARGE", `${this.#what}: more than ${MOST_ENTRIES} entries`);
+    if (this.#entries > MAX_ENTRIES) {
+      throw badList("ANSWER_TOO_LARGE", `${this.#what}: more than ${MAX_ENTRIES} entries`);
     }
     this.#take(this.#parse(text));
   }

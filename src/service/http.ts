@@ -20,9 +20,9 @@ const OLDEST_MINOR_VERSION = 7;
 /** The beginning of every successful JSON answer of the service. */
 const OWN_FORMAT = /^\ufeff?\s*\{\s*"(?:data|meta|apiVersions)"/;
 
-const MOST_ERROR_BYTES = 64 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
-const MOST_REDIRECTS = 3;
+const MAX_REDIRECTS = 3;
 
 /** The head of an answer, a refusal or JSON must be complete within this many times `timeoutMs`. */
 const ANSWER_TIMEOUTS = 4;
@@ -207,9 +207,9 @@ function redirectTarget(
     const where = to === null ? "an invalid address" : `${elsewhere}${to.origin}`;
     throw new Fault("REDIRECT_REFUSED", { detail: `${call.what}: to ${where}`, answeredBy: "intermediary" });
   }
-  if (redirects >= MOST_REDIRECTS || call.method === "POST" || call.isAttempt) {
+  if (redirects >= MAX_REDIRECTS || call.method === "POST" || call.isAttempt) {
     const problem =
-      redirects >= MOST_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
+      redirects >= MAX_REDIRECTS ? "too many redirects" : "a redirect, which is not followed here";
     throw new Fault("BAD_ANSWER", { detail: `${call.what}: ${problem}`, answeredBy: "intermediary" });
   }
   return to;
@@ -268,7 +268,7 @@ async function readRefusal(answer: Answer, options: HttpOptions, call: Call, clo
       .replace(/\p{Cc}+/gu, " ")
       .slice(0, LONGEST_ERROR_TEXT);
   // The body only adds details: a failure to read it must not replace the refusal.
-  const body = await readText(answer, MOST_ERROR_BYTES, call.what).catch(() => "");
+  const body = await readText(answer, MAX_ERROR_BYTES, call.what).catch(() => "");
   return faultOfRefusal(
     {
       what: call.what,

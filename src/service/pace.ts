@@ -2,7 +2,7 @@
 import { Fault } from "../base/faults.ts";
 
 const WINDOW_MS = 120_000;
-const LEAST_BYTES_PER_SECOND = 1024;
+const MIN_BYTES_PER_SECOND = 1024;
 
 /**
  * Passes the bytes on, and throws `SERVICE_TIMEOUT` if too few arrive within a window. Only time spent waiting for the
@@ -19,8 +19,8 @@ export async function* guardPace(
     waitedMs += nowMs() - sinceMs;
     bytes += chunk.byteLength;
     if (waitedMs >= WINDOW_MS) {
-      if (bytes < (waitedMs / 1000) * LEAST_BYTES_PER_SECOND) {
-        const detail = `less than ${LEAST_BYTES_PER_SECOND} bytes a second`;
+      if (bytes < (waitedMs / 1000) * MIN_BYTES_PER_SECOND) {
+        const detail = `less than ${MIN_BYTES_PER_SECOND} bytes a second`;
         throw new Fault("SERVICE_TIMEOUT", { detail, answeredBy: "none" });
       }
       waitedMs = 0;

@@ -14,16 +14,16 @@ import { decodeLegacy, decodeListed } from "./wire.ts";
 export const LARGEST_PAGE_SIZE = 100;
 
 /** A list with more pages counts as endless. */
-const MOST_PAGES = 1_000;
+const MAX_PAGES = 1_000;
 
 /** A list with more transfers counts as endless, too: pages can be longer than requested. */
-const MOST_LISTED = 100_000;
+const MAX_LISTED = 100_000;
 
 /** A page that is too large is replaced by this many smaller ones. */
 const PAGES_FOR_ONE = 10;
 
 /** The list is over after this many pages in a row without a new entry. */
-const MOST_STALE_PAGES = 3;
+const MAX_STALE_PAGES = 3;
 
 /** Part of the text of every page with entries. */
 const ENTRY = '"trackingId"';
@@ -125,7 +125,7 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
   fetchPage: (page: number, onEntries: () => void) => Promise<Page<Entry>>,
   onRejected: (entry: Rejected) => void,
   pageSize: number = LARGEST_PAGE_SIZE,
-  mostPages: number = MOST_PAGES * Math.ceil(LARGEST_PAGE_SIZE / pageSize),
+  mostPages: number = MAX_PAGES * Math.ceil(LARGEST_PAGE_SIZE / pageSize),
 ): AsyncGenerator<readonly Entry[], void, undefined> {
   const seen = new Set<string>();
   let stalePages = 0;
@@ -157,11 +157,11 @@ export async function* allPages<Entry extends { readonly trackingId: string }>(
     const seenBefore = seen.size;
     for (const trackingId of page.known) seen.add(trackingId);
     const fresh = page.entries.filter(({ trackingId }) => !seen.has(trackingId) && seen.add(trackingId));
-    if (seen.size > MOST_LISTED) {
-      throw new Fault("LIST_ENDLESS", { detail: `more than ${MOST_LISTED} transfers` });
+    if (seen.size > MAX_LISTED) {
+      throw new Fault("LIST_ENDLESS", { detail: `more than ${MAX_LISTED} transfers` });
     }
     stalePages = seen.size === seenBefore ? stalePages + 1 : 0;
-    if (stalePages >= MOST_STALE_PAGES) return;
+    if (stalePages >= MAX_STALE_PAGES) return;
     requestNext();
     if (fresh.length > 0) yield fresh;
     next = ahead;

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 
 /** The connection pauses while this many bytes wait for the reader. */
-const MOST_WAITING_BYTES = 1024 * 1024;
+const MAX_WAITING_BYTES = 1024 * 1024;
 
 export interface Answer {
   readonly statusCode: number;
@@ -88,7 +88,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     if (this.#end !== undefined) return;
     this.#waiting.push(chunk);
     this.#waitingBytes += chunk.byteLength;
-    if (this.#waitingBytes >= MOST_WAITING_BYTES) controller.pause();
+    if (this.#waitingBytes >= MAX_WAITING_BYTES) controller.pause();
     this.#wakeReader?.();
   }
 

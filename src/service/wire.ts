@@ -21,21 +21,21 @@ import type {
   VerificationToken,
 } from "./port.ts";
 
-const MOST_CHARACTERS = 1_000;
+const MAX_CHARACTERS = 1_000;
 /** A link with a password has a few hundred characters. */
-const MOST_LINK_CHARACTERS = 2_000;
-const MOST_SECRET_CHARACTERS = 8_000;
-const MOST_NAME_CHARACTERS = 4_000;
-const MOST_RECIPIENTS = 10_000;
-const MOST_ENTRIES = 1_000;
+const MAX_LINK_CHARACTERS = 2_000;
+const MAX_SECRET_CHARACTERS = 8_000;
+const MAX_NAME_CHARACTERS = 4_000;
+const MAX_RECIPIENTS = 10_000;
+const MAX_ENTRIES = 1_000;
 
 /** Text that goes into the ledger, the journal and the environment of commands. */
-const Short = v.pipe(v.string(), v.maxLength(MOST_CHARACTERS));
+const Short = v.pipe(v.string(), v.maxLength(MAX_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
 /** Text that is printed unchanged, so it must not hold control characters. */
 const Plain = v.pipe(
   v.string(),
-  v.maxLength(MOST_SECRET_CHARACTERS),
+  v.maxLength(MAX_SECRET_CHARACTERS),
   v.regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+$/u),
 );
 const Bytes = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
@@ -49,7 +49,7 @@ function lenientText(mostCharacters: number) {
   const text = v.nullish(v.pipe(v.string(), v.maxLength(mostCharacters)), "");
   return v.pipe(v.fallback(text, ""), emptyAsMissing);
 }
-const LenientText = lenientText(MOST_CHARACTERS);
+const LenientText = lenientText(MAX_CHARACTERS);
 
 /** An array whose length is checked before its entries are. */
 function list<Output>(entry: v.GenericSchema<unknown, Output>, mostEntries: number) {
@@ -87,7 +87,7 @@ const RecipientId = v.pipe(
 );
 
 const RecipientShape = v.pipe(
-  v.object({ mail: LenientText, id: RecipientId, downloadUrl: lenientText(MOST_LINK_CHARACTERS) }),
+  v.object({ mail: LenientText, id: RecipientId, downloadUrl: lenientText(MAX_LINK_CHARACTERS) }),
   v.transform(
     ({ mail = "", id, downloadUrl }): Recipient => ({
       mail,
@@ -106,7 +106,7 @@ const Addressee = v.pipe(
 function people<Output>(person: v.GenericSchema<unknown, Output>) {
   return v.pipe(
     v.nullish(v.array(v.unknown()), []),
-    v.maxLength(MOST_RECIPIENTS),
+    v.maxLength(MAX_RECIPIENTS),
     v.transform((all) => all.filter((it) => typeof it === "object" && it !== null)),
     v.array(person),
   );
@@ -171,7 +171,7 @@ const Information = v.pipe(
 const File = v.pipe(
   v.object({
     id: Id,
-    fileName: v.pipe(v.string(), v.maxLength(MOST_NAME_CHARACTERS)),
+    fileName: v.pipe(v.string(), v.maxLength(MAX_NAME_CHARACTERS)),
     size: Bytes,
     checksum: OptionalShort,
   }),
@@ -193,7 +193,7 @@ const Rule = v.union([
   ),
   v.object({ name: Short, details: v.nullish(v.record(v.string(), v.unknown()), {}) }),
 ]);
-const Rules = list(Rule, MOST_ENTRIES);
+const Rules = list(Rule, MAX_ENTRIES);
 
 const Check = v.pipe(
   v.object({ valid: v.nullish(v.boolean()), rulesNotFulfilled: v.nullish(Rules, []) }),
@@ -240,7 +240,7 @@ const Verification = v.pipe(
   v.object({
     verified: v.boolean(),
     validUntil: Time,
-    verificationMethods: v.nullish(list(Short, MOST_ENTRIES), []),
+    verificationMethods: v.nullish(list(Short, MAX_ENTRIES), []),
   }),
   v.transform(({ verified, validUntil, verificationMethods }): VerificationStatus => {
     const methods = verificationMethods.map((word) => word.toLowerCase().replace(/[^a-z]/g, ""));
@@ -256,7 +256,7 @@ const Token = v.pipe(
 const Status = v.pipe(
   v.object({
     apiVersions: v.object({
-      uiApiVersions: list(v.object({ major: v.number(), minor: v.number() }), MOST_ENTRIES),
+      uiApiVersions: list(v.object({ major: v.number(), minor: v.number() }), MAX_ENTRIES),
     }),
   }),
   v.transform((status): readonly ApiVersion[] => status.apiVersions.uiApiVersions),
@@ -282,7 +282,7 @@ export const decodeInformation: Decoder<TransferInformation> = decodeData(Inform
 export const decodeFile: Decoder<TransferFile> = (entry, what) => check(File, entry, what);
 export const decodeRules: Decoder<readonly PasswordPolicyRule[]> = decodeData(Rules);
 export const decodeCheck: Decoder<PasswordCheck> = decodeData(Check);
-export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(list(Pack, MOST_ENTRIES));
+export const decodeLanguagePacks: Decoder<readonly LanguagePack[]> = decodeData(list(Pack, MAX_ENTRIES));
 export const decodeLanguagePack: Decoder<LanguagePack> = decodeData(Pack);
 export const decodeVerification: Decoder<VerificationStatus> = decodeData(Verification);
 export const decodeToken: Decoder<VerificationToken> = decodeData(Token);

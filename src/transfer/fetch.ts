@@ -20,7 +20,7 @@ import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
  * few, the transfer has to wait.
  */
 const ENOUGH_BYTES = 64 * 1024;
-const MOST_SETBACKS = 12;
+const MAX_SETBACKS = 12;
 const SETBACKS_WITHOUT_GAIN = 4;
 
 export interface FetchContext {
@@ -173,7 +173,7 @@ class Setbacks {
     const gained = bytes - this.#furthest;
     this.#count = gained >= ENOUGH_BYTES ? 0 : this.#count + (gained > 0 ? 1 : SETBACKS_WITHOUT_GAIN);
     this.#furthest = Math.max(this.#furthest, bytes);
-    return this.#count < MOST_SETBACKS;
+    return this.#count < MAX_SETBACKS;
   }
 }
 

@@ -6,7 +6,7 @@ import type { TransferTools } from "./tools.ts";
 
 const SLOW_BYTES_PER_SECOND = 16 * 1024;
 /** Each further attempt may be slow for twice as long, so that a slow line finishes every transfer in the end. */
-const MOST_DOUBLINGS = 5;
+const MAX_DOUBLINGS = 5;
 /** A transfer that expires within this time does not give way. */
 const SOON_MS = 24 * 60 * 60_000;
 
@@ -44,7 +44,7 @@ export class Pace {
   ): Promise<boolean> {
     this.#count();
     const lastedMs = this.#awaitedMs;
-    if (lastedMs < patience.slowMs * 2 ** Math.min(attempts - 1, MOST_DOUBLINGS)) return false;
+    if (lastedMs < patience.slowMs * 2 ** Math.min(attempts - 1, MAX_DOUBLINGS)) return false;
     const isSlow = this.#bytes < (lastedMs / 1000) * SLOW_BYTES_PER_SECOND;
     this.#bytes = 0;
     this.#awaitedMs = 0;

@@ -2,7 +2,7 @@
 import { isWithin, nextChange, type Timetable } from "../base/timetable.ts";
 
 /** From the end of quiet hours to the expiry: enough for the download, and a failure or two. */
-const LEAST_TIME_LEFT_MS = 6 * 60 * 60_000;
+const MIN_TIME_LEFT_MS = 6 * 60 * 60_000;
 
 /** The end of the quiet hours that put a download off; `undefined` if it may begin now. */
 export function quietUntil(
@@ -12,5 +12,5 @@ export function quietUntil(
 ): number | undefined {
   if (quiet === undefined || !isWithin(quiet, nowMs)) return undefined;
   const endMs = nextChange(quiet, nowMs) ?? Number.POSITIVE_INFINITY;
-  return expiresMs < endMs + LEAST_TIME_LEFT_MS ? undefined : endMs;
+  return expiresMs < endMs + MIN_TIME_LEFT_MS ? undefined : endMs;
 }

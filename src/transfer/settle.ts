@@ -10,7 +10,7 @@ import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
-const LEAST_LOCK_MS = 60_000;
+const MIN_LOCK_MS = 60_000;
 
 /** Faults after which the whole service may be in trouble. */
 const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([
@@ -117,7 +117,7 @@ async function settle(
 
 /** An early request may prolong a lock. So there is a shortest wait, and it grows with each lock in the round. */
 function lockMs(run: Run, { retryAfterMs }: Fault, usualMs: number): number {
-  const least = Math.min(LEAST_LOCK_MS * 2 ** (run.countFailure("locked") - 1), usualMs);
+  const least = Math.min(MIN_LOCK_MS * 2 ** (run.countFailure("locked") - 1), usualMs);
   return Math.max(retryAfterMs ?? usualMs, least);
 }
 

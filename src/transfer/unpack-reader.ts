@@ -8,7 +8,7 @@ const CHUNK_BYTES = 256 * 1024;
 
 const END_SIGNATURE = Buffer.from("PK\x05\x06");
 const END_BYTES = 22;
-const MOST_COMMENT_BYTES = 0xffff;
+const MAX_COMMENT_BYTES = 0xffff;
 
 /**
  * For yauzl: its own reader passes any position that the file names to the system, whose error cannot be caught. The
@@ -65,7 +65,7 @@ export class ZipReader extends RandomAccessReader {
    * its comment reaches exactly to the end of the file.
    */
   async hasTwoEnds(): Promise<boolean> {
-    const tailBytes = Math.min(this.bytes, END_BYTES + MOST_COMMENT_BYTES);
+    const tailBytes = Math.min(this.bytes, END_BYTES + MAX_COMMENT_BYTES);
     const tail = await this.#slice(this.bytes - tailBytes, tailBytes);
     let ends = 0;
     for (let at = tail.indexOf(END_SIGNATURE); at !== -1; at = tail.indexOf(END_SIGNATURE, at + 1)) {

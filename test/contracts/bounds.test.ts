@@ -9,7 +9,7 @@ import { listen } from "../support/servers.ts";
 import { openPair, SIGNAL } from "../support/service.ts";
 
 /** Memory of the thread, including the program. */
-const MOST_MEBIBYTES = 120;
+const MAX_MEBIBYTES = 120;
 
 describe("I8 bounded: a small compressed answer with millions of values is a fault, not a crash", () => {
   const entry = (recipients: string) =>
@@ -85,7 +85,7 @@ async function answerOf(ask: BoundedAsk, text: string): Promise<unknown> {
   );
   const worker = new Worker(new URL("../support/bounded-client.ts", import.meta.url), {
     workerData: { url, ask },
-    resourceLimits: { maxOldGenerationSizeMb: MOST_MEBIBYTES },
+    resourceLimits: { maxOldGenerationSizeMb: MAX_MEBIBYTES },
   });
   const [answer] = await once(worker, "message");
   await worker.terminate();

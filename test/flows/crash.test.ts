@@ -18,7 +18,7 @@ import { oneIn } from "../support/thorough.ts";
 
 const OTHER_USER = 65534;
 /** There are some 70: fewer mean that the daemon left something out. */
-const LEAST_STEPS = 50;
+const MIN_STEPS = 50;
 /** These steps create folders and discover transfers. */
 const BEFORE_ANY_DELIVERY = 12;
 
@@ -40,7 +40,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       // depend on how files are fetched.
       const every = oneIn((isOnRedis ? 5 : 2) * (fetch === "zip" ? 2 : 1));
       const points = await walkPoints(crashAt, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
-      expect(points * every).toBeGreaterThan(LEAST_STEPS);
+      expect(points * every).toBeGreaterThan(MIN_STEPS);
       process.stdout.write(`crash points, ${name}: ${points}, one of ${every}\n`);
     },
     600_000,
@@ -58,7 +58,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     };
     const every = oneIn(isOnRedis ? 6 : 3);
     const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
-    expect(points * every).toBeGreaterThan(LEAST_STEPS);
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
   test("also as a user other than root, who cannot write delivered files", async () => {

@@ -16,7 +16,7 @@ const FREQUENT = KINDS.filter((kind) => !RARE.has(kind));
 /** Folders for records are created one after the other: the first one is enough. */
 const ALIKE = /\/ledger\/[1-9a-f]"/;
 /** Runs differ a little, as downloads arrive in other pieces: nearly all points must be reached. */
-const LEAST_SHARE = 0.85;
+const MIN_SHARE = 0.85;
 
 describe("everything is delivered once and complete, and nothing is left behind, if the disk fails", () => {
   test("at any single call", async () => {
@@ -129,5 +129,5 @@ async function walk(bench: Bench, points: readonly Point[]): Promise<void> {
   process.stdout.write(`points of failure, ${name}: ${numbers}\n`);
   expect(problems).toEqual([]);
   const total = [...reached.values()].reduce((sum, count) => sum + count, 0);
-  expect(total).toBeGreaterThan(points.length * LEAST_SHARE);
+  expect(total).toBeGreaterThan(points.length * MIN_SHARE);
 }

@@ -21,8 +21,8 @@ const BUDGET = 2;
 const SEED = Number(process.env["INLET_SEED"] ?? 1);
 const SENDER = "anna@supplier.example";
 /** Keys of an idle queue: counters, schedules and the last events. */
-const MOST_KEYS = 20;
-const MOST_GROWTH_BYTES = 4 * 1024 ** 2;
+const MAX_KEYS = 20;
+const MAX_GROWTH_BYTES = 4 * 1024 ** 2;
 
 test("every transfer is delivered once, whatever happens to daemons and Redis", async () => {
   const names = Array.from({ length: TRANSFERS }, (_, at) => `t${String(at).padStart(3, "0")}`);
@@ -107,7 +107,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   await expect.poll(() => closed.filter((id) => simulator.refusedPasswords(id).length === 0)).toEqual([]);
   await expect.poll(async () => (await redis.client.keys("inlet:download-*:t*")).length).toBe(0);
   // Transfers without a known password may still be running.
-  await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MOST_KEYS);
+  await expect.poll(async () => (await redis.client.keys("*")).length).toBeLessThanOrEqual(MAX_KEYS);
   const after = await usedMemory(redis);
   for (const daemon of fleet) await kill(daemon, "SIGTERM");
   observer.close();
@@ -119,7 +119,7 @@ test("every transfer is delivered once, whatever happens to daemons and Redis", 
   );
   for (const id of closed) expect(simulator.refusedPasswords(id).length).toBeLessThanOrEqual(BUDGET);
   for (const name of names) expect(simulator.refusedPasswords(name)).toEqual([]);
-  expect(after - before).toBeLessThan(MOST_GROWTH_BYTES);
+  expect(after - before).toBeLessThan(MAX_GROWTH_BYTES);
 });
 
 /** Numbers from 0 to 1, the same for the same seed. */

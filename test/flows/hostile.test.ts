@@ -13,7 +13,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const TRANSFERS = 12;
-const MOST_MEMORY_KIB = 300 * 1024;
+const MAX_MEMORY_KIB = 300 * 1024;
 /** Longer than a busy machine needs for a request without disk or network. */
 const HEALTH_TIMEOUT_MS = 5_000;
 
@@ -73,7 +73,7 @@ test("an honest service is mirrored within seconds, memory stays bounded, and he
   expect(failures).toEqual([]);
   const memory = memoryOf(program.pid ?? 0);
   process.stdout.write(`beside a hostile service: ${tookS} s, ${memory >> 10} MiB, ${lines} log lines\n`);
-  expect(memory).toBeLessThan(MOST_MEMORY_KIB);
+  expect(memory).toBeLessThan(MAX_MEMORY_KIB);
   expect(lines).toBeLessThan(1_000);
 });
 

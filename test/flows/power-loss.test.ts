@@ -16,7 +16,7 @@ import { openTestSimulator } from "../support/service.ts";
 import { oneIn } from "../support/thorough.ts";
 
 /** There are some 70. */
-const LEAST_STEPS = 50;
+const MIN_STEPS = 50;
 /** After these steps all names are durable. */
 const PROMISES = ["round ended", "content placed"];
 
@@ -34,7 +34,7 @@ describe("I1 whole or nothing, I2 once: a power cut at any step leads to the sam
         cutPower((lane + 1) * every, AT_ONCE * every),
       );
       const [cuts, undisturbed] = divide((await Promise.all(lanes)).flat());
-      expect(cuts.length * every).toBeGreaterThan(LEAST_STEPS);
+      expect(cuts.length * every).toBeGreaterThan(MIN_STEPS);
       expect(cuts.flatMap((aftermath) => findProblems(aftermath, undisturbed.end))).toEqual([]);
       // Cuts without losses would prove nothing.
       const losses = cuts.filter(({ report, found }) => lostNames(report.names, found).length > 0);

@@ -10,7 +10,7 @@ import { startTracing, type TraceOptions } from "./strace.ts";
 /** Far longer than a run takes on a busy machine. */
 const HANGS_AFTER_MS = 180_000;
 /** More temporary files and stages than a run makes. */
-const MOST_RANDOM_NAMES = 100;
+const MAX_RANDOM_NAMES = 100;
 /** Random names of temporary files and of stages. */
 const RANDOM = /^(.*\/\.)([0-9a-f]{12})(\.part)$|^(.*\/staging\/.*~)([0-9a-f]{16})([/.].*)$/;
 
@@ -133,7 +133,7 @@ function withOtherNames(path: string): string[] {
       ?.slice(1)
       .filter((part) => part !== undefined) ?? [];
   if (random === undefined) return [path];
-  const numbers = Array.from({ length: MOST_RANDOM_NAMES }, (_, at) =>
+  const numbers = Array.from({ length: MAX_RANDOM_NAMES }, (_, at) =>
     (at + 1).toString(16).padStart(random.length, "0"),
   );
   return numbers.map((number) => `${before}${number}${after}`);

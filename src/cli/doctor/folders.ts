@@ -8,7 +8,7 @@ import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import type { Settings } from "../../config/settings.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
-import { MOST_NAME_BYTES } from "../../inbox/names.ts";
+import { MAX_NAME_BYTES } from "../../inbox/names.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { demandWork, findExposed, isExposed } from "../../inbox/work-folder.ts";
 import type { Findings } from "./findings.ts";
@@ -293,12 +293,12 @@ function reportNames(findings: Findings, { caseSensitive, unicode, longestName }
     changed: "é is stored in another encoding",
   }[unicode];
   const detail = `up to ${longestName} bytes; ${cases}; ${encodings}`;
-  if (longestName >= MOST_NAME_BYTES) findings.ok(FILE_SYSTEM, "names", detail);
+  if (longestName >= MAX_NAME_BYTES) findings.ok(FILE_SYSTEM, "names", detail);
   else {
     findings.warn(
       FILE_SYSTEM,
       "names",
-      `${detail}: Inlet uses names of up to ${MOST_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`,
+      `${detail}: Inlet uses names of up to ${MAX_NAME_BYTES} bytes, and cannot deliver a transfer with a name that does not fit`,
       ANOTHER,
     );
   }
