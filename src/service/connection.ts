@@ -1,6 +1,7 @@
 /** The connections to a service: their pool, certificates and proxy. */
 import { getCACertificates } from "node:tls";
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import { joinedConnector } from "./joined-socket.ts";
 
 /** The proxy for each scheme of the service's address, and the hosts to reach without one; empty for none. */
 interface ProxyRoutes {
@@ -40,7 +41,11 @@ export function openConnections(options: ConnectionOptions, baseUrl: URL): Dispa
     connect: { ...tls, timeout: options.timeoutMs },
   };
   const { http, https, except } = options.proxy;
-  if (http === "" && https === "") return new Pool(baseUrl.origin, pool);
+  if (http === "" && https === "")
+    return new Pool(baseUrl.origin, {
+      ...pool,
+      connect: joinedConnector({ ...pool.connect, allowH2: false }),
+    });
   return new EnvHttpProxyAgent({
     ...pool,
     // Passed even if empty: otherwise undici reads the environment.

@@ -125,9 +125,10 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     }
   }
 
-  /** TLS delivers 16 KiB at a time, and one large chunk is processed far faster than many small ones. */
+  /** Through a proxy TLS delivers 16 KiB at a time, and one large chunk is processed far faster than many small ones. */
   #takeAll(): Uint8Array {
-    const chunk = Buffer.concat(this.#waiting);
+    const [first] = this.#waiting;
+    const chunk = this.#waiting.length === 1 && first !== undefined ? first : Buffer.concat(this.#waiting);
     this.#waiting = [];
     this.#waitingBytes = 0;
     if (this.#controller?.paused) this.#controller.resume();
