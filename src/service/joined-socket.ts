@@ -6,19 +6,28 @@
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { buildConnector } from "undici";
+import { Block } from "../base/blocks.ts";
 
-const BLOCK_BYTES = 1024 * 1024;
-/** Blocks grow to `BLOCK_BYTES` while a large answer arrives. */
-const FIRST_BLOCK_BYTES = 64 * 1024;
-/** A rest shorter than one TLS record is not used. */
-const LEAST_FREE_BYTES = 16 * 1024;
+/** Less room than for one TLS record is not used. */
+const MIN_FREE_BYTES = 16 * 1024;
+/** The connection pauses while this many bytes wait for the reader. */
+const MAX_WAITING_BYTES = 512 * 1024;
+/** Chunks of at least this size are the sign of a large answer. */
+const MIN_FAST_BYTES = 16 * 1024;
 
 /** For undici's option `connect`. */
 export function joinedConnector(options: buildConnector.BuildOptions): buildConnector.connector {
   let session: Buffer | undefined;
   return (target, callback) => {
     const records = new Records();
-    const onread = { buffer: () => records.free(), callback: (bytes: number) => records.add(bytes) };
+    const onread = {
+      buffer: () => records.free,
+      /** Pauses the connection where it returns `false`. */
+      callback(bytes: number) {
+        records.add(bytes);
+        return !records.isFull;
+      },
+    };
     // undici passes options that it does not know to Node's `connect`.
     const connect = buildConnector({
       ...options,
@@ -39,27 +48,28 @@ export function joinedConnector(options: buildConnector.BuildOptions): buildConn
 class JoinedSocket extends Duplex {
   readonly #socket: Socket;
   readonly #records: Records;
-  #passingOn: NodeJS.Immediate | undefined;
+  #isWanted = false;
+  #hasEnded = false;
+  #turn: NodeJS.Immediate | undefined;
 
   constructor(socket: Socket, records: Records) {
     super({ allowHalfOpen: false });
     this.#socket = socket;
     this.#records = records;
-    records.onAdded = () => {
-      this.#passingOn ??= setImmediate(() => this.#passOn());
-    };
+    records.onAdded = () => this.#passOnSoon();
     socket.on("end", () => {
-      this.#passOn();
-      this.push(null);
+      this.#hasEnded = true;
+      this.#passOnSoon();
     });
     socket.on("error", (error) => this.destroy(error));
-    // After an end, unread bytes stay readable.
-    socket.on("close", () => socket.readableEnded || this.destroy());
+    // After an end, bytes that have arrived can still be read.
+    socket.on("close", () => this.#hasEnded || this.destroy());
+    socket.resume();
   }
 
   override _read(): void {
-    this.#records.isReaderSlow = false;
-    this.#socket.resume();
+    this.#isWanted = true;
+    if (this.#records.waitingBytes > 0 || this.#hasEnded) this.#passOnSoon();
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
@@ -71,7 +81,7 @@ class JoinedSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    clearImmediate(this.#passingOn);
+    clearImmediate(this.#turn);
     this.#socket.destroy();
     callback(error);
   }
@@ -84,49 +94,59 @@ class JoinedSocket extends Duplex {
     this.#socket.unref();
   }
 
+  #passOnSoon(): void {
+    this.#turn ??= setImmediate(() => this.#passOn());
+  }
+
+  /** One chunk at a time: the reader would copy several into one. */
   #passOn(): void {
-    clearImmediate(this.#passingOn);
-    this.#passingOn = undefined;
-    for (const chunk of this.#records.takeAll()) {
-      if (!this.push(chunk)) this.#records.isReaderSlow = true;
-    }
+    this.#turn = undefined;
+    if (!this.#isWanted) return;
+    const chunk = this.#records.take();
+    if (chunk === undefined && !this.#hasEnded) return;
+    this.#isWanted = false;
+    this.push(chunk ?? null);
+    if (!this.#records.isFull) this.#socket.resume();
   }
 }
 
 /** Bytes that have arrived and are not passed on. */
 class Records {
   onAdded: (() => void) | undefined;
-  isReaderSlow = false;
-  #block = Buffer.allocUnsafeSlow(FIRST_BLOCK_BYTES);
-  #start = 0;
-  #end = 0;
-  readonly #full: Buffer[] = [];
+  waitingBytes = 0;
+  #block = new Block(false);
+  readonly #chunks: Buffer[] = [];
+
+  get isFull(): boolean {
+    return this.waitingBytes >= MAX_WAITING_BYTES;
+  }
 
   /** Where the next record goes. */
-  free(): Buffer {
-    if (this.#block.byteLength - this.#end < LEAST_FREE_BYTES) this.#startBlock();
-    return this.#block.subarray(this.#end);
+  get free(): Buffer {
+    if (this.#block.free.byteLength < MIN_FREE_BYTES) this.#startBlock();
+    return this.#block.free;
   }
 
-  /** Returns whether the connection may go on. */
-  add(bytes: number): boolean {
-    this.#end += bytes;
+  add(bytes: number): void {
+    this.#block.fill(bytes);
+    this.waitingBytes += bytes;
     this.onAdded?.();
-    return !this.isReaderSlow;
   }
 
-  *takeAll(): Iterable<Buffer> {
-    yield* this.#full.splice(0);
-    if (this.#end > this.#start) yield this.#block.subarray(this.#start, this.#end);
-    this.#start = this.#end;
+  take(): Buffer | undefined {
+    if (this.#chunks.length === 0) this.#endChunk();
+    const chunk = this.#chunks.shift();
+    this.waitingBytes -= chunk?.byteLength ?? 0;
+    return chunk;
   }
 
-  /** A block that was filled within one turn is followed by a larger one. */
+  #endChunk(): void {
+    if (this.#block.chunkBytes > 0) this.#chunks.push(this.#block.takeChunk());
+  }
+
   #startBlock(): void {
-    const isGrowing = this.#start === 0;
-    if (this.#end > this.#start) this.#full.push(this.#block.subarray(this.#start, this.#end));
-    this.#block = Buffer.allocUnsafeSlow(isGrowing ? BLOCK_BYTES : FIRST_BLOCK_BYTES);
-    this.#start = 0;
-    this.#end = 0;
+    this.#endChunk();
+    this.#block.close();
+    this.#block = new Block(this.#block.averageChunkBytes >= MIN_FAST_BYTES);
   }
 }

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 
+const MIN_LARGE_BYTES = 64 * 1024;
 /** The connection pauses while this many bytes wait for the reader. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
@@ -115,7 +116,8 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       for (;;) {
-        if (this.#waiting.length > 0) yield this.#takeAll();
+        const [first] = this.#waiting;
+        if (first !== undefined) yield this.#takeChunk(first);
         else if (this.#end === undefined) await this.#untilMore();
         else if ("error" in this.#end) throw this.#end.error;
         else return;
@@ -125,12 +127,12 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     }
   }
 
-  /** Through a proxy TLS delivers 16 KiB at a time, and one large chunk is processed far faster than many small ones. */
-  #takeAll(): Uint8Array {
-    const [first] = this.#waiting;
-    const chunk = this.#waiting.length === 1 && first !== undefined ? first : Buffer.concat(this.#waiting);
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+  /** Joins small pieces, such as TLS records through a proxy: one large chunk is processed far faster than many small ones. */
+  #takeChunk(first: Uint8Array): Uint8Array {
+    const pieces = first.byteLength >= MIN_LARGE_BYTES ? [first] : this.#waiting;
+    const chunk = pieces.length === 1 ? first : Buffer.concat(pieces);
+    this.#waiting = this.#waiting.slice(pieces.length);
+    this.#waitingBytes -= chunk.byteLength;
     if (this.#controller?.paused) this.#controller.resume();
     return chunk;
   }

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
 import { type Descriptor, openDescriptor } from "../base/descriptor.ts";
 import { durableStep } from "../base/disk.ts";
@@ -196,6 +197,7 @@ async function receiveRest(
     if (download.offset !== part.bytes) await part.startAgain();
     for await (const chunk of download.body) {
       await part.append(chunk);
+      returnChunk(chunk);
       onBytes(chunk.byteLength);
     }
     if (isPage(download) && part.bytes !== file.bytes) throw sizeMismatch(part, file);
