@@ -21,8 +21,8 @@ export interface EffectiveValue {
 }
 
 const DEFAULT = "default";
-/** Left out unless set. The keys of other groups are listed with their defaults. */
-const LEFT_OUT = ["handoff.webhook", "redis"];
+/** Left out unless set, like all groups with required keys. The keys of other groups are listed with their defaults. */
+const LEFT_OUT = ["redis"];
 const HIDDEN = String(new Secret(""));
 
 /** In the order of the reference. Throws `CONFIG_INVALID`. Reads no secret, and runs no command. */
@@ -48,7 +48,8 @@ interface Key {
 
 /** Every key, without the groups around them. */
 function* keysOf(node: SchemaNode, value: unknown, path: KeyPath): Iterable<Key> {
-  const { properties, items } = node;
+  const { properties, items, required = [] } = node;
+  if (value === undefined && path.length > 0 && required.length > 0 && node.default === undefined) return;
   const isList = Array.isArray(value) && items?.properties !== undefined;
   const isGrouped = properties !== undefined && (isGroup(value) || value === undefined);
   if (mayHoldSecret(node) || !(isList || isGrouped)) yield { node, value, path };

@@ -66,10 +66,14 @@ test("the service of a mailbox has only the keys that it sets", async () => {
 });
 
 test("leaves out groups that are not configured", async () => {
-  const { all } = await read(
-    "service: { baseUrl: https://a.example }\ninbox: /i\nmailboxes: [{ email: a@b.example }]\n",
-  );
-  expect(all.filter(({ key }) => /^redis|webhook/.test(key))).toEqual([]);
+  const { all, find } = await read(`service: { baseUrl: https://a.example }
+inbox: /i
+mailboxes: [{ email: a@b.example }]
+notify: [{ webhook: { url: https://hooks.example.com, secret: { env: HOOK } } }]
+`);
+  expect(all.filter(({ key }) => /^redis|^handoff.webhook|mail\./.test(key))).toEqual([]);
+  expect(find("notify[0].webhook.timeout")).toEqual(["30s", "default"]);
+  expect(find("service.verification")).toEqual(["clientId", "default"]);
 });
 
 async function read(text: string, env: Readonly<Record<string, string | undefined>> = {}) {
