@@ -44,11 +44,20 @@ function explain(error: ErrorObject): Refusal {
       const known = Object.keys(node.properties ?? {});
       // The unknown key may be the secret itself: it is not repeated.
       if (node.writeOnly) return { path, message: describeUnknownInSecret(key, known, node) };
-      return { path: [...path, key], message: describeUnknownKey(key, known) };
+      return { path: [...path, key], message: describeMisplacedKey(key) ?? describeUnknownKey(key, known) };
     }
     default:
       return { path, message: describeUnfit(error.data, node) };
   }
+}
+
+/** `undefined` unless one of the top groups has this key. */
+function describeMisplacedKey(key: string): string | undefined {
+  const groups = Object.entries<SchemaNode>(SCHEMA.properties).flatMap(([name, { properties, items }]) => [
+    ...(properties?.[key] === undefined ? [] : [name]),
+    ...(items?.properties?.[key] === undefined ? [] : [`${name}[]`]),
+  ]);
+  return groups.length === 1 ? `unknown key here, it belongs to ${groups.join()}` : undefined;
 }
 
 function missingKey(path: KeyPath, node: SchemaNode): Refusal {

@@ -22,6 +22,8 @@ const SECRET_FORMS = "text, or one of { file: … }, { env: … }, { credential:
 describe("a problem is reported with position, key, value and remedy", () => {
   test.each([
     ["inboxx", "/x", "inlet.yaml:4:1: inboxx: unknown key, did you mean inbox?"],
+    ["poll", "5s", "inlet.yaml:4:1: poll: unknown key here, it belongs to mailboxes[]"],
+    ["clientId", "x", "clientId: unknown key here, it belongs to service"],
     [
       "colour",
       "red",
