@@ -33,3 +33,14 @@ export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value
     process.setegid?.(group);
   }
 }
+
+/** Linux limits one variable to 128 KiB. */
+const MAX_VARIABLE_LENGTH = 4_096;
+
+/** A text from outside as the value of a variable. Control characters are replaced: scripts would take them for ends of lines. */
+export function variableText(text: string): string {
+  return text
+    .slice(0, MAX_VARIABLE_LENGTH)
+    .toWellFormed()
+    .replace(/[\p{Cc}\u2028\u2029]/gu, "\ufffd");
+}

@@ -193,7 +193,7 @@ function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): 
     ...mailboxes.flatMap(({ service, passwords }) => [
       service.clientId,
       service.token,
-      ...passwords.map((rule) => rule.password),
+      ...passwords.flatMap(({ password }) => ("read" in password ? [password] : [])),
     ]),
     ...redis,
     handoff.webhook?.secret,

@@ -3,9 +3,10 @@ import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
+import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Draft, formatPath, type Given, type KeyPath } from "./draft.ts";
 import { PATH, type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
-import { describeSecret, openSecret, readSecret, type SecretForm } from "./secrets.ts";
+import { describeSecret, openPasswordCommand, openSecret, readSecret, type SecretForm } from "./secrets.ts";
 
 /** A secret in plain text, or its source. */
 export const SECRET = {
@@ -57,6 +58,18 @@ export async function readSecretKey(
   if (form.kind === "text" && draft.variableOf(path) === undefined) draft.plainSecrets.push(path);
   if (form.kind !== "command" && !draft.ignoreSecrets) await check(form, path, draft, rule);
   return withRule(openSecret(form, draft.env), rule);
+}
+
+/** As `readSecretKey`, but a command is asked about each transfer. */
+export async function readPasswordKey(
+  raw: RawSecret,
+  path: KeyPath,
+  draft: Draft,
+): Promise<SecretSource | PasswordCommand> {
+  const form = parseForm(raw, path, draft);
+  return form.kind === "command"
+    ? openPasswordCommand(form.argv, draft.env)
+    : readSecretKey(raw, path, draft);
 }
 
 /** The source of a secret: `file /run/secrets/supplier`. A secret in plain text is not shown. */

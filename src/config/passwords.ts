@@ -1,6 +1,6 @@
 /** The `passwords` of a mailbox: rules that supply a password by sender or tracking-id. */
 import type { PasswordRule } from "../model/mailbox.ts";
-import { readSecretKey, SECRET } from "./credentials.ts";
+import { readPasswordKey, SECRET } from "./credentials.ts";
 import type { Draft, KeyPath } from "./draft.ts";
 import { type SchemaNode, TEXT, type Written } from "./schema-nodes.ts";
 
@@ -15,7 +15,11 @@ const PASSWORD_RULE = {
         "The sender whose transfers it opens: an address, in which `*` matches any characters and `?` matches one.",
     },
     trackingId: { ...TEXT, description: "The tracking-id of the transfer that it opens." },
-    password: { ...SECRET, description: "The password." },
+    password: {
+      ...SECRET,
+      description:
+        "The password. A command is run for each transfer, with `INLET_MAILBOX`, `INLET_SENDER`, `INLET_TRACKING_ID` and `INLET_SUBJECT` in its environment. If it prints nothing and ends with exit code 0, it knows no password, and is asked again every quarter of an hour.",
+    },
   },
   required: ["password"],
   additionalProperties: false,
@@ -26,7 +30,7 @@ export const PASSWORDS = {
   title: "a list of rules",
   items: PASSWORD_RULE,
   description:
-    "Passwords by sender or tracking-id. Each rule needs at least one of the two; the first that matches is tried first. If a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
+    "Passwords by sender or tracking-id. Each rule needs at least one of the two, unless it runs a command; the first that matches is tried first. If a sender has an old and a new password, put the new one first and set passwordAttempts to 3: rules leave the last attempt to a person.",
 } as const satisfies SchemaNode;
 
 /** Problems and warnings go to the draft. */
@@ -38,11 +42,12 @@ export async function readPasswords(
   const parsed = rules.map(async (rule, at) => {
     if (rule === undefined) return [];
     const { sender, trackingId, password } = rule;
-    if (sender === undefined && trackingId === undefined) {
+    const isCommand = typeof password === "object" && password.command !== undefined;
+    if (sender === undefined && trackingId === undefined && !isCommand) {
       draft.problems.add([...path, at], "must say which transfers it opens: set sender, trackingId or both");
     }
     if (password === undefined) return [];
-    const source = await readSecretKey(password, [...path, at, "password"], draft);
+    const source = await readPasswordKey(password, [...path, at, "password"], draft);
     return [{ sender, trackingId, password: source }];
   });
   return (await Promise.all(parsed)).flat();

@@ -4,8 +4,9 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure, signalGroup } from "../base/process.ts";
+import { describeStartFailure, signalGroup, variableText } from "../base/process.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
+import type { PasswordCommand } from "../model/mailbox.ts";
 import { codeOf, type Environment } from "./draft.ts";
 
 /** Where a secret is, as the configuration says. */
@@ -35,6 +36,35 @@ export function openSecret(
     read: async (signal) => {
       const reading = await readSecret(form, env, signal, commandTimeoutMs);
       if (signal.aborted) throw new Fault("STOPPED");
+      if ("why" in reading) throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${reading.why}` });
+      return reading.secret;
+    },
+  };
+}
+
+/** Runs the command for each question, with the transfer in variables. A command that prints nothing knows no password. */
+export function openPasswordCommand(
+  argv: readonly [string, ...string[]],
+  env: Environment,
+  timeoutMs: number = COMMAND_TIMEOUT_MS,
+): PasswordCommand {
+  const described = describeSecret({ kind: "command", argv });
+  return {
+    described,
+    ask: async ({ mailbox, sender, trackingId, subject }, signal) => {
+      const variables = {
+        INLET_MAILBOX: mailbox,
+        INLET_SENDER: sender,
+        INLET_TRACKING_ID: trackingId,
+        INLET_SUBJECT: subject,
+      };
+      const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
+      const asked = { ...env, ...Object.fromEntries(plain) };
+      const outcome = await runCommand(argv, asked, timeoutMs, MAX_SECRET_BYTES, signal);
+      if (signal.aborted) throw new Fault("STOPPED");
+      const isNone = "bytes" in outcome && /^\s*$/.test(Buffer.from(outcome.bytes).toString());
+      if (isNone) return undefined;
+      const reading = decode(outcome, COMMAND_WORDS);
       if ("why" in reading) throw new Fault("SECRET_UNREADABLE", { detail: `${described} ${reading.why}` });
       return reading.secret;
     },

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "../base/faults.ts";
-import { describeStartFailure, signalGroup } from "../base/process.ts";
+import { describeStartFailure, signalGroup, variableText } from "../base/process.ts";
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 
@@ -11,7 +11,6 @@ import type { Delivery } from "./delivery.ts";
 const OUTPUT_BYTES = 2_048;
 /** For the last output to arrive, where a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
-const LONGEST_VALUE = 4_096;
 /** A timer that does not keep the process alive. */
 const UNHELD = { ref: false };
 
@@ -86,20 +85,13 @@ export function environmentOf(delivery: Delivery, inbox: string): Record<string,
     INLET_EVENT: "delivered",
     INLET_ID: id,
     INLET_FOLDER: join(inbox, folder),
-    INLET_MAILBOX: plain(mailbox),
-    INLET_SENDER: plain(sender),
-    INLET_TRACKING_ID: plain(trackingId),
-    INLET_TRANSFER_ID: plain(transferId),
+    INLET_MAILBOX: variableText(mailbox),
+    INLET_SENDER: variableText(sender),
+    INLET_TRACKING_ID: variableText(trackingId),
+    INLET_TRANSFER_ID: variableText(transferId),
     INLET_VERIFIED: verified,
     INLET_DELIVERED_AT: deliveredAt,
   };
-}
-
-function plain(text: string): string {
-  return text
-    .slice(0, LONGEST_VALUE)
-    .toWellFormed()
-    .replace(/[\p{Cc}\u2028\u2029]/gu, "\ufffd");
 }
 
 function failed(detail: string): Fault {

@@ -18,6 +18,7 @@ export const WANTED_FIELDS = {
     ...NEEDED_FIELDS.transfer,
     confidentialMessageFileId: true,
     securityMode: { config: { passwordMode: true } },
+    notificationMessage: { subject: true },
   },
 } as const satisfies Fields;
 

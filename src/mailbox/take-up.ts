@@ -23,6 +23,9 @@ import { jobOf, type PollTools } from "./tools.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAR_FUTURE_MS = 8.64e15;
 
+/** A command may learn a password later. */
+const ASK_COMMAND_EVERY_MS = 15 * 60_000;
+
 /** Pause before a transfer that was gone twice is begun again. */
 const COME_BACK_MS = 60_000;
 
@@ -152,7 +155,10 @@ async function claimAttempt(
   if (state !== "waiting") return true;
   if (until !== undefined) return waitLeftMs(record, clock.now()) === undefined;
   // Rules may have been added since the last attempt. A refused password is never sent again.
-  return transfers.tryOnce(trackingId, mailbox, await passwords.supplied(mailbox, trackingId));
+  const supplied = await passwords.supplied(mailbox, trackingId);
+  const asksCommand = mailbox.passwords.some(({ password }) => "ask" in password);
+  const mark = asksCommand ? `${supplied} ${Math.floor(clock.now() / ASK_COMMAND_EVERY_MS)}` : supplied;
+  return transfers.tryOnce(trackingId, mailbox, mark);
 }
 
 function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
@@ -197,15 +203,16 @@ function newRecord(
 
 /** Hints of the list; each is missing where the list does not give it. */
 function hintsOf(
-  { passwordMode, messageFile }: ListedTransfer,
+  { passwordMode, messageFile, subject }: ListedTransfer,
   recipient: Recipient | undefined,
-): Pick<TransferRecord, "hasNoPassword" | "hasMessage"> {
+): Pick<TransferRecord, "hasNoPassword" | "hasMessage" | "subject"> {
   const { downloadUrl } = recipient ?? {};
   const passwordInLink = downloadUrl !== undefined && hasPassword(downloadUrl);
   return {
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
     // The service hides the link and the message of other recipients: "none" is only reliable beside a link.
     hasMessage: messageFile === "none" && downloadUrl === undefined ? undefined : asBoolean(messageFile),
+    subject: subject?.trim() || undefined,
   };
 }
 

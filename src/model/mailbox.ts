@@ -1,5 +1,5 @@
 /** The operator's settings: mailboxes, limits and the hand-off. */
-import type { SecretSource } from "../base/secret.ts";
+import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
 
@@ -56,7 +56,23 @@ export interface PasswordRule {
   /** A glob over the sender's address: `*@supplier.example`. */
   readonly sender: string | undefined;
   readonly trackingId: string | undefined;
-  readonly password: SecretSource;
+  readonly password: SecretSource | PasswordCommand;
+}
+
+/** A command that is asked for the password of one transfer. */
+export interface PasswordCommand {
+  /** For messages: `command vault`. */
+  readonly described: string;
+  /** `undefined` if it knows none. Throws `SECRET_UNREADABLE`. */
+  ask(transfer: AskedTransfer, signal: AbortSignal): Promise<Secret | undefined>;
+}
+
+/** Chosen by the sender, except the mailbox. */
+export interface AskedTransfer {
+  readonly mailbox: string;
+  readonly sender: string;
+  readonly trackingId: string;
+  readonly subject: string;
 }
 
 export interface Limits {

@@ -78,7 +78,7 @@ export interface TransferRecord extends TransferKey {
   readonly hasMessage?: boolean | undefined;
   /** The delivery's folder, planned or done, relative to the inbox. */
   readonly folder: string | undefined;
-  /** The sender's words, and how much was sent. Known once the transfer was opened. Untrusted text. */
+  /** The sender's words, and how much was sent. Known once the transfer was opened, the subject earlier where the list shows it. Untrusted text. */
   readonly subject?: string | undefined;
   readonly files?: number | undefined;
   readonly bytes?: number | undefined;

@@ -38,6 +38,8 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
+  /** Untrusted, and missing unless the service shows it in its lists. */
+  readonly subject?: string | undefined;
   /** The confidential message. The service also answers `none` to recipients without access to it. */
   readonly messageFile: "present" | "none" | undefined;
   /** Further fields as the service sent them, only if selected. */

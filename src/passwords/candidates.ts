@@ -51,7 +51,8 @@ export class Candidates {
     if (carried !== undefined) yield { password: carried, source: "link" };
     else if (query.hasNone) yield { password: NO_PASSWORD, source: "none" };
     for (const rule of mailbox.passwords) {
-      if (fits(rule, query)) yield { password: await rule.password.read(signal), source: "rule" };
+      const password = fits(rule, query) ? await readRule(rule, request, signal) : undefined;
+      if (password !== undefined) yield { password, source: "rule" };
     }
   }
 
@@ -131,6 +132,15 @@ export class Candidates {
       (await this.#coRecipients.isElsewhere(name, trackingId));
     return isAmbiguous ? found.filter((path) => path !== common) : found;
   }
+}
+
+async function readRule(
+  { password }: PasswordRule,
+  { mailbox, query: { sender, trackingId }, record }: PasswordRequest,
+  signal: AbortSignal,
+): Promise<Secret | undefined> {
+  if ("read" in password) return password.read(signal);
+  return password.ask({ mailbox: mailbox.name, sender, trackingId, subject: record.subject ?? "" }, signal);
 }
 
 /** Every condition that the rule names must hold. */

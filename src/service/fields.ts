@@ -19,7 +19,7 @@ export const KNOWN_FIELDS = {
     ...MODEL_FIELDS.transfer,
     confidentialMessageFileId: true,
     files: true,
-    notificationMessage: true,
+    notificationMessage: { subject: true, body: true },
     fileChecksumAlgorithm: true,
   },
 } as const;

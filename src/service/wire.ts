@@ -131,6 +131,7 @@ const Listed = v.pipe(
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
         securityMode: orMissing(v.object({ config: orMissing(v.object({ passwordMode: LenientText })) })),
+        notificationMessage: orMissing(v.object({ subject: LenientText })),
       }),
     ),
   }),
@@ -145,6 +146,7 @@ const Listed = v.pipe(
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
       messageFile: messageFileOf(transfer?.confidentialMessageFileId),
+      subject: transfer?.notificationMessage?.subject,
     }),
   ),
 );

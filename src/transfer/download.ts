@@ -219,7 +219,7 @@ async function fetchContents(
     signal,
   );
   const contents: Contents = {
-    subject: transfer.subject,
+    subject: run.record.subject,
     message: message.kind,
     messageFile: message.kind === "present" ? message.file : undefined,
     files: fetched.files.map(({ name, originalName, bytes: size, checksums, sha256, isProven }) => {

@@ -3,12 +3,15 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { Secret } from "../../src/base/secret.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
-import type { PasswordRule } from "../../src/model/mailbox.ts";
+import type { AskedTransfer, PasswordCommand, PasswordRule } from "../../src/model/mailbox.ts";
 import { daemonSettings, runOnce, startDaemon } from "../support/daemon.ts";
 import { ledgerIn } from "../support/ledger.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, PASSWORD, plainSecret } from "../support/settings.ts";
+
+const QUARTER_MS = 15 * 60_000;
 
 describe("I3 no burnt transfers", () => {
   test("a rule's wrong password is sent once, across restarts and polls", async () => {
@@ -334,6 +337,47 @@ test("a transfer that waits for a password is reported once, across polls and re
     "downloading",
     "waiting",
   ]);
+});
+
+test("a password command is asked about its transfer, and again while it knows none", async () => {
+  const simulator = await openTestSimulator({
+    transfers: [transferPlan({ trackingId: "t1", from: "anna@supplier.example", subject: "Offer" })],
+  });
+  const asked: AskedTransfer[] = [];
+  const answers = [undefined, undefined, "Wr0ng!42", "Wr0ng!42", PASSWORD];
+  const password: PasswordCommand = {
+    described: "command vault",
+    async ask(transfer) {
+      asked.push(transfer);
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      return answer === undefined ? undefined : new Secret(answer);
+    },
+  };
+  const passwords = [{ sender: undefined, trackingId: undefined, password }];
+  const settings = await daemonSettings([mailboxSettings(simulator, { passwords, passwordAttempts: 3 })]);
+  let aheadMs = 0;
+  const daemon = startDaemon(settings, { clock: { now: () => Date.now() + aheadMs } });
+  await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+  expect(asked[0]).toEqual({
+    mailbox: settings.mailboxes[0]?.name,
+    sender: "anna@supplier.example",
+    trackingId: "t1",
+    subject: "Offer",
+  });
+  expect(simulator.refusedPasswords("t1")).toEqual([]);
+  expect(daemon.changes.at(-1)).toMatchObject({ state: "waiting", subject: "Offer" });
+  // No further question while polls go on, until a quarter of an hour is over.
+  const polls = simulator.totals().received;
+  await expect.poll(() => simulator.totals().received).toBeGreaterThan(polls + 4);
+  const before = asked.length;
+  while (daemon.stateOf("t1") !== "delivered" && aheadMs < 20 * QUARTER_MS) {
+    const questions = asked.length;
+    aheadMs += QUARTER_MS;
+    await expect.poll(() => asked.length > questions || daemon.stateOf("t1") === "delivered").toBe(true);
+  }
+  expect(before).toBeLessThanOrEqual(3);
+  expect(daemon.stateOf("t1")).toBe("delivered");
+  expect(simulator.refusedPasswords("t1")).toEqual(["Wr0ng!42"]);
 });
 
 function rules(...passwords: string[]) {

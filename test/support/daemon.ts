@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
+import type { Clock } from "../../src/base/clock.ts";
 import type { DeadlineLimits } from "../../src/base/deadline.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
@@ -44,6 +45,7 @@ export async function daemonSettings(
 }
 
 interface TestOptions {
+  readonly clock?: Clock;
   readonly mode?: "run" | "once";
   readonly graceMs?: number;
   /** After a first failure. */
@@ -167,7 +169,7 @@ export async function runOnce(settings: Settings, options: TestOptions = {}): Pr
 async function findSecrets(settings: Settings, reports: readonly string[]): Promise<string[]> {
   const { signal } = new AbortController();
   const sources = settings.mailboxes.flatMap(({ passwords, service }) => [
-    ...passwords.map((rule) => rule.password),
+    ...passwords.flatMap(({ password }) => ("read" in password ? [password] : [])),
     ...(service.clientId === undefined ? [] : [service.clientId]),
   ]);
   if (settings.handoff.webhook !== undefined) sources.push(settings.handoff.webhook.secret);

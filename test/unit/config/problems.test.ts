@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
+import { readRulePassword } from "../../support/rule-passwords.ts";
 import { CLIENT_ID, load, NOWHERE, problemsOf, writeConfig } from "./stage.ts";
 
 /** A complete configuration with replaceable parts. */
@@ -486,7 +487,7 @@ describe("secrets", () => {
     expect(shown).not.toMatch(/hunter2|CCCCC/);
     const [mailbox] = settings.mailboxes;
     const { signal } = new AbortController();
-    expect((await mailbox?.passwords[0]?.password.read(signal))?.reveal()).toBe("hunter2");
+    expect(await readRulePassword(mailbox?.passwords[0])).toBe("hunter2");
     expect((await mailbox?.service.token?.read(signal))?.reveal()).toBe("hunter2");
     expect((await mailbox?.service.clientId?.read(signal))?.reveal()).toBe(CLIENT_ID);
     expect(mailbox?.service.proxy.https).toBe("http://u:hunter2@p");

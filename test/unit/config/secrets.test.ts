@@ -9,6 +9,7 @@ import { loadSettings } from "../../../src/config/load.ts";
 import { openSecret, type SecretForm } from "../../../src/config/secrets.ts";
 import type { Settings } from "../../../src/config/settings.ts";
 import { makeFolder } from "../../support/program.ts";
+import { readRulePassword } from "../../support/rule-passwords.ts";
 import { SIGNAL } from "../../support/service.ts";
 import { CLIENT_ID, writeConfig } from "./stage.ts";
 
@@ -168,7 +169,24 @@ describe("at the start", () => {
     const script = join(path, "../ask");
     await writeFile(script, "#!/bin/sh\necho $1\n", { mode: 0o700 });
     const { mailboxes } = await loadSettings({ path, env: {} });
-    expect((await mailboxes[0]?.passwords[0]?.password.read(SIGNAL))?.reveal()).toBe("x");
+    expect(await readRulePassword(mailboxes[0]?.passwords[0])).toBe("x");
+  });
+
+  test("a command for passwords is asked about each transfer, and may know none", async () => {
+    const path = await writeConfig(configWith("- { password: { command: [./vault] } }"));
+    const script = `#!/bin/sh
+case $INLET_SENDER in
+  known@*) echo "$INLET_MAILBOX/$INLET_SENDER/$INLET_TRACKING_ID/$INLET_SUBJECT" ;;
+  failing@*) exit 4 ;;
+esac
+`;
+    await writeFile(join(path, "../vault"), script, { mode: 0o700 });
+    const rule = (await loadSettings({ path, env: { PATH: "/usr/bin:/bin" } })).mailboxes[0]?.passwords[0];
+    const of = (sender: string) =>
+      readRulePassword(rule, { mailbox: "orders", sender, trackingId: "t1", subject: "a\nb\0c $(d)" });
+    expect(await of("known@a.example")).toBe("orders/known@a.example/t1/a\ufffdb\ufffdc $(d)");
+    expect(await of("other@a.example")).toBeUndefined();
+    await expect(of("failing@a.example")).rejects.toThrow("command vault ended with exit code 4");
   });
 
   test("a client id is checked from every source, at load and at each read", async () => {

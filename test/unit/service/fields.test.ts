@@ -8,7 +8,7 @@ describe("the field selection", () => {
     expect(formatFields(KNOWN_FIELDS)).toBe(
       "trackingId,status(sender(email),recipients,state)," +
         "transfer(recipients(to,cc),expirationDate,securityMode(config(passwordMode))," +
-        "confidentialMessageFileId,files,notificationMessage,fileChecksumAlgorithm)",
+        "confidentialMessageFileId,files,notificationMessage(subject,body),fileChecksumAlgorithm)",
     );
   });
 
