@@ -27,6 +27,8 @@ const MARKED = readFileSync(join(ROOT, "test/systemd/service.test.ts"), "utf8");
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/commands.md": {
     "sudo inlet doctor --unit inlet": "it needs systemd: test/systemd/service.test.ts does it",
+    "sudo inlet verify-address orders@example.com --unit inlet":
+      "it needs systemd: test/systemd/package.test.ts does it",
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
   "docs/consuming.md": {
