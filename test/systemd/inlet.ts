@@ -8,7 +8,7 @@ import type { Machine } from "./machine.ts";
 
 export const CLIENT_ID = "c".repeat(60);
 export const PASSWORD = "Sunny+Harbour%42";
-export const SENDER = "anna@supplier.example";
+const SENDER = "anna@supplier.example";
 export const INBOX = `/srv/inbox/${MAILBOX}/${SENDER}`;
 export const SERVICE = "http://127.0.0.1:8470";
 
