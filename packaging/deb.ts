@@ -17,11 +17,16 @@ import { ARCHITECTURES, type Architecture, NODE_VERSION, placeNode } from "./nod
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "..");
 const DEBIAN = join(import.meta.dirname, "debian");
-const MAINTAINER_SCRIPTS = ["postinst", "prerm", "postrm"];
+/** Of the package, with Debian's revision. A tilde sorts 1.0.0~rc.1 before 1.0.0. */
+const VERSION = `${packageJson.version.replace("-", "~")}-1`;
+const SCRIPTS = ["postinst", "prerm", "postrm"];
 const CONFFILE = "/etc/inlet/inlet.example.yaml";
 
 /** Where the program is. */
 const PROGRAM = "usr/lib/inlet";
+const COMMAND = "usr/bin/inlet";
+/** The files that are executable. */
+const PROGRAMS = [COMMAND, `${PROGRAM}/bin/node`, ...SCRIPTS.map((name) => `DEBIAN/${name}`)];
 const DOCUMENTS = "usr/share/doc/inlet";
 
 const CONTAINED = `Inlet contains Node ${NODE_VERSION}, whose license is in /${PROGRAM}/NODE-LICENSE, and packages whose
@@ -41,26 +46,24 @@ export interface DebOptions {
   readonly architecture: Architecture;
   /** Where the package is written. */
   readonly folder: string;
-  /** Of the package: Debian's revision included. */
-  readonly version?: string;
   /** A test needs no small package, and compression takes long. */
   readonly compression?: "xz" | "gzip";
 }
 
 /** Returns the path of the package. The same sources make the same bytes, with the time of the last commit. */
 export async function buildDeb(options: DebOptions): Promise<string> {
-  const { architecture, folder, version = `${packageJson.version}-1`, compression = "xz" } = options;
+  const { architecture, folder, compression = "xz" } = options;
   const epoch = await readEpoch();
   const root = await mkdtemp(join(tmpdir(), "inlet-deb-"));
   try {
     await placeProgram(root, architecture);
     await placeUnits(root);
     await placeConfiguration(root);
-    await placeDocuments(root, version, epoch);
+    await placeDocuments(root, epoch);
     await placeCompletions(root);
+    await writeControl(root, architecture);
     await normaliseModes(root);
-    await writeControl(root, version, architecture);
-    const deb = join(folder, `inlet_${version}_${architecture}.deb`);
+    const deb = join(folder, `inlet_${VERSION}_${architecture}.deb`);
     await run("dpkg-deb", ["--root-owner-group", ...COMPRESSION[compression], "--build", root, deb], {
       env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
     });
@@ -81,13 +84,11 @@ async function readEpoch(): Promise<number> {
 async function placeProgram(root: string, architecture: Architecture): Promise<void> {
   const folder = join(root, PROGRAM);
   const launcher = await buildPackage(folder);
-  // Secrets of someone who tries the examples here.
+  // A trial of the examples may have left secrets in the checkout.
   await rm(join(folder, "config/secrets"), { recursive: true, force: true });
   await writeFile(launcher, (await readFile(launcher, "utf8")).replace(/^#!.*\n/, ""));
   await placeNode(architecture, join(folder, "bin/node"), join(folder, "NODE-LICENSE"));
-  const command = `#!/bin/sh\nexec /${PROGRAM}/bin/node /${PROGRAM}/bin/inlet.cjs "$@"\n`;
-  await place(root, "usr/bin/inlet", command);
-  await chmod(join(root, "usr/bin/inlet"), 0o755);
+  await place(root, COMMAND, `#!/bin/sh\nexec /${PROGRAM}/bin/node /${PROGRAM}/bin/inlet.cjs "$@"\n`);
 }
 
 /** The units of systemd/, with the paths of this package. */
@@ -121,20 +122,20 @@ async function placeConfiguration(root: string): Promise<void> {
   await place(root, CONFFILE, example.replace("./inlet.schema.json", `/${PROGRAM}/config/inlet.schema.json`));
 }
 
-async function placeDocuments(root: string, version: string, epoch: number): Promise<void> {
+async function placeDocuments(root: string, epoch: number): Promise<void> {
   const date = new Date(epoch * 1_000);
   const pages = await describeInMan({ version: packageJson.version, date: date.toISOString().slice(0, 10) });
   for (const [name, text] of Object.entries(pages)) {
     await placeZipped(root, `usr/share/man/man${name.at(-1)}/${name}.gz`, text);
   }
   await cp(join(ROOT, "docs"), join(root, DOCUMENTS), { recursive: true });
-  await symlink(`../../../lib/inlet/config`, join(root, DOCUMENTS, "examples"));
+  await symlink("../../../lib/inlet/config", join(root, DOCUMENTS, "examples"));
   await placeZipped(root, `${DOCUMENTS}/changelog.gz`, await readFile(join(ROOT, "CHANGELOG.md"), "utf8"));
   const rfcDate = date.toUTCString().replace("GMT", "+0000");
   await placeZipped(
     root,
     `${DOCUMENTS}/changelog.Debian.gz`,
-    `inlet (${version}) unstable; urgency=medium\n\n  * changelog.gz lists the changes.\n\n -- ${maintainer()}  ${rfcDate}\n`,
+    `inlet (${VERSION}) unstable; urgency=medium\n\n  * changelog.gz lists the changes.\n\n -- ${maintainer()}  ${rfcDate}\n`,
   );
   const license = await readFile(join(ROOT, "LICENSE"), "utf8");
   await place(root, `${DOCUMENTS}/copyright`, `${license}\n${CONTAINED}`);
@@ -145,7 +146,7 @@ async function placeDocuments(root: string, version: string, epoch: number): Pro
   );
 }
 
-/** By the program itself. */
+/** The program itself prints them. */
 async function placeCompletions(root: string): Promise<void> {
   const launcher = join(root, PROGRAM, "bin/inlet.cjs");
   for (const [shell, path] of Object.entries(COMPLETIONS)) {
@@ -154,12 +155,12 @@ async function placeCompletions(root: string): Promise<void> {
   }
 }
 
-async function writeControl(root: string, version: string, architecture: Architecture): Promise<void> {
+async function writeControl(root: string, architecture: Architecture): Promise<void> {
   const files = (await filesBelow(root)).toSorted();
   const sizes = await Promise.all(files.map(async (file) => (await stat(join(root, file))).size));
-  const kibibytes = Math.ceil(sizes.reduce((sum, size) => sum + Math.ceil(size / 1_024), 0));
+  const kibibytes = sizes.reduce((sum, size) => sum + Math.ceil(size / 1_024), 0);
   const control = (await readFile(join(DEBIAN, "control"), "utf8"))
-    .replace("VERSION", version)
+    .replace("VERSION", VERSION)
     .replace("ARCHITECTURE", architecture)
     .replace("MAINTAINER", maintainer())
     .replace("SIZE", String(kibibytes));
@@ -174,9 +175,8 @@ async function writeControl(root: string, version: string, architecture: Archite
       }),
   );
   await place(root, "DEBIAN/md5sums", sums.join(""));
-  for (const script of MAINTAINER_SCRIPTS) {
+  for (const script of SCRIPTS) {
     await place(root, `DEBIAN/${script}`, await readFile(join(DEBIAN, script), "utf8"));
-    await chmod(join(root, "DEBIAN", script), 0o755);
   }
 }
 
@@ -204,13 +204,13 @@ async function filesBelow(folder: string): Promise<string[]> {
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
 }
 
-/** Whatever the umask of the builder. */
+/** The modes do not depend on the umask of the builder. */
 async function normaliseModes(root: string): Promise<void> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   await chmod(root, 0o755);
   for (const entry of entries) {
     const path = join(entry.parentPath, entry.name);
-    const isProgram = [`${PROGRAM}/bin/node`, "usr/bin/inlet"].includes(relative(root, path));
+    const isProgram = PROGRAMS.includes(relative(root, path));
     if (!entry.isSymbolicLink()) await chmod(path, entry.isDirectory() || isProgram ? 0o755 : 0o644);
   }
 }

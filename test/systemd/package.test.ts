@@ -7,8 +7,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { buildDeb } from "../../packaging/deb.ts";
+import { ARCHITECTURES, NODE_PACKAGES, NODE_VERSION } from "../../packaging/node.ts";
 import { installProgram } from "../support/debian.ts";
-import { runCommand } from "../support/program.ts";
+import { runCommand, runNpm } from "../support/program.ts";
 import { MAILBOX } from "../support/settings.ts";
 import {
   addTransfer,
@@ -44,6 +45,12 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
+test.each(ARCHITECTURES)("the Node for %s is pinned by the hash of its version", async (architecture) => {
+  const { name, integrity } = NODE_PACKAGES[architecture];
+  const { stdout } = await runNpm(["view", `${name}@${NODE_VERSION}`, "dist.integrity"], folder);
+  expect(stdout.trim()).toBe(integrity);
+});
+
 test("lintian finds no error and no warning", async () => {
   const lintian = await installProgram("lintian", "lintian");
   // Examining the real Node takes half a minute.
@@ -66,9 +73,7 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
   const install = (block: string) => machine.sh(`cd /opt/packages; ${adapt(blockOf(block))} 2>&1`);
 
   expect(await install("deb-install")).toContain("Configure Inlet with: inlet init");
-  expect(await machine.run("inlet", "version")).toContain(
-    `Inlet ${VERSION}, Node ${packageJson.devDependencies.node},`,
-  );
+  expect(await machine.run("inlet", "version")).toContain(`Inlet ${VERSION}, Node ${NODE_VERSION},`);
   expect(await machine.run("systemctl", "is-enabled", "inlet")).toBe("enabled\n");
   expect(await property(machine, "ActiveState")).toBe("inactive");
   expect((await machine.attempt("systemctl", "is-enabled", "inlet-once.timer")).stdout).toBe("disabled\n");
