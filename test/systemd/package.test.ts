@@ -136,7 +136,14 @@ test("installs, configures, delivers, updates, removes and purges; deliveries al
   expect(await machine.run("ls", INBOX)).toBe("t1\nt2\n");
   expect(await machine.run("stat", "-c", "%U", `${INBOX}/t1`)).toBe("inlet\n");
 
-  await machine.sh("rm -r /srv/inbox");
+  // Also an inbox in the state folder stays, and its owner with it.
+  await machine.sh("mkdir /var/lib/inlet; mv /srv/inbox /var/lib/inlet/");
+  await dpkg("--install", `/opt/packages/${next}`);
+  await dpkg("--purge", "inlet");
+  const moved = INBOX.replace("/srv", "/var/lib/inlet");
+  expect(await machine.run("stat", "-c", "%U", `${moved}/t1`)).toBe("inlet\n");
+
+  await machine.sh("rm -r /var/lib/inlet");
   await dpkg("--install", `/opt/packages/${next}`);
   await dpkg("--purge", "inlet");
   expect(await present(machine, [...places, "/srv/inbox"])).toEqual([]);
