@@ -163,11 +163,12 @@ COMP_WORDS=(inlet re) COMP_CWORD=1
 _inlet
 echo $(printf '%s\\n' "\${COMPREPLY[@]}" | sort)`;
 
-/** A mailed code, typed as soon as the mail has arrived, with the client id that only the unit gets. */
+/** A mailed code, typed on a terminal as soon as the mail has arrived, with the client id that only the unit gets. */
 async function verifyAddress(machine: Machine): Promise<void> {
   const code = async () => ((await control(machine, "mails")) as { code: string }[]).at(-1)?.code;
   const typed = "until [ -s /run/typed ]; do sleep 0.1; done; cat /run/typed";
-  const verified = machine.sh(`{ ${typed}; } | inlet verify-address ${MAILBOX} --unit inlet 2>&1`);
+  const verify = `inlet verify-address ${MAILBOX} --unit inlet`;
+  const verified = machine.sh(`{ ${typed}; } | script -qec '${verify}' /dev/null`);
   await expect.poll(code).toBeDefined();
   await machine.write("/run/typed", `${await code()}\n`);
   expect(await verified).toContain(`${MAILBOX} is verified`);
