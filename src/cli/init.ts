@@ -1,7 +1,7 @@
 /** `init`: asks a few questions, tries the answers, and writes a configuration. */
 import { randomBytes } from "node:crypto";
-import { access, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { access, chmod, chown, constants, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { stringify } from "yaml";
 import {
@@ -13,7 +13,7 @@ import {
 } from "../base/durable.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
-import type { Secret } from "../base/secret.ts";
+import { Secret } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import { makeClientId } from "../config/memory.ts";
 import { describeWrongClientId } from "../config/service.ts";
@@ -40,7 +40,8 @@ import { printJson, say } from "./printing.ts";
 const HELP = `
 On a terminal, it asks for everything that the options leave open, tries each answer on the service, shows the file and
 asks before it writes. It never overwrites a file: --force keeps the old one beside the new one. Secrets are not shown;
-they go into separate files that only you can read, unless you set --plain-secrets.
+they go into separate files that only you can read, unless you set --plain-secrets. Where Inlet is installed as a
+service, root stores them in /etc/inlet/secrets, from where systemd passes them to the daemon.
 
 Without a terminal, or with --yes, the options must be complete:
   inlet init --yes --base-url https://transfer.example.com --mailbox orders@example.com --inbox /srv/inbox \\
@@ -83,12 +84,13 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
   const target = resolve(options.config ?? (context.env["INLET_CONFIG"] || defaultTarget(context)));
   await demandPlace(target, options.force === true);
   const isAsking = canAsk(context) && !options.yes;
-  const given = await withKeptClientId(context, await readGiven(context, options), target);
+  const storage = await chooseStorage(target);
+  const given = await withKeptClientId(context, await readGiven(context, options), storage);
   if (!isAsking) demandAll(given, options);
   const trial = new Trial(context, options.test !== false);
   const answers = isAsking ? await askForAnswers(context, given, trial) : completed(given);
   if (!isAsking) await tryOut(context, trial, answers);
-  const draft = await draftConfiguration(answers, target);
+  const draft = await draftConfiguration(answers, storage);
   say(context, "");
   for (const line of draft.shown.trimEnd().split("\n")) say(context, `  ${line}`);
   say(context, "");
@@ -96,17 +98,38 @@ async function initialise(context: Context, options: InitOptions): Promise<Outco
     say(context, "Nothing was written.");
     return "fine";
   }
-  const written = await writeConfiguration(context, draft, target);
+  const written = await writeConfiguration(context, draft, target, storage);
   const { backup, secrets } = written;
   const { unregistered } = trial;
   if (options.json) printJson(context, { config: target, backup, secrets, unregistered });
-  else sayNext(context, target, draft, written, unregistered);
+  else sayNext(context, target, storage, draft, written, unregistered);
   return unregistered.length === 0 ? "fine" : "attention";
 }
 
 /** Root writes the configuration of the machine, another user a personal one. */
 function defaultTarget({ env }: Context): string {
   return (process.getuid?.() === 0 ? undefined : userPath(env)) ?? DEFAULT_PATH;
+}
+
+/** The units pass each file NAME of this folder to the daemon, as the credential `secret_NAME`. */
+const UNIT_SECRETS = join(dirname(DEFAULT_PATH), "secrets");
+
+/** Where secrets are stored. */
+interface Storage {
+  readonly folder: string;
+  /** The group of the daemon, where systemd runs it with the files of `UNIT_SECRETS`. */
+  readonly unitGroup: number | undefined;
+}
+
+/** The folder for secrets of the units exists where they are installed. */
+async function chooseStorage(target: string): Promise<Storage> {
+  const folder = dirname(target);
+  const isForUnit =
+    process.getuid?.() === 0 &&
+    target === DEFAULT_PATH &&
+    (await stat(UNIT_SECRETS).catch(() => undefined))?.isDirectory() === true;
+  if (!isForUnit) return { folder, unitGroup: undefined };
+  return { folder: UNIT_SECRETS, unitGroup: (await stat(folder)).gid };
 }
 
 /** Called before the questions, so that no answer is wasted. */
@@ -124,9 +147,9 @@ async function demandPlace(target: string, isForced: boolean): Promise<void> {
   });
 }
 
-/** An earlier call may have left a client id beside the file, which may be registered by now. */
-async function withKeptClientId(context: Context, given: Given, target: string): Promise<Given> {
-  const file = join(dirname(target), CLIENT_ID);
+/** An earlier call may have left a client id, which may be registered by now. */
+async function withKeptClientId(context: Context, given: Given, { folder }: Storage): Promise<Given> {
+  const file = join(folder, CLIENT_ID);
   if (given.clientId !== undefined || !(await exists(file))) return given;
   const secret = await readSecret(context, file);
   if (secret === undefined || describeWrongClientId(secret) !== undefined) return given;
@@ -174,14 +197,17 @@ function adviceFor({ code, advice }: Fault): string {
 function sayNext(
   context: Context,
   target: string,
+  { unitGroup }: Storage,
   { clientIdFile }: Draft,
   { settings, secrets, backup }: Written,
   unregistered: readonly string[],
 ): void {
-  const option = target === defaultTarget(context) ? "" : ` --config ${target}`;
-  say(context, `Written: ${[target, ...secrets].join(", ")}. Only this user can read them.`);
+  const isForUnit = unitGroup !== undefined;
+  const option = isForUnit ? " --unit inlet" : target === defaultTarget(context) ? "" : ` --config ${target}`;
+  const files = [target, ...secrets].join(", ");
+  say(context, `Written: ${files}. Only ${isForUnit ? "root and the daemon" : "this user"} can read them.`);
   if (backup !== undefined) say(context, `The old file is kept as ${backup}.`);
-  if (process.getuid?.() === 0) {
+  if (process.getuid?.() === 0 && !isForUnit) {
     say(context, "If the daemon runs as another user, give it the files:");
     say(context, `  chown USER ${[target, ...secrets].join(" ")}`);
   }
@@ -195,7 +221,8 @@ function sayNext(
   }
   say(context, "Next, check everything, then start the daemon:");
   say(context, `  inlet doctor${option}`);
-  say(context, `  inlet run${option}`);
+  const start = backup === undefined ? "enable --now" : "restart";
+  say(context, isForUnit ? `  systemctl ${start} inlet` : `  inlet run${option}`);
 }
 
 interface Written {
@@ -217,28 +244,35 @@ interface Draft {
   readonly clientIdFile: string | undefined;
 }
 
-/** The name of the client id's file beside the configuration. */
+/** The name of the client id's file. */
 const CLIENT_ID = "client-id";
+
+/** A secret in the configuration: itself, or where it is. */
+type Entry = Secret | { readonly file: string } | { readonly credential: string };
 
 const HEADER = "# Written by `inlet init`. All other keys are explained in config/inlet.example.yaml.\n";
 
 /** Chooses free names for the secrets' files; writes nothing. */
-async function draftConfiguration(answers: Answers, target: string): Promise<Draft> {
+async function draftConfiguration(answers: Answers, { folder, unitGroup }: Storage): Promise<Draft> {
   const secrets = new Map<string, Secret>();
-  const place = async ({ secret, file }: GivenSecret, name: string): Promise<Secret | { file: string }> => {
-    if (file !== undefined) return { file };
+  const refer = (file: string): Entry =>
+    unitGroup !== undefined && dirname(file) === folder
+      ? { credential: `secret_${basename(file)}` }
+      : { file };
+  const place = async ({ secret, file }: GivenSecret, name: string): Promise<Entry> => {
+    if (file !== undefined) return refer(file);
     if (!answers.inFiles) return secret;
-    const path = await freeName(join(dirname(target), name), secrets);
+    const path = await freeName(join(folder, name), secrets);
     secrets.set(path, secret);
-    return { file: path };
+    return refer(path);
   };
   const clientId = await place(answers.clientId, CLIENT_ID);
-  const rules: { sender: string; password: Secret | { file: string } }[] = [];
+  const rules: { sender: string; password: Entry }[] = [];
   for (const { sender, password } of answers.passwords) {
     rules.push({ sender, password: await place(password, `password-${slugOf(sender)}`) });
   }
   const format = (show: (secret: Secret) => string): string => {
-    const value = (it: Secret | { file: string }) => ("file" in it ? it : show(it));
+    const value = (it: Entry) => (it instanceof Secret ? show(it) : it);
     const passwords = rules.map(({ sender, password }) => ({ sender, password: value(password) }));
     const document = {
       service: {
@@ -259,7 +293,7 @@ async function draftConfiguration(answers: Answers, target: string): Promise<Dra
     text: format((secret) => secret.reveal()),
     shown: format(String),
     secrets,
-    clientIdFile: "file" in clientId ? clientId.file : undefined,
+    clientIdFile: clientId instanceof Secret ? undefined : (answers.clientId.file ?? [...secrets.keys()][0]),
   };
 }
 
@@ -268,6 +302,7 @@ async function writeConfiguration(
   { env }: Context,
   { text, secrets }: Draft,
   target: string,
+  { unitGroup }: Storage,
 ): Promise<Written> {
   await makeFolderDurably(dirname(target), 0o755);
   const made: string[] = [];
@@ -276,10 +311,14 @@ async function writeConfiguration(
       await createTextDurably(path, `${secret.reveal()}\n`);
       made.push(path);
     }
-    const settings = await tryLoad(text, target, withoutOurs(env));
+    const settings = await tryLoad(text, target, withoutOurs(env), unitGroup !== undefined);
     const backup = (await exists(target)) ? await backUp(target) : undefined;
     if (backup === undefined) await createTextDurably(target, text);
     else await replaceDurably(target, text, 0o600);
+    if (unitGroup !== undefined) {
+      await chown(target, 0, unitGroup);
+      await chmod(target, 0o640);
+    }
     return { settings, secrets: made, backup };
   } catch (error) {
     for (const path of made) await rm(path, { force: true });
@@ -287,12 +326,20 @@ async function writeConfiguration(
   }
 }
 
-/** Loads the text from a temporary file in the same folder, so that relative paths mean the same. */
-async function tryLoad(text: string, target: string, env: Context["env"]): Promise<Settings> {
+/**
+ * Loads the text from a temporary file in the same folder, so that relative paths mean the same. `ignoreSecrets`: only
+ * systemd can give credentials.
+ */
+async function tryLoad(
+  text: string,
+  target: string,
+  env: Context["env"],
+  ignoreSecrets: boolean,
+): Promise<Settings> {
   const draft = join(dirname(target), `.inlet-init-${randomBytes(6).toString("hex")}.yaml`);
   try {
     await writeFile(draft, text, { flag: "wx", mode: 0o600 });
-    return await loadSettings({ path: draft, env });
+    return await loadSettings({ path: draft, env, ignoreSecrets });
   } catch (error) {
     if (!(error instanceof Fault)) throw faultOfDisk(error, target);
     const detail = error.message.slice(FAULT_CODES[error.code].happened.length).replace(/^: /, "");

@@ -34,6 +34,15 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
 ];
 
 export function createProgram(run: Run): Command {
+  return assemble(run).program;
+}
+
+/** The program with all commands defined, to describe them. */
+export function describeProgram(): Promise<Command> {
+  return assemble(async () => {}).whole();
+}
+
+function assemble(run: Run): { readonly program: Command; readonly whole: () => Promise<Command> } {
   const program = new Command("inlet")
     .description("Receives transfers, verifies them, and delivers each as one finished folder.")
     .version(readVersion())
@@ -59,5 +68,6 @@ export function createProgram(run: Run): Command {
     for (const command of program.commands) await defineOnce(command);
     return program;
   };
-  return program.hook("preSubcommand", (_program, called) => defineOnce(called));
+  program.hook("preSubcommand", (_program, called) => defineOnce(called));
+  return { program, whole };
 }

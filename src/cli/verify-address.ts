@@ -1,5 +1,5 @@
 /** `verify-address`: verifies a mailbox's address with a code that the service mails to it. */
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { makeFolderDurably } from "../base/durable.ts";
@@ -14,6 +14,7 @@ import { Tokens } from "../mailbox/tokens.ts";
 import { askHidden, canAsk, readSecret } from "./asking.ts";
 import { openClient } from "./client.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
 import { printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -21,6 +22,7 @@ import { withDaemonsState } from "./transfers.ts";
 interface VerifyAddressOptions {
   readonly config?: string;
   readonly codeFile?: string;
+  readonly unit?: string;
   readonly json?: boolean;
 }
 
@@ -30,9 +32,11 @@ const TRIES = 3;
 const HELP = `
 For mailboxes whose client id is not registered with the service. The service mails a code to the address; enter it
 on the terminal, or pass it on standard input. Inlet exchanges it for a token, which it keeps in the state folder for the
-daemon, even a running one. When the token expires, repeat the command.
+daemon, even a running one. When the token expires, repeat the command. If only systemd gives the client id to the
+daemon, let root name its unit.
 
   inlet verify-address orders@example.com
+  sudo inlet verify-address orders@example.com --unit inlet
   inlet verify-address orders@example.com --code-file code.txt      with a code that has arrived`;
 
 export function define(command: Command, run: Run): void {
@@ -41,6 +45,10 @@ export function define(command: Command, run: Run): void {
     .option(
       "--code-file <file>",
       "read a code that was already mailed, from a file, or from standard input for -; requests no mail",
+    )
+    .option(
+      "--unit <name>",
+      "verify with the user, credentials, configuration and folders of this systemd unit; needs root",
     )
     .option("--json", "print the result as JSON")
     .addHelpText("after", HELP)
@@ -54,6 +62,8 @@ async function verifyAddress(
   wanted: string,
   options: VerifyAddressOptions,
 ): Promise<Outcome> {
+  if (options.unit !== undefined)
+    return runInUnit(context, options.unit, ["verify-address", wanted, ...wordsFor(options)]);
   const settings = await withDaemonsState(await loadSettings({ env: context.env, path: options.config }));
   const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, wanted)];
   if (mailbox === undefined) throw invalid(describeUnknownMailbox(settings.mailboxes, wanted));
@@ -88,6 +98,15 @@ async function verifyAddress(
   } finally {
     await service.close();
   }
+}
+
+/** The same options in another folder. */
+function wordsFor({ config, codeFile, json }: VerifyAddressOptions): string[] {
+  return [
+    ...(config === undefined ? [] : ["--config", resolve(config)]),
+    ...(codeFile === undefined ? [] : ["--code-file", codeFile === "-" ? codeFile : resolve(codeFile)]),
+    ...(json ? ["--json"] : []),
+  ];
 }
 
 async function clientIdOf(

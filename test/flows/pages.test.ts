@@ -20,13 +20,17 @@ import { openPageMachine, type PageMachine, type PageOptions, TOKEN } from "../s
 import { type Block, blocksOf, PAGES } from "../support/pages.ts";
 import { ROOT } from "../support/root.ts";
 
-/** Runs the blocks under a comment `<!-- run: NAME -->`, which it finds by that name. */
-const MARKED = readFileSync(join(ROOT, "test/systemd/service.test.ts"), "utf8");
+/** They run the blocks under a comment `<!-- run: NAME -->`, which they find by that name. */
+const MARKED = ["service", "package"]
+  .map((name) => readFileSync(join(ROOT, `test/systemd/${name}.test.ts`), "utf8"))
+  .join("\n");
 
 /** Page → first line of a block → why it is not run here. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/commands.md": {
     "sudo inlet doctor --unit inlet": "it needs systemd: test/systemd/service.test.ts does it",
+    "sudo inlet verify-address orders@example.com --unit inlet":
+      "it needs systemd: test/systemd/package.test.ts does it",
     "inlet notify test": "it needs a mail server: test/flows/notify.test.ts runs it against one",
   },
   "docs/consuming.md": {
@@ -43,7 +47,10 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "journalctl -u inlet -o cat": "it needs systemd: test/systemd/service.test.ts reads the log like this",
     "usermod --append --groups inlet NAME": "it changes the users of the machine",
     "systemctl edit inlet     # [Unit]": "it opens an editor",
-    "systemd-run --pty --wait --quiet --uid=inlet \\": "it needs systemd, and asks at a terminal",
+    "inlet init":
+      "it asks at a terminal: test/flows/init.test.ts answers, and test/systemd/package.test.ts uses options",
+    "inlet verify-address orders@example.com --unit inlet":
+      "it needs systemd: test/systemd/package.test.ts does it",
     "docker build --tag inlet:0.1.0 .": "test/image/image.test.ts builds the image, with podman",
     "docker compose -f config/compose.sidecar.yaml exec inlet node /opt/inlet/bin/inlet.cjs status":
       "it needs a Docker engine",

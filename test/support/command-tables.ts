@@ -1,6 +1,6 @@
 /** The usage and the options of every command, as Markdown, from the definitions that the program itself parses with. */
 import type { Argument, Command, Option } from "commander";
-import { createProgram } from "../../src/cli/program.ts";
+import { describeProgram } from "../../src/cli/program.ts";
 
 /** By the name of the command. */
 export async function describeCommands(): Promise<Record<string, string>> {
@@ -9,17 +9,13 @@ export async function describeCommands(): Promise<Record<string, string>> {
   return Object.fromEntries(shown.map((command) => [command.name(), describeCommand(command)]));
 }
 
-/** The program with all commands defined: each is loaded when it is called, so all are asked for their help. */
+/** The program with all commands defined. Parsing prints nothing. */
 export async function defineAll(): Promise<Command> {
-  const program = createProgram(async () => {});
+  const program = await describeProgram();
   silence(program);
-  for (const { name } of program.commands.map((command) => ({ name: command.name() }))) {
-    if (name !== "help") await program.parseAsync([name, "--help"], { from: "user" }).catch(() => {});
-  }
   return program;
 }
 
-/** Commands take this over when they are defined, so it comes before. */
 function silence(command: Command): void {
   command.configureOutput({ writeOut: () => {}, writeErr: () => {} }).exitOverride();
   for (const child of command.commands) silence(child);

@@ -8,13 +8,23 @@ import { installPackage } from "../support/package.ts";
 import { runCommand } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
 import { MAILBOX } from "../support/settings.ts";
+import {
+  addFault,
+  addTransfer,
+  asked,
+  blockOf,
+  blocksOf,
+  CLIENT_ID,
+  deliveries,
+  INBOX,
+  logOf,
+  PASSWORD,
+  property,
+  SERVICE,
+  startService,
+  waitFor,
+} from "./inlet.ts";
 import { bootMachine, type Machine } from "./machine.ts";
-
-const CLIENT_ID = "c".repeat(60);
-const PASSWORD = "Sunny+Harbour%42";
-const SENDER = "anna@supplier.example";
-const INBOX = `/srv/inbox/${MAILBOX}/${SENDER}`;
-const SERVICE = "http://127.0.0.1:8470";
 
 const folder = await mkdtemp(join(tmpdir(), "inlet-package-"));
 let prefix: Promise<string> | undefined;
@@ -226,13 +236,8 @@ async function bootInlet(dropIn = ""): Promise<Machine> {
   await machine.write("/etc/inlet/inlet.yaml", settings());
   await machine.sh(blockOf("systemd-configured"));
   if (dropIn !== "") await machine.write("/etc/systemd/system/inlet.service.d/test.conf", dropIn);
-  await machine.write("/srv/scenario.json", JSON.stringify({ clientId: CLIENT_ID, transfers: [plan("t1")] }));
-  const simulate = "exec /opt/inlet/bin/inlet simulate --port 8470 --quiet --scenario /srv/scenario.json";
-  await machine.run("systemd-run", "--unit=simulator", "bash", "-c", simulate);
+  await startService(machine, "/opt/inlet/bin/inlet");
   await machine.run("systemctl", "daemon-reload");
-  await expect
-    .poll(() => machine.attempt("node", "-e", `await fetch("${SERVICE}/control")`).then((it) => it.exitCode))
-    .toBe(0);
   return machine;
 }
 
@@ -247,61 +252,8 @@ mailboxes:
 `;
 }
 
-function plan(trackingId: string, files: readonly object[] = [{ name: "a.txt", text: "Hello" }]) {
-  return { trackingId, from: SENDER, to: [MAILBOX], password: PASSWORD, files };
-}
-
-async function control(machine: Machine, path: string, body?: object): Promise<unknown> {
-  const post =
-    body === undefined ? "" : `, { method: "POST", body: ${JSON.stringify(JSON.stringify(body))} }`;
-  const script = `const it = await fetch("${SERVICE}/control/${path}"${post}); if (!it.ok) throw new Error(await it.text()); console.log(await it.text());`;
-  return JSON.parse(await machine.run("node", "-e", script));
-}
-
-const addTransfer = (machine: Machine, trackingId: string, files?: readonly object[]) =>
-  control(machine, "transfers", plan(trackingId, files));
-const addFault = (machine: Machine, fault: object) => control(machine, "faults", fault);
-
-/** The number of requests for this operation. */
-async function asked(machine: Machine, operation: string): Promise<number> {
-  const { totals } = (await control(machine, "requests")) as { totals: Record<string, number> };
-  return totals[operation] ?? 0;
-}
-
-async function property(machine: Machine, name: string, unit = "inlet"): Promise<string> {
-  return (await machine.run("systemctl", "show", "--value", "-p", name, unit)).trim();
-}
-
-function logOf(machine: Machine): Promise<string> {
-  return machine.run("journalctl", "-u", "inlet", "-o", "cat");
-}
-
-async function deliveries(machine: Machine): Promise<string[]> {
-  const lines = (await machine.sh("cat /srv/inbox/.inlet/journal/*")).trim().split("\n");
-  const all = lines.map((line) => JSON.parse(line) as { trackingId: string; state: string });
-  return all.filter(({ state }) => state === "delivered").map(({ trackingId }) => trackingId);
-}
-
-async function waitFor(machine: Machine, trackingId: string): Promise<void> {
-  await expect
-    .poll(() => machine.attempt("test", "-d", `${INBOX}/${trackingId}`).then(({ exitCode }) => exitCode))
-    .toBe(0);
-}
-
 /** In the service's sandbox, as its user. */
 function asInlet(machine: Machine, pid: string, ...command: readonly string[]) {
   const user = ["setpriv", "--reuid=inlet", "--regid=inlet", "--clear-groups", "--"];
   return machine.attempt("nsenter", "-t", pid, "-m", "--", ...user, ...command);
-}
-
-/** Commands of docs/installing.md. */
-function blocksOf(name: string): string[] {
-  const page = readFileSync(join(ROOT, "docs/installing.md"), "utf8");
-  const marked = new RegExp(`<!-- run: ${name} -->\\n\`\`\`sh\\n([\\s\\S]*?)\`\`\``, "g");
-  return [...page.matchAll(marked)].map(([, script]) => script ?? "");
-}
-
-function blockOf(name: string): string {
-  const [block = ""] = blocksOf(name);
-  return block;
 }

@@ -83,6 +83,15 @@ describe("configurations", () => {
     expect((await loadSettings({ path, env })).warnings).toEqual([]);
   });
 
+  test("name only credentials that the units load", () => {
+    const [, id = ""] =
+      /^LoadCredential=(\w+):\/etc\/inlet\/secrets$/m.exec(readPage("systemd/inlet.service")) ?? [];
+    const texts = [...whole.map(({ text }) => text), readPage("config/inlet.example.yaml")].join("\n");
+    const names = [...texts.matchAll(/{ credential: ([\w-]+) }/g)].map(([, name = ""]) => name);
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !name.startsWith(`${id}_`))).toEqual([]);
+  });
+
   test("are found", () => {
     expect(whole.length).toBeGreaterThan(10);
   });
