@@ -59,7 +59,10 @@ export async function buildImage(podman: Podman, folder: string): Promise<string
   await makeBase(base);
   const build = ["build", "--quiet", "--network", "host", "--pull=never", "--format", "docker"];
   await mustSucceed(podman.run(...build, "--tag", wanted, base));
-  await mustSucceed(podman.run(...build, ...LIMITS.slice(0, 2), "--tag", "inlet", ROOT));
+  // Packages that this machine has fetched before are not fetched again.
+  const { stdout: cache } = await mustSucceed(runNpm(["config", "get", "cache"], ROOT));
+  const volume = ["--volume", `${cache.trim()}:/root/.npm:O`];
+  await mustSucceed(podman.run(...build, ...LIMITS.slice(0, 2), ...volume, "--tag", "inlet", ROOT));
   return "inlet";
 }
 
