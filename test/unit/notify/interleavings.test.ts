@@ -99,8 +99,8 @@ class Process {
     await this.#shared.run(({ pending }) => pending.release((process) => process === token));
   }
 
-  /** Sends what is pending. False if another process sends now. */
-  async flush(fails = false): Promise<boolean> {
+  /** Sends what is pending, and returns its keys; `undefined` if another process sends now. */
+  async flush(fails = false): Promise<readonly string[] | undefined> {
     const { gate, receiver, nowMs = 0, leaseMs = LEASE_MS } = this.#options;
     const { token } = this.#shared;
     const batch = await this.#shared.run((state) =>
@@ -110,15 +110,15 @@ class Process {
       }),
     );
     for (const key of this.#unsaved.splice(0)) receiver.saved.add(key);
-    if (batch === "by another") return false;
-    if (batch === undefined) return true;
+    if (batch === "by another") return undefined;
+    if (batch === undefined) return [];
     const keys = batch.taken.notices.map(({ key }) => key);
     await gate(`${fails ? "fail to send" : "send"} ${keys}`, async () => {
       if (!fails) receiver.accepted.push(...keys);
     });
     const sent = { lastSentMs: nowMs, lastUrgentMs: 0 };
     await this.#shared.run((state) => (fails ? state.failed(token) : state.succeeded(token, sent)));
-    return true;
+    return keys;
   }
 }
 
@@ -191,7 +191,7 @@ async function restart(
   const gate: Gate = (_, step) => step().finally(afterStep);
   const nowMs = 100 * LEASE_MS;
   const process = new Process({ disk: new GatedDisk(left, gate), gate, receiver, nowMs });
-  if (!(await process.flush())) return "a message waits for a process that has ended";
+  if ((await process.flush()) === undefined) return "a message waits for a process that has ended";
   await process.endEarlier("D");
   await process.flush();
   const missed = [...receiver.saved].find((key) => receiver.count(key) === 0);
@@ -253,6 +253,21 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
       },
     ],
     times: { both: 1, b: 1 },
+  },
+  "a process sends and settles what another has just saved": {
+    workers: [
+      async (start) => {
+        await start().begin("once");
+      },
+      async (start) => {
+        const process = start();
+        const sent = await process.flush();
+        if (sent?.includes("once") !== true) return;
+        process.settleUnsaved("once");
+        await process.begin("b");
+      },
+    ],
+    times: { once: 1 },
   },
   [SETTLED]: {
     workers: [
