@@ -157,8 +157,11 @@ export class Pending implements NoticeChanges {
 
   /** A message with these is about to be sent: they count as notified, unless `putBack` follows. */
   take({ taken: { notices, counted } }: Batch): void {
-    for (const { kind, key, isTrouble } of notices) {
-      this.#pending.get(kind)?.delete(key);
+    for (const { kind, key, atMs, isTrouble } of notices) {
+      const ofKind = this.#ofKind(kind);
+      // Not one that began anew.
+      if (ofKind.get(key)?.atMs !== atMs) continue;
+      ofKind.delete(key);
       if (isTrouble) this.#openTrouble(key);
     }
     for (const [kind, keys] of counted) for (const key of keys) this.#pending.get(kind)?.delete(key);

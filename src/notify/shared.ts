@@ -61,16 +61,26 @@ export class Shared {
     this.#saving.schedule();
   }
 
-  /** Resolves with the result when the change is saved, or could not be. */
+  /** Resolves when all changes so far are saved, or could not be. */
+  save(): Promise<void> {
+    return this.#saving.run();
+  }
+
+  /**
+   * A change with a result, which is the one for the saved state. If the change cannot be saved, only this process knows
+   * it: a later state could give another result.
+   */
   async run<Result>(change: (state: WayState) => Result): Promise<Result> {
-    let result: { readonly value: Result } | undefined;
+    let result = change(this.#state);
     const apply = (state: WayState) => {
-      result = { value: change(state) };
+      result = change(state);
     };
     this.#unsaved.push(apply);
-    apply(this.#state);
-    await this.#saving.run();
-    return (result as { readonly value: Result } | undefined)?.value as Result;
+    await this.save();
+    const at = this.#unsaved.indexOf(apply);
+    if (at >= 0) this.#unsaved.splice(at, 1);
+    if (at >= 0 && at < this.#written) this.#written--;
+    return result;
   }
 
   /** A failure is not reported: the next save may succeed, and a lost state leads to repeated messages. */

@@ -18,6 +18,7 @@ export const StateSnapshotShape = v.object({
 
 export type StateSnapshot = v.InferOutput<typeof StateSnapshotShape>;
 
+/** A process. */
 interface Claimant {
   readonly by: string;
   readonly nowMs: number;
@@ -62,9 +63,8 @@ export class WayState {
     { by, nowMs, leaseMs }: Claimant,
     select: (state: WayState) => Batch | undefined,
   ): Batch | "by another" | undefined {
-    // Clocks may differ, or go back.
-    const isClaimed = this.#claim !== undefined && Math.abs(nowMs - this.#claim.atMs) < leaseMs;
-    if (isClaimed && this.#claim?.by !== by) return "by another";
+    this.#putBackAfter(leaseMs, nowMs);
+    if (this.#claim !== undefined && this.#claim.by !== by) return "by another";
     this.#putBack();
     const batch = select(this);
     if (batch === undefined) return undefined;
@@ -74,8 +74,10 @@ export class WayState {
     return batch;
   }
 
-  succeeded(by: string, sent: SentTimes): void {
+  /** The claim is missing where it could not be saved, or another process has put it back. */
+  succeeded(by: string, batch: Batch, sent: SentTimes): void {
     if (this.#claim?.by === by) this.#claim = undefined;
+    else this.pending.take(batch);
     this.#sent = sent;
     this.#revision++;
   }
@@ -90,14 +92,20 @@ export class WayState {
     this.pending.release((process) => process !== by);
   }
 
-  /** Shows that this process is alive. Call it every few minutes. */
-  refresh(by: string, nowMs: number): void {
+  /** Shows that this process is alive, and takes over from processes that are not. Call it every few minutes. */
+  refresh({ by, nowMs, leaseMs }: Claimant): void {
+    this.#putBackAfter(leaseMs, nowMs);
     this.pending.refresh(by, nowMs, ABANDONED_MS);
   }
 
   snapshot(): StateSnapshot {
     const claim = this.#claim === undefined ? {} : { claim: this.#claim };
     return { ...this.#sent, ...claim, failing: this.services.snapshot(), pending: this.pending.snapshot() };
+  }
+
+  /** Clocks may differ, or go back. */
+  #putBackAfter(leaseMs: number, nowMs: number): void {
+    if (Math.abs(nowMs - (this.#claim?.atMs ?? nowMs)) >= leaseMs) this.#putBack();
   }
 
   #putBack(): void {

@@ -45,7 +45,7 @@ export interface WayTools {
 
 const SAVE_AFTER_MS = 2_000;
 /** On Redis: other processes wait for changes, such as a delivery that settles a notice. */
-const SHARE_AFTER_MS = 500;
+const SHARE_AFTER_MS = 250;
 /** Events come in thousands: the time of the next message is computed for all of them at once. */
 const PLAN_AFTER_MS = 100;
 /** On Redis: shows that this process is alive, and reads what others have left to send. */
@@ -109,8 +109,8 @@ export class Way {
   }
 
   async #beat(): Promise<void> {
-    const nowMs = this.#tools.clock.now();
-    await this.#shared.run((state) => state.refresh(this.#shared.token, nowMs));
+    const claimant = this.#claimant(this.#tools.clock.now());
+    await this.#shared.run((state) => state.refresh(claimant));
   }
 
   change(settings: Notification): void {
@@ -144,7 +144,9 @@ export class Way {
     this.#closed.abort();
     clearInterval(this.#heartbeat);
     await this.#flushing.idle();
-    await this.#shared.run(({ pending }) => pending.release((process) => process === this.#shared.token));
+    const { token } = this.#shared;
+    this.#shared.change(({ pending }) => pending.release((process) => process === token));
+    await this.#shared.save();
   }
 
   #pollFailed(mailbox: string, fault: Fault, nowMs: number): void {
@@ -226,12 +228,15 @@ export class Way {
   async #flush(): Promise<void> {
     if (this.#ended.aborted) return;
     const nowMs = this.#tools.clock.now();
-    const leaseMs = this.#settings.way.timeoutMs + LEASE_MARGIN_MS;
-    const claimant = { by: this.#shared.token, nowMs, leaseMs };
+    const claimant = this.#claimant(nowMs);
     const batch = await this.#shared.run((state) => state.claim(claimant, () => this.#select(state, nowMs)));
     if (batch === "by another") this.#retryAtMs = Math.max(this.#retryAtMs, nowMs + LOOK_AGAIN_MS);
     else if (batch !== undefined) await this.#send(batch, nowMs);
     this.#plan();
+  }
+
+  #claimant(nowMs: number) {
+    return { by: this.#shared.token, nowMs, leaseMs: this.#settings.way.timeoutMs + LEASE_MARGIN_MS };
   }
 
   /** `undefined` if nothing is due. */
@@ -265,16 +270,18 @@ export class Way {
       const message = formatMessage(batch, sender(), nowMs);
       const sending = sendMessage(way, message, this.#thread(nowMs), clock, aborter.signal);
       const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
-      await this.#shared.run((state) => {
+      this.#shared.change((state) => {
         const lastUrgentMs = isUrgentMessage ? nowMs : state.sent.lastUrgentMs;
-        state.succeeded(token, { lastSentMs: nowMs, lastUrgentMs });
+        state.succeeded(token, batch, { lastSentMs: nowMs, lastUrgentMs });
       });
+      await this.#shared.save();
       this.#retryAtMs = 0;
       if (refused !== undefined) return this.#failed(facts, refused);
       this.#failures = 0;
       emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
     } catch (error) {
-      await this.#shared.run((state) => state.failed(token));
+      this.#shared.change((state) => state.failed(token));
+      await this.#shared.save();
       const fault = asFault(error);
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
     } finally {

@@ -64,10 +64,9 @@ class Process {
   }
 
   async begin(...keys: string[]): Promise<void> {
-    await this.#shared.run(({ pending }) => {
-      for (const key of keys) pending.begin(noticeOf(key), this.#shared.token);
-    });
-    for (const key of keys) this.#options.receiver.saved.add(key);
+    for (const key of keys) this.beginUnsaved(key);
+    await this.#shared.save();
+    for (const key of this.#unsaved.splice(0)) this.#options.receiver.saved.add(key);
   }
 
   /** This and the others are saved with the next message. */
@@ -85,18 +84,21 @@ class Process {
     this.#shared.change(({ pending }) => pending.end(overOf(key), this.#shared.token));
   }
 
-  /** Of processes that have ended. */
+  /** Takes over from processes that have ended. False if there is nothing to send. */
+  async refresh(): Promise<boolean> {
+    const { nowMs = 0, leaseMs = LEASE_MS } = this.#options;
+    await this.#shared.run((state) => state.refresh({ by: this.#shared.token, nowMs, leaseMs }));
+    return this.#shared.state.pending.size > 0;
+  }
+
   async endEarlier(key: string): Promise<void> {
-    const { nowMs = 0 } = this.#options;
-    await this.#shared.run((state) => {
-      state.refresh(this.#shared.token, nowMs);
-      state.pending.endEarlier(overOf(key));
-    });
+    await this.#shared.run(({ pending }) => pending.endEarlier(overOf(key)));
   }
 
   async close(): Promise<void> {
     const { token } = this.#shared;
-    await this.#shared.run(({ pending }) => pending.release((process) => process === token));
+    this.#shared.change(({ pending }) => pending.release((process) => process === token));
+    await this.#shared.save();
   }
 
   /** Sends what is pending, and returns its keys; `undefined` if another process sends now. */
@@ -117,7 +119,8 @@ class Process {
       if (!fails) receiver.accepted.push(...keys);
     });
     const sent = { lastSentMs: nowMs, lastUrgentMs: 0 };
-    await this.#shared.run((state) => (fails ? state.failed(token) : state.succeeded(token, sent)));
+    this.#shared.change((state) => (fails ? state.failed(token) : state.succeeded(token, batch, sent)));
+    await this.#shared.save();
     return keys;
   }
 }
@@ -191,7 +194,7 @@ async function restart(
   const gate: Gate = (_, step) => step().finally(afterStep);
   const nowMs = 100 * LEASE_MS;
   const process = new Process({ disk: new GatedDisk(left, gate), gate, receiver, nowMs });
-  if ((await process.flush()) === undefined) return "a message waits for a process that has ended";
+  if (await process.refresh()) await process.flush();
   await process.endEarlier("D");
   await process.flush();
   const missed = [...receiver.saved].find((key) => receiver.count(key) === 0);
