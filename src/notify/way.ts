@@ -70,6 +70,7 @@ export class Way {
   readonly #closed = new AbortController();
   /** Aborts on the stop of the daemon too. */
   readonly #ended: AbortSignal;
+  #isReady = false;
   #failures = 0;
   #retryAtMs = 0;
   #planner: NodeJS.Timeout | undefined;
@@ -111,6 +112,8 @@ export class Way {
   async #beat(): Promise<void> {
     const claimant = this.#claimant(this.#tools.clock.now());
     await this.#shared.run((state) => state.refresh(claimant));
+    // Troubles of processes that have ended meanwhile are over too.
+    if (this.#isReady) this.accept({ type: "ready" });
   }
 
   change(settings: Notification): void {
@@ -126,6 +129,7 @@ export class Way {
     if (event.type === "poll-failed") this.#pollFailed(event.mailbox, event.fault, nowMs);
     else if (event.type === "poll-succeeded") this.#polled(event.mailbox, nowMs);
     else if (event.type === "settings-reloaded") this.#reloaded(event.mailboxes);
+    else if (event.type === "ready") this.#isReady = true;
     applyEvent(event, nowMs, this.#tools.patience.blipMs, this.#changes);
   }
 
