@@ -84,7 +84,7 @@ async function testOne(
   stop: AbortSignal,
 ): Promise<TestResult> {
   const nowMs = systemClock.now();
-  const message = formatMessage({ groups: [], keys: new Map() }, sender, nowMs, true);
+  const message = formatMessage({ groups: [] }, sender, nowMs, true);
   const facts = { number, way: describeWay(way) };
   try {
     const { answer, refused } = await sendMessage(way, message, `inlet-test-${nowMs}`, systemClock, stop);

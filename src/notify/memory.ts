@@ -1,131 +1,136 @@
 /**
- * What one way remembers between starts: pending notices, and which were notified. Each process has its own file, so
- * processes that share the state folder lose nothing of each other. A file of a process that has ended is taken over.
- * A lost file leads to a repeated message, and no failure here is reported.
+ * What one way remembers, in a file that all processes share. Each state is a new file with the next number, which must
+ * not exist yet: of several processes, one creates it, and the others read it first. So none loses changes of another.
  */
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import * as v from "valibot";
-import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
-import { PendingShape } from "./pending.ts";
-
-const VERSION = 1;
+import { type Disk, FolderSyncs, systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
+import { clearTemporaries, makeFolderDurably } from "../base/durable.ts";
+import { systemCode } from "../base/faults.ts";
+import { OnceFiles } from "../base/once-files.ts";
+import { type StateSnapshot, StateSnapshotShape } from "./state.ts";
 
 const MemoryShape = v.object({
-  version: v.literal(VERSION),
-  /** Its process has ended. */
-  isClosed: v.boolean(),
-  lastSentMs: v.number(),
-  lastUrgentMs: v.number(),
-  /** Mailbox, trouble, service. */
-  failing: v.array(v.tuple([v.string(), v.string(), v.string()])),
-  pending: PendingShape,
+  version: v.literal(2),
+  /** The processes that wrote last, each with the number of its last file. */
+  writers: v.array(v.tuple([v.string(), v.number()])),
+  state: StateSnapshotShape,
 });
 
-export type MemorySnapshot = Omit<v.InferOutput<typeof MemoryShape>, "version" | "isClosed">;
+type Remembered = v.InferOutput<typeof MemoryShape>;
 
-/** Also a file that another process was about to take over. */
-const FILE = /^[0-9a-f]{12}\.json(\.[0-9a-f]{12})?$/;
-const MAX_FILES = 200;
-const MAX_BYTES = 16 * 1024 ** 2;
-/** A file that was not touched for this long belongs to no process. */
-const ABANDONED_MS = 10 * 60_000;
+export interface Found {
+  /** Missing where no file can be read. */
+  readonly state: StateSnapshot | undefined;
+  /** The state follows from our last `write`. */
+  readonly hasOurs: boolean;
+}
+
+const FILE = /^memory-(\d{1,15})\.json$/;
+const MAX_WRITERS = 100;
+const MAX_TRIES = 100;
 
 export class Memory {
+  /** Of this process. */
+  readonly token = randomBytes(6).toString("hex");
   readonly #folder: string;
-  readonly #isShared: boolean;
-  readonly #token = randomBytes(6).toString("hex");
-  /** Files that were taken over: their content is in our next one. */
-  readonly #claimed: string[] = [];
+  readonly #disk: Disk;
+  readonly #files: OnceFiles;
+  /** The state that this process knows. */
+  #number = 0;
+  #writers: readonly (readonly [token: string, number: number])[] = [];
+  #lastWritten = 0;
 
-  /** `isShared`: other processes may use the folder at the same time. */
-  constructor(folder: string, isShared: boolean) {
+  constructor(folder: string, disk: Disk = systemDisk) {
     this.#folder = folder;
-    this.#isShared = isShared;
+    this.#disk = disk;
+    this.#files = new OnceFiles(disk, new FolderSyncs(disk), folder);
   }
 
-  /** Takes over the files of processes that have ended. They are removed by the next `save`, which has their content. */
-  async takeOver(): Promise<MemorySnapshot[]> {
-    await clearTemporaries(this.#folder, Date.now()).catch(() => {});
-    const taken: MemorySnapshot[] = [];
-    for (const name of await this.#others()) {
-      const file = await this.#read(name);
-      const isOurs = !this.#isShared || file?.isClosed === true || (await this.#isAbandoned(name));
-      if (!isOurs || !(await this.#claim(name)) || file === undefined) continue;
-      taken.push(file);
+  /** The newest state, unless it is known. */
+  async readNewer(): Promise<Found | undefined> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const numbers = await this.#numbers();
+      const [newest = 0] = numbers;
+      if (newest <= this.#number) return undefined;
+      const text = await tryRead(this.#disk, this.#path(newest));
+      // A process has written a newer one, and removed this one.
+      if (text === undefined) continue;
+      // A change that is in this state is not written again: it must survive a power cut.
+      await this.#disk.syncFolder(this.#folder);
+      const found = parse(text) ?? (await this.#readOlder(numbers.slice(1)));
+      this.#number = newest;
+      this.#writers = found?.writers ?? [];
+      const hasOurs = this.#writers.some(([by, number]) => by === this.token && number === this.#lastWritten);
+      return { state: found?.state, hasOurs };
     }
-    return taken;
+    return undefined;
   }
 
-  /** Keys that other processes have notified of. */
-  async notifiedByOthers(): Promise<ReadonlySet<string>> {
-    const keys = new Set<string>();
-    if (!this.#isShared) return keys;
-    for (const name of await this.#others()) {
-      const file = await this.#read(name);
-      for (const key of [...(file?.pending.seen ?? []), ...(file?.pending.open ?? [])]) keys.add(key);
-    }
-    return keys;
-  }
-
-  async save(snapshot: MemorySnapshot, isClosed = false): Promise<void> {
-    const text = JSON.stringify({ version: VERSION, isClosed, ...snapshot });
-    try {
-      await makeFolderDurably(this.#folder, 0o700);
-      await replaceDurably(join(this.#folder, this.#own()), text, 0o600);
-      await this.#dropTaken();
-    } catch {
-      // The next save may succeed.
-    }
-  }
-
-  /** Shows other processes that this one is alive. Call it every few minutes. */
-  async touch(): Promise<void> {
-    const now = new Date();
-    await utimes(join(this.#folder, this.#own()), now, now).catch(() => {});
-  }
-
-  #own(): string {
-    return `${this.#token}.json`;
-  }
-
-  async #others(): Promise<string[]> {
-    const names = await readdir(this.#folder).catch(() => []);
-    const own = (name: string) => name.startsWith(this.#token) || name.endsWith(`.${this.#token}`);
-    return names.filter((name) => FILE.test(name) && !own(name)).slice(0, MAX_FILES);
-  }
-
-  async #read(name: string): Promise<v.InferOutput<typeof MemoryShape> | undefined> {
-    const path = join(this.#folder, name);
-    try {
-      if ((await stat(path)).size > MAX_BYTES) return undefined;
-      return v.parse(MemoryShape, JSON.parse(await readFile(path, "utf8")));
-    } catch {
-      return undefined;
-    }
-  }
-
-  async #isAbandoned(name: string): Promise<boolean> {
-    const found = await stat(join(this.#folder, name)).catch(() => undefined);
-    return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS;
-  }
-
-  /** Of several processes, one succeeds. */
-  async #claim(name: string): Promise<boolean> {
-    const claimed = join(this.#folder, `${name.slice(0, this.#own().length)}.${this.#token}`);
-    try {
-      await rename(join(this.#folder, name), claimed);
-      const now = new Date();
-      await utimes(claimed, now, now);
-      this.#claimed.push(claimed);
-      return true;
-    } catch {
+  /**
+   * Writes the successor of the state that was read or written last. False if another process was faster, or may have
+   * been: `readNewer` then says whether ours counts.
+   */
+  async write(state: StateSnapshot): Promise<boolean> {
+    const number = this.#number + 1;
+    const others = this.#writers.filter(([by]) => by !== this.token);
+    const writers = [...others, [this.token, number] as const].slice(-MAX_WRITERS);
+    this.#lastWritten = number;
+    if (!(await this.#create(this.#path(number), JSON.stringify({ version: 2, writers, state }))))
       return false;
+    const [newest = 0, ...older] = await this.#numbers();
+    if (newest !== number) await this.#disk.syncFolder(this.#folder);
+    for (const old of older) await tryUnlink(this.#disk, this.#path(old));
+    // Our number may have been created and removed before.
+    if (newest !== number) return false;
+    this.#number = number;
+    this.#writers = writers;
+    return true;
+  }
+
+  /** Removes what crashed processes left behind. */
+  async clean(): Promise<void> {
+    await clearTemporaries(this.#folder, Date.now()).catch(() => {});
+  }
+
+  async #create(path: string, text: string): Promise<boolean> {
+    try {
+      return await this.#files.create(path, text);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      await makeFolderDurably(this.#folder, 0o700);
+      return this.#files.create(path, text);
     }
   }
 
-  async #dropTaken(): Promise<void> {
-    for (const path of this.#claimed.splice(0)) await rm(path, { force: true });
+  /** Where a crash has torn the newest one: see `OnceFiles.writeInPlace`. */
+  async #readOlder(numbers: readonly number[]): Promise<Remembered | undefined> {
+    for (const number of numbers) {
+      const found = parse(await tryRead(this.#disk, this.#path(number)));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** The newest first. */
+  async #numbers(): Promise<number[]> {
+    const names = await this.#disk.list(this.#folder).catch((error: unknown) => {
+      if (systemCode(error) === "ENOENT") return [];
+      throw error;
+    });
+    return names.flatMap((name) => FILE.exec(name)?.slice(1).map(Number) ?? []).toSorted((a, b) => b - a);
+  }
+
+  #path(number: number): string {
+    return join(this.#folder, `memory-${number}.json`);
+  }
+}
+
+function parse(text: string | undefined): Remembered | undefined {
+  try {
+    return v.parse(MemoryShape, JSON.parse(text ?? ""));
+  } catch {
+    return undefined;
   }
 }

@@ -133,7 +133,12 @@ const WORDS: Readonly<Record<NoticeKind, Words>> = {
 };
 
 /** `isTest`: the batch is empty. */
-export function formatMessage({ groups }: Batch, sender: Sender, atMs: number, isTest = false): Message {
+export function formatMessage(
+  { groups }: Pick<Batch, "groups">,
+  sender: Sender,
+  atMs: number,
+  isTest = false,
+): Message {
   const titles = groups.map(titleOf);
   const named = titles.slice(0, MAX_IN_SUBJECT).join(", ");
   const more = titles.length > MAX_IN_SUBJECT ? ` and ${titles.length - MAX_IN_SUBJECT} more` : "";

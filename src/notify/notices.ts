@@ -15,6 +15,8 @@ export const NoticeShape = v.object({
   atMs: v.number(),
   /** A trouble is over later, which is notified too. */
   isTrouble: v.exactOptional(v.boolean()),
+  /** Each process has this trouble for itself: it lasts until the last of them is past it. */
+  isLocal: v.exactOptional(v.boolean()),
   /** The trouble is over. */
   isOver: v.exactOptional(v.boolean()),
   mailbox: v.exactOptional(v.string()),
@@ -41,17 +43,18 @@ export interface NoticeChanges {
   settle(...keys: string[]): void;
   /** A trouble has ended: notified where its begin was. */
   end(over: Notice): void;
-  /** The same for a trouble of an earlier run that has not begun again in this one. */
+  /** The same for a trouble of earlier runs that lasts in no process now. */
   endEarlier(over: Notice): void;
 }
 
 const MAX_TEXT = 600;
 const MAX_NAME = 254;
+const LOCAL = { isTrouble: true, isLocal: true } as const;
 
 /** `blipMs`: a failure that is over within this time is not notified. Failed polls are grouped by `ServiceTroubles`. */
 export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, changes: NoticeChanges): void {
   const trouble = (kind: NoticeKind, { message, advice }: Fault) =>
-    changes.begin({ ...noticeOf(kind, kind, nowMs), isTrouble: true, text: cut(message), advice });
+    changes.begin({ ...noticeOf(kind, kind, nowMs), ...LOCAL, text: cut(message), advice });
   const overOf = (kind: NoticeKind) => ({ ...noticeOf(kind, kind, nowMs), isOver: true });
   const over = (kind: NoticeKind) => changes.end(overOf(kind));
   listenTo({
@@ -82,7 +85,7 @@ export function applyEvent(event: DaemonEvent, nowMs: number, blipMs: number, ch
     "handoffs-stuck": ({ fault: { message, advice } }) =>
       changes.begin({
         ...noticeOf("handoff", "handoffs", nowMs),
-        isTrouble: true,
+        ...LOCAL,
         text: cut(message),
         advice,
       }),

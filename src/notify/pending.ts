@@ -18,13 +18,15 @@ export const PendingShape = v.object({
   counted: v.array(v.tuple([v.picklist(NOTICE_KINDS), v.array(v.string())])),
   /** Troubles that were notified and are not over. */
   open: v.array(v.string()),
+  /** Local troubles, and the processes in which they last: when each of these was alive. */
+  owners: v.array(v.tuple([v.string(), v.array(v.tuple([v.string(), v.number()]))])),
   seen: v.array(v.string()),
 });
 
 export type PendingSnapshot = v.InferOutput<typeof PendingShape>;
 
-/** This run, an earlier one that this run continues, or another process. */
-type NotifiedBy = "this" | "earlier" | "other";
+/** Notices that were taken for a message. */
+export type Taken = Pick<PendingSnapshot, "notices" | "counted">;
 
 /** Notices of one kind for one message. */
 export interface NoticeGroup {
@@ -35,82 +37,83 @@ export interface NoticeGroup {
   readonly notices: readonly Notice[];
 }
 
-/** The content of a message, and the keys that it covers. */
+/** The content of a message, and the notices that it covers. */
 export interface Batch {
   readonly groups: readonly NoticeGroup[];
-  readonly keys: ReadonlyMap<string, NoticeKind>;
+  readonly taken: Taken;
 }
 
+/** `by`: the process in which an event happened. */
 export class Pending implements NoticeChanges {
+  /** Grows with each change of a snapshot. */
+  revision = 0;
   /** Without details beyond `MAX_DETAILS`. */
   readonly #pending = new Map<NoticeKind, Map<string, Notice | undefined>>();
+  /** Of notices that are pending or were notified. Not of troubles. */
   readonly #seen = new Set<string>();
   /** Troubles that were notified and are not over. */
-  readonly #open = new Map<string, NotifiedBy>();
-  /** Troubles in the message that is being sent. */
-  #sending: ReadonlyMap<string, NoticeKind> = new Map();
-  readonly #onAdded: (notice: Notice) => void;
-  readonly #onChanged: () => void;
-
-  /** `onAdded` is called for each new notice, `onChanged` where a snapshot differs from the one before. */
-  constructor(onAdded: (notice: Notice) => void, onChanged: () => void) {
-    this.#onAdded = onAdded;
-    this.#onChanged = onChanged;
-  }
+  readonly #open = new Set<string>();
+  /** Of local troubles: the processes in which they last, and when each was alive. Ended processes are missing. */
+  readonly #owners = new Map<string, Map<string, number>>();
 
   get size(): number {
     return [...this.#pending.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  begin(notice: Notice): void {
-    if (notice.isTrouble) this.#beginTrouble(notice);
+  begin(notice: Notice, by = ""): void {
+    if (notice.isTrouble) this.#beginTrouble(notice, by);
     else if (this.#remember(notice.key)) this.#add(notice);
   }
 
-  #beginTrouble(notice: Notice): void {
+  #beginTrouble(notice: Notice, by: string): void {
     const { key, kind } = notice;
-    const notifiedBy = this.#open.get(key);
-    if (notifiedBy === "earlier") this.#open.set(key, "this");
-    if (notifiedBy !== undefined) return;
+    if (notice.isLocal) this.#own(key, by, notice.atMs);
+    if (this.#open.has(key)) return;
     const known = this.#pending.get(kind)?.get(key);
-    if (known !== undefined) {
-      this.#pending.get(kind)?.set(key, { ...notice, atMs: Math.min(notice.atMs, known.atMs) });
-    } else if (this.#remove(overKey(key))) {
-      // The end of the same trouble was not notified yet: neither is this begin.
-      this.#openTrouble(key, "this");
-      this.#onChanged();
-    } else this.#add(notice);
+    if (known !== undefined) this.#add({ ...notice, atMs: Math.min(notice.atMs, known.atMs) });
+    // The end of the same trouble was not notified yet: neither is this begin.
+    else if (this.#remove(overKey(key))) this.#openTrouble(key);
+    else this.#add(notice);
   }
 
   settle(...keys: string[]): void {
-    if (this.#seen.size === 0) return;
     for (const key of keys) {
       if (!this.#seen.delete(key)) continue;
       this.#remove(key);
-      this.#onChanged();
+      this.revision++;
     }
   }
 
-  end(over: Notice): void {
+  end(over: Notice, by = ""): void {
     const { key } = over;
-    const notifiedBy = this.#open.get(key);
-    this.#open.delete(key);
+    this.#disown(key, (owner) => owner === by);
+    if (this.#owners.has(key)) return;
+    const wasOpen = this.#open.delete(key);
     const wasPending = this.#remove(key);
-    if (notifiedBy === undefined && !wasPending) return;
-    const isToNotify = notifiedBy === undefined ? this.#sending.has(key) : notifiedBy !== "other";
-    if (isToNotify) this.#add({ ...over, key: overKey(key) });
-    this.#onChanged();
+    if (wasOpen) this.#add({ ...over, key: overKey(key) });
+    if (wasOpen || wasPending) this.revision++;
   }
 
   endEarlier(over: Notice): void {
-    if (this.#open.get(over.key) === "earlier") this.end(over);
+    if (this.#open.has(over.key) && !this.#owners.has(over.key)) this.end(over);
   }
 
   /** A trouble has turned into another one. */
   drop(key: string): void {
-    this.#open.delete(key);
-    this.#remove(key);
-    this.#onChanged();
+    if (this.#open.delete(key) || this.#remove(key)) this.revision++;
+  }
+
+  /** The process is alive. Processes that were not alive for `abandonedMs` have ended. */
+  refresh(by: string, nowMs: number, abandonedMs: number): void {
+    for (const [key, owners] of this.#owners) {
+      if (owners.has(by)) this.#own(key, by, nowMs);
+      this.#disown(key, (_, aliveMs) => nowMs - aliveMs > abandonedMs);
+    }
+  }
+
+  /** Processes have ended. */
+  release(hasEnded: (process: string) => boolean): void {
+    for (const key of this.#owners.keys()) this.#disown(key, hasEnded);
   }
 
   /** Notices with details, for the time of the next message. One stands for a kind without any. */
@@ -124,91 +127,83 @@ export class Pending implements NoticeChanges {
   /** Drops pending notices that new settings do not ask for. */
   keepOnly(isWanted: (notice: Notice) => boolean): void {
     for (const [kind, ofKind] of this.#pending) {
-      for (const [key, notice] of ofKind) if (!isWanted(notice ?? anyOf(kind))) ofKind.delete(key);
-    }
-  }
-
-  /** Everything that may be sent now and is wanted. Nothing is removed until `sent`. */
-  take(nowMs: number, isWanted: (notice: Notice) => boolean): Batch {
-    const keys = new Map<string, NoticeKind>();
-    const groups = NOTICE_KINDS.flatMap((kind) => {
-      const ofKind = this.#pending.get(kind) ?? new Map<string, Notice | undefined>();
-      const known = [...ofKind.values()].filter((notice) => notice !== undefined);
-      const wanted = known.filter((notice) => notice.atMs <= nowMs && isWanted(notice));
-      for (const { key } of wanted) keys.set(key, kind);
-      // Counted ones have no details: they go with the others of their kind.
-      const isWhole = known.length === 0 ? isWanted(anyOf(kind)) : wanted.length === known.length;
-      const counted = isWhole ? ofKind.size - known.length : 0;
-      if (isWhole) for (const key of ofKind.keys()) keys.set(key, kind);
-      return [false, true].map((isOver) => {
-        const notices = wanted.filter((notice) => (notice.isOver === true) === isOver);
-        return { kind, isOver, count: notices.length + (isOver ? 0 : counted), notices };
-      });
-    });
-    return { groups: groups.filter(({ count }) => count > 0), keys };
-  }
-
-  /** Call it before a message is sent, and `sent` or `unsent` afterwards. */
-  sending({ keys }: Batch): void {
-    this.#sending = keys;
-  }
-
-  sent({ keys }: Batch): void {
-    this.#sending = new Map();
-    for (const [key, kind] of keys) {
-      const notice = this.#pending.get(kind)?.get(key);
-      if (notice?.isTrouble) this.#openTrouble(key, "this");
-      this.#pending.get(kind)?.delete(key);
-    }
-    this.#onChanged();
-  }
-
-  unsent(): void {
-    this.#sending = new Map();
-  }
-
-  /** Another process has notified of these. */
-  dropSeen(others: ReadonlySet<string>): void {
-    if (others.size === 0) return;
-    for (const [kind, ofKind] of this.#pending) {
       for (const [key, notice] of ofKind) {
-        if (!others.has(key) || notice?.isOver) continue;
-        if (notice?.isTrouble) this.#openTrouble(key, "other");
-        this.#pending.get(kind)?.delete(key);
+        if (isWanted(notice ?? anyOf(kind))) continue;
+        ofKind.delete(key);
+        this.revision++;
       }
     }
   }
 
-  /** Keys that were notified: without the pending ones. */
-  #notified(): string[] {
-    const pending = new Set([...this.#pending.values()].flatMap((ofKind) => [...ofKind.keys()]));
-    return [...this.#seen].filter((key) => !pending.has(key));
+  /** Everything that may be sent now and is wanted. */
+  select(nowMs: number, isWanted: (notice: Notice) => boolean): Batch {
+    const taken: { notices: Notice[]; counted: [NoticeKind, string[]][] } = { notices: [], counted: [] };
+    const groups = NOTICE_KINDS.flatMap((kind) => {
+      const ofKind = this.#pending.get(kind) ?? new Map<string, Notice | undefined>();
+      const known = [...ofKind.values()].filter((notice) => notice !== undefined);
+      const wanted = known.filter((notice) => notice.atMs <= nowMs && isWanted(notice));
+      // Counted ones have no details: they go with the others of their kind.
+      const isWhole = known.length === 0 ? isWanted(anyOf(kind)) : wanted.length === known.length;
+      const counted = isWhole ? countedOf(ofKind) : [];
+      taken.notices.push(...wanted);
+      if (counted.length > 0) taken.counted.push([kind, counted]);
+      return [false, true].map((isOver) => {
+        const notices = wanted.filter((notice) => (notice.isOver === true) === isOver);
+        return { kind, isOver, count: notices.length + (isOver ? 0 : counted.length), notices };
+      });
+    });
+    return { groups: groups.filter(({ count }) => count > 0), taken };
+  }
+
+  /** A message with these is about to be sent: they count as notified, unless `putBack` follows. */
+  take({ taken: { notices, counted } }: Batch): void {
+    for (const { kind, key, atMs, isTrouble } of notices) {
+      const ofKind = this.#ofKind(kind);
+      // Not one that began anew.
+      if (ofKind.get(key)?.atMs !== atMs) continue;
+      ofKind.delete(key);
+      if (isTrouble) this.#openTrouble(key);
+    }
+    for (const [kind, keys] of counted) for (const key of keys) this.#pending.get(kind)?.delete(key);
+    this.revision++;
+  }
+
+  /** They were not sent. Notices that are no longer true are dropped. */
+  putBack({ notices, counted }: Taken): void {
+    for (const notice of notices) {
+      const { kind, key, isTrouble, isOver } = notice;
+      if (isTrouble) {
+        if (this.#open.delete(key)) this.#add(notice);
+        else this.#remove(overKey(key));
+      } else if (isOver) {
+        const begun = key.slice(0, -OVER.length);
+        if (this.#remove(begun)) this.#openTrouble(begun);
+        else this.#add(notice);
+      } else if (this.#isNotified(kind, key)) this.#add(notice);
+    }
+    for (const [kind, keys] of counted) {
+      for (const key of keys) if (this.#isNotified(kind, key)) this.#addCounted(kind, key);
+    }
+    this.revision++;
   }
 
   snapshot(): PendingSnapshot {
-    const counted = [...this.#pending].flatMap(([kind, ofKind]) => {
-      const keys = [...ofKind].filter(([, notice]) => notice === undefined).map(([key]) => key);
-      return keys.length === 0 ? [] : [[kind, keys] as [NoticeKind, string[]]];
-    });
-    const notices = [...this.#pending.values()].flatMap((ofKind) =>
-      [...ofKind.values()].filter((notice) => notice !== undefined),
-    );
-    const open = [...this.#open].filter(([, by]) => by !== "other").map(([key]) => key);
-    return { notices, counted, open, seen: this.#notified() };
+    const all = [...this.#pending];
+    return {
+      notices: all.flatMap(([, ofKind]) => [...ofKind.values()].filter((notice) => notice !== undefined)),
+      counted: all.map(([kind, ofKind]): [NoticeKind, string[]] => [kind, countedOf(ofKind)]),
+      open: [...this.#open],
+      owners: [...this.#owners].map(([key, owners]): [string, [string, number][]] => [key, [...owners]]),
+      seen: [...this.#seen],
+    };
   }
 
-  /** Of an earlier run, or of a process that has ended. */
-  restore({ notices, counted, open, seen }: PendingSnapshot): void {
-    for (const key of seen) this.#remember(key);
-    for (const key of open) if (!this.#open.has(key)) this.#openTrouble(key, "earlier");
-    for (const notice of notices) {
-      const isState = notice.isTrouble || notice.isOver;
-      const isNew = isState ? !this.#isKnownTrouble(notice) : this.#remember(notice.key);
-      if (isNew) this.#add(notice);
-    }
-    for (const [kind, keys] of counted) {
-      for (const key of keys) if (this.#remember(key)) this.#addCounted(kind, key);
-    }
+  restore({ notices, counted, open, owners, seen }: PendingSnapshot): void {
+    for (const key of seen) this.#seen.add(key);
+    for (const key of open) this.#open.add(key);
+    for (const [key, ofKey] of owners) this.#owners.set(key, new Map(ofKey));
+    for (const notice of notices) this.#add(notice);
+    for (const [kind, keys] of counted) for (const key of keys) this.#addCounted(kind, key);
   }
 
   /** Whether the key is new. The oldest keys are forgotten. */
@@ -220,30 +215,51 @@ export class Pending implements NoticeChanges {
     return isNew;
   }
 
-  #isKnownTrouble({ kind, key }: Notice): boolean {
-    return this.#open.has(key) || this.#pending.get(kind)?.has(key) === true;
+  /** And neither settled nor begun again since. */
+  #isNotified(kind: NoticeKind, key: string): boolean {
+    return this.#seen.has(key) && this.#pending.get(kind)?.has(key) !== true;
   }
 
-  #openTrouble(key: string, by: NotifiedBy): void {
-    this.#open.set(key, by);
-    const [oldest] = this.#open.keys();
+  #openTrouble(key: string): void {
+    this.#open.add(key);
+    const [oldest] = this.#open;
     if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest);
+    this.revision++;
+  }
+
+  #own(key: string, by: string, aliveMs: number): void {
+    const owners = this.#owners.get(key) ?? new Map<string, number>();
+    this.#owners.set(key, owners.set(by, aliveMs));
+    this.revision++;
+  }
+
+  #disown(key: string, hasEnded: (process: string, aliveMs: number) => boolean): void {
+    const owners = this.#owners.get(key);
+    for (const [process, aliveMs] of owners ?? []) {
+      if (hasEnded(process, aliveMs) && owners?.delete(process)) this.revision++;
+    }
+    if (owners?.size === 0) this.#owners.delete(key);
   }
 
   #add(notice: Notice): void {
-    const { key } = notice;
-    const ofKind = this.#pending.get(notice.kind) ?? new Map<string, Notice | undefined>();
-    this.#pending.set(notice.kind, ofKind);
-    if (ofKind.size >= MAX_DETAILS && !notice.isTrouble && !notice.isOver) this.#addCounted(notice.kind, key);
+    const { kind, key } = notice;
+    const ofKind = this.#ofKind(kind);
+    const isFull = ofKind.size >= MAX_DETAILS && !notice.isTrouble && !notice.isOver;
+    if (isFull) this.#addCounted(kind, key);
     else ofKind.set(key, notice);
-    this.#onAdded(notice);
-    this.#onChanged();
+    this.revision++;
   }
 
   #addCounted(kind: NoticeKind, key: string): void {
+    const ofKind = this.#ofKind(kind);
+    if (ofKind.size < MAX_KEYS) ofKind.set(key, undefined);
+    this.revision++;
+  }
+
+  #ofKind(kind: NoticeKind): Map<string, Notice | undefined> {
     const ofKind = this.#pending.get(kind) ?? new Map<string, Notice | undefined>();
     this.#pending.set(kind, ofKind);
-    if (ofKind.size < MAX_KEYS) ofKind.set(key, undefined);
+    return ofKind;
   }
 
   #remove(key: string): boolean {
@@ -251,11 +267,17 @@ export class Pending implements NoticeChanges {
   }
 }
 
+function countedOf(ofKind: ReadonlyMap<string, Notice | undefined>): string[] {
+  return [...ofKind].flatMap(([key, notice]) => (notice === undefined ? [key] : []));
+}
+
 /** Stands for notices without details. */
 function anyOf(kind: NoticeKind): Notice {
   return { kind, key: "", atMs: 0 };
 }
 
+const OVER = " over";
+
 function overKey(key: string): string {
-  return `${key} over`;
+  return `${key}${OVER}`;
 }

@@ -12,12 +12,14 @@ interface Cause {
   fault: Pick<Fault, "message" | "advice" | "verdict">;
 }
 
-/** A mailbox and its cause, for the memory. */
-export type FailingMailbox = readonly [mailbox: string, key: string, service: string];
+/** A mailbox and its cause. */
+type FailingMailbox = [mailbox: string, key: string, service: string];
 
 const MAX_NAMED = 20;
 
 export class ServiceTroubles {
+  /** Grows with each change of a snapshot. */
+  revision = 0;
   readonly #causes = new Map<string, Cause>();
   readonly #keys = new Map<string, string>();
   readonly #blipMs: number;
@@ -34,6 +36,7 @@ export class ServiceTroubles {
     const left = before === undefined || before === key ? undefined : this.#leave(mailbox);
     const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
     cause.fault = fault;
+    if (before !== key) this.revision++;
     cause.mailboxes.add(mailbox);
     this.#causes.set(key, cause);
     this.#keys.set(mailbox, key);
@@ -58,14 +61,12 @@ export class ServiceTroubles {
 
   snapshot(): FailingMailbox[] {
     return [...this.#causes].flatMap(([key, { service, mailboxes }]) =>
-      [...mailboxes].map((mailbox) => [mailbox, key, service] as const),
+      [...mailboxes].map((mailbox): FailingMailbox => [mailbox, key, service]),
     );
   }
 
-  /** Of an earlier run. A mailbox that is known here is left as it is. */
   restore(failing: readonly FailingMailbox[], nowMs: number): void {
     for (const [mailbox, key, service] of failing) {
-      if (this.#keys.has(mailbox)) continue;
       const fault = { message: "", advice: "", verdict: "retry" as const };
       const cause = this.#causes.get(key) ?? { service, sinceMs: nowMs, mailboxes: new Set<string>(), fault };
       cause.mailboxes.add(mailbox);
@@ -79,6 +80,7 @@ export class ServiceTroubles {
     const cause = key === undefined ? undefined : this.#causes.get(key);
     this.#keys.delete(mailbox);
     if (key === undefined || cause === undefined) return undefined;
+    this.revision++;
     cause.mailboxes.delete(mailbox);
     if (cause.mailboxes.size > 0) return undefined;
     this.#causes.delete(key);

@@ -5,17 +5,19 @@
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
+import { unlessStopped } from "../base/deadline.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
 import type { DaemonEvent, Emit, ShownMailbox } from "../model/events.ts";
 import { describeWay, type Notification } from "../model/notify.ts";
-import { Memory, type MemorySnapshot } from "./memory.ts";
+import { Memory } from "./memory.ts";
 import { formatMessage, type Sender } from "./message.ts";
 import { applyEvent, type Notice, type NoticeChanges } from "./notices.ts";
-import { type Batch, Pending } from "./pending.ts";
-import { dueMs, isUrgent, NEVER_SENT, nextAllowed, quietUntil, type SentTimes } from "./schedule.ts";
+import type { Batch } from "./pending.ts";
+import { dueMs, isUrgent, nextAllowed, quietUntil } from "./schedule.ts";
 import { sendMessage } from "./send.ts";
-import { ServiceTroubles } from "./service-troubles.ts";
+import { Shared } from "./shared.ts";
+import { WayState } from "./state.ts";
 
 export interface NotifyPatience {
   /** Pause after the first failure; it grows with each further one. */
@@ -42,10 +44,18 @@ export interface WayTools {
 }
 
 const SAVE_AFTER_MS = 2_000;
+/** On Redis: other processes wait for changes, such as a delivery that settles a notice. */
+const SHARE_AFTER_MS = 250;
 /** Events come in thousands: the time of the next message is computed for all of them at once. */
 const PLAN_AFTER_MS = 100;
-/** On Redis: shows that this process is alive, and takes over from processes that are not. */
+/** On Redis: shows that this process is alive, and reads what others have left to send. */
 const HEARTBEAT_MS = 2 * 60_000;
+/** On Redis: while another process sends. */
+const LOOK_AGAIN_MS = 1_000;
+/** Beyond the timeout of a message, its sender has ended or was stopped: another process sends it again. */
+const LEASE_MARGIN_MS = 60_000;
+/** A message that is being sent may still be accepted after a stop: aborted at once, it would be sent twice. */
+const FINISH_MS = 3_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const DAY_MS = 86_400_000;
 
@@ -54,13 +64,13 @@ export class Way {
   readonly #tools: WayTools;
   #settings: Notification;
   readonly #memory: Memory;
-  readonly #pending: Pending;
+  readonly #shared: Shared;
   readonly #changes: NoticeChanges;
-  readonly #services: ServiceTroubles;
-  readonly #saving = new Coalesced(() => this.#memory.save(this.#snapshot()), SAVE_AFTER_MS);
   readonly #flushing = new Coalesced(() => this.#flush());
   readonly #closed = new AbortController();
-  #sent: SentTimes = NEVER_SENT;
+  /** Aborts on the stop of the daemon too. */
+  readonly #ended: AbortSignal;
+  #isReady = false;
   #failures = 0;
   #retryAtMs = 0;
   #planner: NodeJS.Timeout | undefined;
@@ -71,12 +81,16 @@ export class Way {
     this.id = id;
     this.#settings = settings;
     this.#tools = tools;
-    this.#memory = new Memory(tools.folder, tools.isShared);
-    this.#services = new ServiceTroubles(tools.patience.blipMs);
-    this.#pending = new Pending(
-      () => this.#planSoon(),
-      () => this.#saving.schedule(),
-    );
+    const { clock, folder, isShared, patience, stop } = tools;
+    this.#ended = AbortSignal.any([stop, this.#closed.signal]);
+    this.#memory = new Memory(folder);
+    this.#shared = new Shared({
+      memory: this.#memory,
+      isShared,
+      saveAfterMs: isShared ? SHARE_AFTER_MS : SAVE_AFTER_MS,
+      makeState: (snapshot) => new WayState(patience.blipMs, snapshot, clock.now()),
+      onChanged: () => this.#planSoon(),
+    });
     this.#changes = this.#filtered();
   }
 
@@ -86,40 +100,36 @@ export class Way {
 
   /** Continues with what earlier runs, and processes that have ended, left behind. */
   async start(): Promise<void> {
-    await this.#takeOver();
-    if (!this.#tools.isShared || this.#closed.signal.aborted) return;
-    this.#heartbeat = setInterval(() => {
-      void this.#memory.touch();
-      void this.#takeOver();
-    }, HEARTBEAT_MS).unref();
+    await this.#memory.clean();
+    const { isShared } = this.#tools;
+    if (isShared) await this.#beat();
+    else await this.#shared.run((state) => state.takeOver(this.#shared.token));
+    this.#planSoon();
+    if (!isShared || this.#closed.signal.aborted) return;
+    this.#heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref();
   }
 
-  async #takeOver(): Promise<void> {
-    const found = await this.#memory.takeOver();
-    for (const { pending, failing, lastSentMs, lastUrgentMs } of found) {
-      this.#pending.restore(pending);
-      this.#services.restore(failing, this.#tools.clock.now());
-      this.#sent = {
-        lastSentMs: Math.max(this.#sent.lastSentMs, lastSentMs),
-        lastUrgentMs: Math.max(this.#sent.lastUrgentMs, lastUrgentMs),
-      };
-    }
-    if (found.length > 0) await this.#saving.run();
-    this.#planSoon();
+  async #beat(): Promise<void> {
+    const claimant = this.#claimant(this.#tools.clock.now());
+    await this.#shared.run((state) => state.refresh(claimant));
+    // Troubles of processes that have ended meanwhile are over too.
+    if (this.#isReady) this.accept({ type: "ready" });
   }
 
   change(settings: Notification): void {
     this.#settings = settings;
-    this.#pending.keepOnly((notice) => this.#isWanted(notice));
+    this.#shared.change(({ pending }) => pending.keepOnly((notice) => this.#isWanted(notice)));
     this.#retryAtMs = 0;
     this.#planSoon();
   }
 
   accept(event: DaemonEvent): void {
+    if (this.#closed.signal.aborted) return;
     const nowMs = this.#tools.clock.now();
     if (event.type === "poll-failed") this.#pollFailed(event.mailbox, event.fault, nowMs);
     else if (event.type === "poll-succeeded") this.#polled(event.mailbox, nowMs);
     else if (event.type === "settings-reloaded") this.#reloaded(event.mailboxes);
+    else if (event.type === "ready") this.#isReady = true;
     applyEvent(event, nowMs, this.#tools.patience.blipMs, this.#changes);
   }
 
@@ -127,7 +137,8 @@ export class Way {
   async finish(): Promise<void> {
     const { quiet, everyMs, urgent } = this.#settings;
     const nowMs = this.#tools.clock.now();
-    const due = dueMs({ quiet, everyMs, urgent, gatherMs: 0 }, this.#sent, this.#pending.details(), nowMs);
+    const { sent, pending } = this.#shared.state;
+    const due = dueMs({ quiet, everyMs, urgent, gatherMs: 0 }, sent, pending.details(), nowMs);
     if (due !== undefined && due <= nowMs) await this.#flushing.run();
   }
 
@@ -137,40 +148,49 @@ export class Way {
     this.#closed.abort();
     clearInterval(this.#heartbeat);
     await this.#flushing.idle();
-    // Ends a save that was scheduled, too.
-    await this.#saving.run();
-    await this.#memory.save(this.#snapshot(), true);
+    const { token } = this.#shared;
+    this.#shared.change(({ pending }) => pending.release((process) => process === token));
+    await this.#shared.save();
   }
 
   #pollFailed(mailbox: string, fault: Fault, nowMs: number): void {
     const service = this.#tools.serviceOf(mailbox);
     // A full disk is a trouble of its own.
     if (service === undefined || !this.#concerns(mailbox) || fault.code === "DISK_FULL") return;
-    const { begun, left } = this.#services.failed(mailbox, service, fault, nowMs);
-    if (left !== undefined) this.#pending.drop(left);
-    this.#changes.begin(begun);
+    this.#shared.change(({ services, pending }) => {
+      const { begun, left } = services.failed(mailbox, service, fault, nowMs);
+      if (left !== undefined) pending.drop(left);
+      if (this.#isWanted(begun)) pending.begin(begun);
+    });
   }
 
   #polled(mailbox: string, nowMs: number): void {
-    const over = this.#services.succeeded(mailbox, nowMs);
-    if (over !== undefined) this.#changes.end(over);
+    this.#shared.change(({ services, pending }) => {
+      const over = services.succeeded(mailbox, nowMs);
+      if (over !== undefined) pending.end(over);
+    });
   }
 
+  /** Other processes may have other mailboxes: only those of this one count. */
   #reloaded(mailboxes: readonly ShownMailbox[]): void {
     const polled = new Set(mailboxes.filter(({ paused }) => !paused).map(({ name }) => name));
-    for (const key of this.#services.keepOnly((name) => polled.has(name))) this.#pending.drop(key);
+    const before = new Set(this.#tools.mailboxes().keys());
+    this.#shared.change(({ services, pending }) => {
+      const left = services.keepOnly((name) => polled.has(name) || !before.has(name));
+      for (const key of left) pending.drop(key);
+    });
   }
 
   /** Begins only what the settings ask for. Everything that ends is noted. */
   #filtered(): NoticeChanges {
-    const pending = this.#pending;
+    const shared = this.#shared;
     return {
       begin: (notice) => {
-        if (this.#isWanted(notice)) pending.begin(notice);
+        if (this.#isWanted(notice)) shared.change(({ pending }) => pending.begin(notice, shared.token));
       },
-      settle: (...keys) => pending.settle(...keys),
-      end: (over) => pending.end(over),
-      endEarlier: (over) => pending.endEarlier(over),
+      settle: (...keys) => shared.change(({ pending }) => pending.settle(...keys)),
+      end: (over) => shared.change(({ pending }) => pending.end(over, shared.token)),
+      endEarlier: (over) => shared.change(({ pending }) => pending.endEarlier(over)),
     };
   }
 
@@ -198,7 +218,8 @@ export class Way {
     clearTimeout(this.#timer);
     if (this.#closed.signal.aborted) return;
     const nowMs = this.#tools.clock.now();
-    const due = dueMs(this.#settings, this.#sent, this.#pending.details(), nowMs);
+    const { sent, pending } = this.#shared.state;
+    const due = dueMs(this.#settings, sent, pending.details(), nowMs);
     if (due === undefined) return;
     const waitMs = Math.max(due, this.#retryAtMs) - nowMs;
     this.#timer = setTimeout(
@@ -209,40 +230,66 @@ export class Way {
 
   /** Never throws. */
   async #flush(): Promise<void> {
-    this.#pending.dropSeen(await this.#memory.notifiedByOthers());
+    if (this.#ended.aborted) return;
     const nowMs = this.#tools.clock.now();
-    const { everyMs } = this.#settings;
-    const quietEndMs = quietUntil(this.#settings, nowMs);
-    const isUrgentNow = (notice: Notice) => isUrgent(this.#settings, notice, quietEndMs);
-    const batch = this.#pending.take(nowMs, (notice) => quietEndMs === undefined || isUrgentNow(notice));
-    const hasUrgent = batch.groups.some(({ notices }) => notices.some(isUrgentNow));
-    const isUrgentDue = hasUrgent && nextAllowed(this.#sent.lastUrgentMs, everyMs, nowMs) <= nowMs;
-    const isDigestDue =
-      quietEndMs === undefined && nextAllowed(this.#sent.lastSentMs, everyMs, nowMs) <= nowMs;
-    if (batch.keys.size > 0 && (isDigestDue || isUrgentDue)) await this.#send(batch, nowMs, hasUrgent);
+    const claimant = this.#claimant(nowMs);
+    const batch = await this.#shared.run((state) => state.claim(claimant, () => this.#select(state, nowMs)));
+    if (batch === "by another") this.#retryAtMs = Math.max(this.#retryAtMs, nowMs + LOOK_AGAIN_MS);
+    else if (batch !== undefined) await this.#send(batch, nowMs);
     this.#plan();
   }
 
-  async #send(batch: Batch, nowMs: number, isUrgentMessage: boolean): Promise<void> {
-    const { clock, emit, stop, othersFailing, sender } = this.#tools;
+  #claimant(nowMs: number) {
+    return { by: this.#shared.token, nowMs, leaseMs: this.#settings.way.timeoutMs + LEASE_MARGIN_MS };
+  }
+
+  /** `undefined` if nothing is due. */
+  #select({ pending, sent }: WayState, nowMs: number): Batch | undefined {
+    const { everyMs } = this.#settings;
+    const quietEndMs = quietUntil(this.#settings, nowMs);
+    const isWanted = (notice: Notice) => quietEndMs === undefined || this.#isUrgent(notice, nowMs);
+    const batch = pending.select(nowMs, isWanted);
+    const isUrgentDue =
+      this.#hasUrgent(batch, nowMs) && nextAllowed(sent.lastUrgentMs, everyMs, nowMs) <= nowMs;
+    const isDigestDue = quietEndMs === undefined && nextAllowed(sent.lastSentMs, everyMs, nowMs) <= nowMs;
+    return batch.groups.length > 0 && (isDigestDue || isUrgentDue) ? batch : undefined;
+  }
+
+  #hasUrgent({ groups }: Batch, nowMs: number): boolean {
+    return groups.some(({ notices }) => notices.some((notice) => this.#isUrgent(notice, nowMs)));
+  }
+
+  #isUrgent(notice: Notice, nowMs: number): boolean {
+    return isUrgent(this.#settings, notice, quietUntil(this.#settings, nowMs));
+  }
+
+  async #send(batch: Batch, nowMs: number): Promise<void> {
+    const { clock, emit, othersFailing, sender } = this.#tools;
+    const { token } = this.#shared;
     const { way } = this.#settings;
     const facts = { kind: way.kind, way: describeWay(way), notices: countOf(batch) };
-    this.#pending.sending(batch);
+    const isUrgentMessage = this.#hasUrgent(batch, nowMs);
+    const aborter = new AbortController();
     try {
-      const signal = AbortSignal.any([stop, this.#closed.signal]);
       const message = formatMessage(batch, sender(), nowMs);
-      const { refused } = await sendMessage(way, message, this.#thread(nowMs), clock, signal);
-      this.#pending.sent(batch);
-      const lastUrgentMs = isUrgentMessage ? nowMs : this.#sent.lastUrgentMs;
-      this.#sent = { lastSentMs: nowMs, lastUrgentMs };
+      const sending = sendMessage(way, message, this.#thread(nowMs), clock, aborter.signal);
+      const { refused } = await unlessStopped(sending, FINISH_MS, this.#ended);
+      this.#shared.change((state) => {
+        const lastUrgentMs = isUrgentMessage ? nowMs : state.sent.lastUrgentMs;
+        state.succeeded(token, batch, { lastSentMs: nowMs, lastUrgentMs });
+      });
+      await this.#shared.save();
       this.#retryAtMs = 0;
       if (refused !== undefined) return this.#failed(facts, refused);
       this.#failures = 0;
       emit({ type: "notify-succeeded", ...facts, failing: othersFailing(this) });
     } catch (error) {
-      this.#pending.unsent();
+      this.#shared.change((state) => state.failed(token));
+      await this.#shared.save();
       const fault = asFault(error);
       if (fault.code !== "STOPPED") this.#failed(facts, fault);
+    } finally {
+      aborter.abort();
     }
   }
 
@@ -261,11 +308,6 @@ export class Way {
   /** Mails of one day belong together. */
   #thread(nowMs: number): string {
     return `inlet-${Math.floor(nowMs / DAY_MS)}-${this.id}`;
-  }
-
-  #snapshot(): MemorySnapshot {
-    const failing = this.#services.snapshot().map(([...parts]): [string, string, string] => [...parts]);
-    return { ...this.#sent, failing, pending: this.#pending.snapshot() };
   }
 }
 

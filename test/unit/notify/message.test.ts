@@ -119,7 +119,7 @@ test("a record's texts are cut", () => {
   );
   expect(
     formatMessage(
-      pending.take(1, () => true),
+      pending.select(1, () => true),
       SENDER,
       0,
     ).text.length,
@@ -133,17 +133,14 @@ function passwordNotice(trackingId: string): Notice {
 
 function messageOf(notices: readonly Notice[], sender: Sender) {
   const pending = makePending();
-  pending.restore({ notices: [...notices], counted: [], open: [], seen: [] });
+  pending.restore({ notices: [...notices], counted: [], open: [], owners: [], seen: [] });
   return formatMessage(
-    pending.take(1, () => true),
+    pending.select(1, () => true),
     sender,
     0,
   );
 }
 
 function makePending(): Pending {
-  return new Pending(
-    () => {},
-    () => {},
-  );
+  return new Pending();
 }

@@ -21,7 +21,7 @@ test("an expected transfer that is overdue is notified, and its late arrival", (
   };
   const overdue = { mailbox: "m", expectation, dueMs: 1_000 };
   applyEvent({ type: "arrival-missed", ...overdue }, 1, 0, pending);
-  const batch = pending.take(2, all);
+  const batch = pending.select(2, all);
   expect(batch.groups).toMatchObject([
     {
       kind: "overdue",
@@ -29,9 +29,9 @@ test("an expected transfer that is overdue is notified, and its late arrival", (
       notices: [{ mailbox: "m", text: expect.stringContaining("by 06:00") }],
     },
   ]);
-  pending.sent(batch);
+  pending.take(batch);
   applyEvent({ type: "arrival-late", ...overdue }, 3, 0, pending);
-  expect(pending.take(4, all).groups).toMatchObject([{ kind: "overdue", isOver: true, count: 1 }]);
+  expect(pending.select(4, all).groups).toMatchObject([{ kind: "overdue", isOver: true, count: 1 }]);
 });
 
 test("entries of a list that cannot be used are notified once while polls find them", () => {
@@ -40,7 +40,7 @@ test("entries of a list that cannot be used are notified once while polls find t
   const rejected = () =>
     applyEvent({ type: "entries-rejected", mailbox: "m", entries: 3, reasons }, 1, 0, pending);
   rejected();
-  pending.sent(pending.take(2, all));
+  pending.take(pending.select(2, all));
   rejected();
   expect(pending.size).toBe(0);
   applyEvent(pollSucceeded({ mailbox: "m" }), 1, 0, pending);
@@ -51,16 +51,16 @@ test("entries of a list that cannot be used are notified once while polls find t
 test("5,000 of a kind are one group with the first of them and a count", () => {
   const pending = makePending();
   for (let at = 0; at < 5_000; at++) changeTo(pending, `t${at}`, "waiting", "password");
-  const { groups, keys } = pending.take(2, all);
-  expect(groups).toMatchObject([{ kind: "password", isOver: false, count: 5_000 }]);
-  expect(groups[0]?.notices.length).toBeLessThanOrEqual(100);
-  pending.sent({ groups, keys });
+  const batch = pending.select(2, all);
+  expect(batch.groups).toMatchObject([{ kind: "password", isOver: false, count: 5_000 }]);
+  expect(batch.groups[0]?.notices.length).toBeLessThanOrEqual(100);
+  pending.take(batch);
   expect(pending.size).toBe(0);
 });
 
 test("a transfer is notified once, whatever its retries say, and again after a new quarantine", () => {
   const pending = makePending();
-  const notify = () => pending.sent(pending.take(2, all));
+  const notify = () => pending.take(pending.select(2, all));
   changeTo(pending, "t1", "waiting", "password");
   notify();
   changeTo(pending, "t1", "waiting", "password");
@@ -80,7 +80,7 @@ test("a transfer that was delivered before the message is not in it", () => {
   changeTo(pending, "t1", "waiting", "password");
   changeTo(pending, "t2", "waiting", "password");
   changeTo(pending, "t1", "delivered");
-  const { groups } = pending.take(2, all);
+  const { groups } = pending.select(2, all);
   expect(groups).toMatchObject([{ count: 1, notices: [{ trackingId: "t2" }] }]);
 });
 
@@ -96,11 +96,11 @@ test("a trouble that ends before its message is not notified; one that ends late
   disk(pending, "room");
   expect(pending.size).toBe(0);
   disk(pending, "full");
-  pending.sent(pending.take(2, all));
+  pending.take(pending.select(2, all));
   disk(pending, "full");
   expect(pending.size).toBe(0);
   disk(pending, "room");
-  expect(pending.take(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
   disk(pending, "full");
   // Neither the end nor the new begin was seen by a person.
   expect(pending.size).toBe(0);
@@ -109,18 +109,47 @@ test("a trouble that ends before its message is not notified; one that ends late
 test("a trouble that ends while its message is being sent is notified as over", () => {
   const pending = makePending();
   disk(pending, "full");
-  const batch = pending.take(2, all);
-  pending.sending(batch);
+  pending.take(pending.select(2, all));
   disk(pending, "room");
-  pending.sent(batch);
-  expect(pending.take(2, all).groups).toMatchObject([{ kind: "disk", isOver: true }]);
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true }]);
+});
+
+test("a message that was not sent is put back, without what ended meanwhile", () => {
+  const pending = makePending();
+  for (const id of ["t1", "t2", "t3"]) changeTo(pending, id, "waiting", "password");
+  disk(pending, "full");
+  const batch = pending.select(2, all);
+  pending.take(batch);
+  expect(pending.size).toBe(0);
+  changeTo(pending, "t1", "delivered");
+  changeTo(pending, "t2", "delivered");
+  changeTo(pending, "t2", "waiting", "password");
+  disk(pending, "room");
+  pending.putBack(batch.taken);
+  const ids = pending.select(2, all).groups.flatMap(({ notices }) => notices.map((it) => it.trackingId));
+  expect(ids).toEqual(["t2", "t3"]);
+});
+
+test("the end of a trouble that was not sent is dropped where the trouble is back", () => {
+  const pending = makePending();
+  disk(pending, "full");
+  pending.take(pending.select(2, all));
+  disk(pending, "room");
+  const over = pending.select(2, all);
+  pending.take(over);
+  disk(pending, "full");
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: false }]);
+  pending.putBack(over.taken);
+  expect(pending.size).toBe(0);
+  disk(pending, "room");
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true }]);
 });
 
 test("a restart keeps what is pending, what was notified, and which troubles last", () => {
   const before = makePending();
   disk(before, "full");
   changeTo(before, "t1", "waiting", "password");
-  before.sent(before.take(2, all));
+  before.take(before.select(2, all));
   for (let at = 2; at < 500; at++) changeTo(before, `t${at}`, "waiting", "password");
   const after = makePending();
   after.restore(JSON.parse(JSON.stringify(before.snapshot())));
@@ -136,29 +165,33 @@ test("a restart keeps what is pending, what was notified, and which troubles las
 test("a trouble of an earlier run is over with the first delivery, unless the disk is full again", () => {
   const before = makePending();
   disk(before, "full");
-  before.sent(before.take(2, all));
+  before.take(before.select(2, all));
   const snapshot = before.snapshot();
   const [well, stillFull] = [makePending(), makePending()];
-  for (const pending of [well, stillFull]) pending.restore(snapshot);
+  for (const pending of [well, stillFull]) {
+    pending.restore(snapshot);
+    pending.release(all);
+  }
   disk(stillFull, "full");
   for (const pending of [well, stillFull]) changeTo(pending, "t1", "delivered");
   expect([well.size, stillFull.size]).toEqual([1, 0]);
 });
 
-test("keys that another process has notified are dropped; its trouble is not reported as over here", () => {
-  const [one, other] = [makePending(), makePending()];
-  for (const pending of [one, other]) {
-    changeTo(pending, "t1", "waiting", "password");
-    disk(pending, "full");
-  }
-  one.sent(one.take(2, all));
-  const { seen, open } = one.snapshot();
-  other.dropSeen(new Set([...seen, ...open]));
-  expect(other.size).toBe(0);
-  disk(other, "room");
-  expect(other.size).toBe(0);
-  disk(one, "room");
-  expect(one.size).toBe(1);
+test("a trouble of several processes is over when the last of them is past it, or has ended", () => {
+  const pending = makePending();
+  const over = { kind: "disk", key: "disk", atMs: 1, isOver: true } as const;
+  const full = { kind: "disk", key: "disk", atMs: 1, isTrouble: true, isLocal: true } as const;
+  for (const process of ["a", "b", "c", "d"]) pending.begin(full, process);
+  pending.take(pending.select(2, all));
+  pending.end(over, "a");
+  pending.endEarlier(over);
+  pending.release((process) => process === "b");
+  pending.refresh("c", 1_000, 500);
+  expect(pending.size).toBe(0);
+  pending.endEarlier(over);
+  expect(pending.size).toBe(0);
+  pending.end(over, "c");
+  expect(pending.select(2, all).groups).toMatchObject([{ kind: "disk", isOver: true, count: 1 }]);
 });
 
 test("50 mailboxes that fail for the same reason are one trouble, which ends with the last of them", () => {
@@ -170,9 +203,9 @@ test("50 mailboxes that fail for the same reason are one trouble, which ends wit
     const fault = at % 2 === 0 ? unreachable : new Fault("SERVICE_TIMEOUT");
     pending.begin(troubles.failed(`m${at}`, service, fault, 1).begun);
   }
-  const { groups } = pending.take(2, all);
+  const { groups } = pending.select(2, all);
   expect(groups).toMatchObject([{ kind: "service", count: 1, notices: [{ service, count: 50 }] }]);
-  pending.sent(pending.take(2, all));
+  pending.take(pending.select(2, all));
   const ends = Array.from({ length: 50 }, (_, at) => troubles.succeeded(`m${at}`, 3));
   expect(ends.slice(0, 49).every((end) => end === undefined)).toBe(true);
   const { begun, left } = troubles.failed("m1", service, unreachable, 4);
@@ -192,14 +225,14 @@ test("any sequence of events, messages and restarts notifies each open transfer 
       const notified = new Map<string, number>();
       const isOpen = new Set<string>();
       const message = () => {
-        const batch = pending.take(2, all);
+        const batch = pending.select(2, all);
         for (const { notices, kind } of batch.groups) {
           for (const { trackingId } of notices) {
             const key = `${kind} ${trackingId}`;
             notified.set(key, (notified.get(key) ?? 0) + 1);
           }
         }
-        pending.sent(batch);
+        pending.take(batch);
       };
       for (const each of steps) {
         if (each === "message") message();
@@ -225,10 +258,7 @@ test("any sequence of events, messages and restarts notifies each open transfer 
 });
 
 function makePending(): Pending {
-  return new Pending(
-    () => {},
-    () => {},
-  );
+  return new Pending();
 }
 
 function changeTo(

@@ -1,8 +1,8 @@
-/** Creates files that must not exist yet. The safety of the ledger rests on this alone. */
+/** Creates files that must not exist yet. The safety of the ledger, and of shared notices, rests on this alone. */
 import { dirname, join } from "node:path";
-import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "../base/disk.ts";
-import { temporaryName } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { type Disk, type DiskFile, type FolderSyncs, meansNoLinks, tryUnlink } from "./disk.ts";
+import { temporaryName } from "./durable.ts";
+import { systemCode } from "./faults.ts";
 
 export class OnceFiles {
   readonly #disk: Disk;
