@@ -1,6 +1,6 @@
 /** Reads transfers from the work folder, and gives orders there. No daemon needs to run. */
 import { setTimeout as pause } from "node:timers/promises";
-import { forEachLimit, Mutex } from "../base/concurrency.ts";
+import { forEachLimit, Mutex, mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import type { Secret } from "../base/secret.ts";
@@ -40,7 +40,7 @@ import { withDaemonsState } from "./transfers.ts";
 const TAKEN_MS = 10_000;
 const TAKEN_EACH_MS = 200;
 const LOOK_EVERY_MS = 50;
-/** Outcomes that are awaited at the same time. */
+/** Outcomes that are awaited, or transfers that are read, at the same time. */
 const AT_ONCE = 50;
 
 type OnLook = (trackingId: string, state: string) => void;
@@ -91,7 +91,7 @@ export class LocalAccess implements Access {
   ): AsyncGenerator<ListedTransfer, void, undefined> {
     const format = await makeFormatter(this.#peek, this.#settings.mailboxes);
     const records = selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
-    for await (const record of records) yield format(record);
+    for await (const record of records) yield await format(record);
   }
 
   list(filter: TransferFilter, page: PageRequest, onDamaged: (path: string) => void) {
@@ -211,7 +211,7 @@ export class LocalAccess implements Access {
   }
 
   async #format(records: readonly TransferRecord[]): Promise<ListedTransfer[]> {
-    return records.map(await makeFormatter(this.#peek, this.#settings.mailboxes));
+    return mapLimit(records, AT_ONCE, await makeFormatter(this.#peek, this.#settings.mailboxes));
   }
 
   /** Passwords go to the state folder of the running daemon. */

@@ -57,10 +57,11 @@ function formatStory(
   options: StoryOptions,
   acts: readonly ActEntry[],
 ) {
-  const { record, rounds, staged, kept, passwordsSpent } = description;
+  const { record, rounds, staged, kept, passwords } = description;
   return {
-    ...formatTransfer(record, passwordsSpent),
-    passwordAttempts: mailbox?.passwordAttempts ?? null,
+    ...formatTransfer(record, passwords?.spent),
+    /** With the attempts that an operator has granted. */
+    passwordAttempts: passwords?.allowed ?? null,
     attempts: record.attempts,
     acknowledged: record.acknowledged ?? false,
     rounds,

@@ -1,4 +1,5 @@
 /** Lists the known transfers from the work folder, for commands and the console. Changes nothing. */
+import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
@@ -46,6 +47,9 @@ export type ListedTransfer = ReturnType<typeof formatTransfer>;
 /** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
 
+/** Transfers whose password attempts are counted at the same time. */
+const AT_ONCE = 32;
+
 /** Only open rounds are in these states, and each has a note. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
 
@@ -65,7 +69,7 @@ export async function listTransfers(
     sort,
   );
   const format = await makeFormatter(peek, mailboxes);
-  const transfers = first.slice((page - 1) * size).map(format);
+  const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
   return { total, page, pages: Math.max(1, Math.ceil(total / size)), size, transfers };
 }
 
@@ -135,15 +139,17 @@ function compare(one: string, other: string): number {
 export async function makeFormatter(
   peek: LedgerPeek,
   mailboxes: readonly MailboxFacts[],
-): Promise<(record: TransferRecord) => ListedTransfer> {
+): Promise<(record: TransferRecord) => Promise<ListedTransfer>> {
   const countOf = await peek.countAttempts();
-  const serviceIds = new Map(
-    mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
+  const services = new Map(
+    mailboxes.map(({ name, service, passwordAttempts }) => [
+      canonicalAddress(name),
+      { serviceId: serviceIdOf(service.baseUrl), passwordAttempts },
+    ]),
   );
-  return (record) => {
-    const { mailbox, trackingId } = record;
-    const serviceId = serviceIds.get(canonicalAddress(mailbox));
-    return formatTransfer(record, serviceId === undefined ? undefined : countOf({ serviceId, trackingId }));
+  return async (record) => {
+    const service = services.get(canonicalAddress(record.mailbox));
+    return formatTransfer(record, service && (await countOf(record, service)));
   };
 }
 

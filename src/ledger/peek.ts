@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
-import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
+import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
 import { hasEnded, type Release, type State, type TransferRecord, type Verified } from "../model/record.ts";
 import { FileAttempts } from "./attempts.ts";
 import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
@@ -46,7 +46,7 @@ export interface TransferDescription {
   /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
   /** Over all mailboxes of the service; missing if the service is not given. */
-  readonly passwordsSpent: number | undefined;
+  readonly passwords: SpentAttempts | undefined;
 }
 
 export interface RoundDescription {
@@ -96,8 +96,6 @@ const HandoffShape = v.object({
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
-/** An operator may have granted attempts beyond the budget. */
-const MAX_GRANTED = 10;
 
 /** The last rounds of a transfer that began and that ended, according to the names of its records. */
 interface LastRounds {
@@ -122,9 +120,10 @@ export class LedgerPeek {
 
   constructor(work: string) {
     this.#paths = new LedgerPaths(work);
-    // Neither the inbox nor a mode is needed for reading.
-    this.#rounds = new Rounds({ disk: systemDisk, paths: this.#paths, root: "", folderMode: () => 0 });
-    this.attempts = new FileAttempts(systemDisk, this.#paths, this.#rounds);
+    // Neither the inbox nor a mode is needed for reading, and a reader makes nothing durable.
+    const disk = { ...systemDisk, syncFolder: async () => {} };
+    this.#rounds = new Rounds({ disk, paths: this.#paths, root: "", folderMode: () => 0 });
+    this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
   }
 
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
@@ -208,39 +207,37 @@ export class LedgerPeek {
           id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
         ),
         kept: (await systemDisk.kindOf(kept)) === "folder" ? kept : undefined,
-        passwordsSpent: service && (await this.#countAttemptsAt(key.trackingId, service)),
+        passwords: service && (await this.#spentOn(key, service)),
       };
     });
   }
 
-  /** Counts password attempts over all mailboxes of a service. Lists the folder once, for many transfers. */
-  async countAttempts(): Promise<(of: AttemptKey) => number> {
-    const counts = new Map<string, number>();
+  /**
+   * Counts the password attempts of many transfers: `undefined` if a damaged record hides which attempts count. Lists
+   * the folder once, because most transfers have none.
+   */
+  async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
+    const keys = new Set<string>();
     await this.#reading(async () => {
       try {
         for await (const { name } of await opendir(this.#paths.attempts, { bufferSize: 512 })) {
           const [, key] = ATTEMPT.exec(name) ?? [];
-          if (key !== undefined) counts.set(key, (counts.get(key) ?? 0) + 1);
+          if (key !== undefined) keys.add(key);
         }
       } catch (error) {
         if (systemCode(error) !== "ENOENT") throw error;
       }
     });
-    return ({ serviceId, trackingId }) => counts.get(attemptsKey(serviceId, trackingId)) ?? 0;
+    return (key, service) =>
+      this.#reading(async () => {
+        if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
+        return (await tolerate("", ignore, () => this.#spentOn(key, service)))?.spent;
+      });
   }
 
-  /** Looks for each slot: returned slots leave gaps, and listing the folder may be slow. */
-  async #countAttemptsAt(
-    trackingId: string,
-    { serviceId, passwordAttempts }: AttemptBudget,
-  ): Promise<number> {
-    const key = attemptsKey(serviceId, trackingId);
-    let count = 0;
-    for (let number = 1; number <= passwordAttempts + MAX_GRANTED; number++) {
-      const path = join(this.#paths.attempts, `${key}.${number}.json`);
-      if ((await systemDisk.kindOf(path)) !== undefined) count++;
-    }
-    return count;
+  #spentOn(key: TransferKey, { serviceId, passwordAttempts }: AttemptBudget): Promise<SpentAttempts> {
+    const { trackingId } = key;
+    return this.attempts.spent({ serviceId, trackingId }, nameOf(key), passwordAttempts);
   }
 
   /** `onlyOpen`: only a transfer whose last round is open. */
