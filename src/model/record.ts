@@ -206,3 +206,11 @@ export function waitLeftMs(
   const leftMs = Date.parse(until) - nowMs;
   return leftMs > 0 && leftMs <= LONGEST_WAIT_MS ? leftMs : undefined;
 }
+
+/** The last moment that a date can hold. Stands for an unknown expiry. */
+export const UNKNOWN_EXPIRY_MS = 8.64e15;
+
+/** When the service deletes the transfer. */
+export function expiryOf({ expires }: Pick<TransferRecord, "expires">): number {
+  return expires === undefined ? UNKNOWN_EXPIRY_MS : Date.parse(expires);
+}
