@@ -2,27 +2,23 @@
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { Secret } from "../base/secret.ts";
-import { loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
-import { spentOn } from "../daemon/acts.ts";
-import type { ListedTransfer } from "../daemon/transfers.ts";
-import { peekLedger } from "../ledger/peek.ts";
 import { hasEnded } from "../model/record.ts";
-import type { Access, ActResult } from "./access.ts";
+import type { ActResult, TransferView } from "../model/views.ts";
+import type { Access } from "./access.ts";
 import {
   ACTING_HELP,
   type ActOptions,
   addActing,
   chooseTransfers,
+  confirmTransfers,
   demandChoice,
   impossible,
-  isConfirmed,
+  openActing,
   perform,
   report,
 } from "./acting.ts";
 import { askHidden, readSecret } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { openAccess } from "./open-access.ts";
 import { say } from "./printing.ts";
 
 interface PasswordOptions extends ActOptions {
@@ -52,19 +48,14 @@ export function define(command: Command, run: Run): void {
 async function supply(context: Context, ids: readonly string[], options: PasswordOptions): Promise<Outcome> {
   demandChoice(ids, options);
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
-  const { access } = await open(context, options);
-  const transfers = await chooseTransfers(access, "password", ids, options, true);
-  if (transfers.length === 0) {
-    say(context, "No transfer matches.");
-    return "fine";
-  }
-  // Fail before the prompt where no password would be sent.
-  await demandUse(access, transfers);
+  const access = await openActing(context, options);
+  const transfers = await confirmTransfers(context, access, "password", ids, options, {
+    verb: "Try one password for",
+    takesAll: true,
+    check: (chosen) => demandUse(access, chosen),
+  });
+  if (transfers === undefined) return "fine";
   const many = formatCount(transfers.length, "transfer", "transfers");
-  if (!(await isConfirmed(context, "Try one password for", transfers, options, undefined))) {
-    say(context, "Nothing was changed.");
-    return "fine";
-  }
   const whose = ids.length === 1 ? ids[0] : many;
   const password =
     options.passwordFile === undefined && context.stdin.isTTY
@@ -84,12 +75,12 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
 async function tryPassword(
   context: Context,
   access: Access,
-  transfers: readonly ListedTransfer[],
+  transfers: readonly TransferView[],
   password: Secret,
   options: PasswordOptions,
 ): Promise<ActResult[]> {
   const isForMailbox = options.mailbox !== undefined && !options.all;
-  const attempt = (some: readonly ListedTransfer[], more = options) =>
+  const attempt = (some: readonly TransferView[], more = options) =>
     perform(context, access, { act: "password", transfers: some, password, isForMailbox }, more);
   const byId = [...Map.groupBy(transfers, ({ trackingId }) => trackingId).values()];
   const [first = [], ...others] = byId;
@@ -105,8 +96,8 @@ async function tryPassword(
   return results;
 }
 
-/** Throws `ORDER_IMPOSSIBLE` where the password would be tried for none of the transfers. */
-async function demandUse(access: Access, transfers: readonly ListedTransfer[]): Promise<void> {
+/** Called before the prompt. Throws `ORDER_IMPOSSIBLE` where the password would be tried for none of the transfers. */
+async function demandUse(access: Access, transfers: readonly TransferView[]): Promise<void> {
   const objections: { readonly detail: string; readonly isOpen: boolean }[] = [];
   for (const transfer of transfers) {
     const detail = await access.objectionTo("password", transfer);
@@ -125,15 +116,11 @@ async function allowOnceMore(
   if (options.passwordFile !== undefined)
     throw impossible("--once-more takes no password: supply one afterwards");
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
-  const { access, settings } = await open(context, options);
-  const isKnown =
-    options.mailbox === undefined || settings.mailboxes.some(({ name }) => name === options.mailbox);
-  if (!isKnown) throw impossible(`no mailbox is called ${options.mailbox}`);
-  const transfers = await chooseTransfers(access, "grant", ids, options, true);
-  const chosen = options.all ? await selectUnanswered(settings, transfers) : transfers;
+  const access = await openActing(context, options);
+  const chosen = await chooseTransfers(access, "grant", ids, options, true);
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
-  const possible: ListedTransfer[] = [];
+  const possible: TransferView[] = [];
   for (const transfer of onePerId) {
     if ((await access.objectionTo("grant", transfer)) === undefined) possible.push(transfer);
   }
@@ -150,23 +137,4 @@ async function allowOnceMore(
     options,
     false,
   );
-}
-
-/** Transfers with an attempt that was never answered. Returns all if this user may not read the ledger. */
-async function selectUnanswered(
-  settings: Settings,
-  transfers: readonly ListedTransfer[],
-): Promise<ListedTransfer[]> {
-  const peek = peekLedger(settings.work);
-  const unanswered: ListedTransfer[] = [];
-  for (const transfer of transfers) {
-    const record = await peek.find(transfer).catch(() => undefined);
-    if (record === undefined || (await spentOn(settings, record)).unanswered > 0) unanswered.push(transfer);
-  }
-  return unanswered;
-}
-
-async function open(context: Context, { config: path }: PasswordOptions) {
-  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  return { settings, access: await openAccess(context, settings) };
 }

@@ -5,8 +5,17 @@ import { Fault, systemCode } from "../base/faults.ts";
 import { nameOfUser } from "./actor.ts";
 
 /** Whether this user may read and write a folder. A missing one counts as usable. */
-export async function mayUse(folder: string): Promise<boolean> {
-  return access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
+export function mayUse(folder: string): Promise<boolean> {
+  return isAllowed(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Whether this user may read a folder. A missing one counts as readable. */
+export function mayRead(folder: string): Promise<boolean> {
+  return isAllowed(folder, constants.R_OK | constants.X_OK);
+}
+
+async function isAllowed(folder: string, mode: number): Promise<boolean> {
+  return access(folder, mode).then(
     () => true,
     (error: unknown) => !isRefused(error),
   );

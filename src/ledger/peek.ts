@@ -10,9 +10,10 @@ import * as v from "valibot";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
 import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
-import { hasEnded, type Release, type State, type TransferRecord, type Verified } from "../model/record.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
+import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
-import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
+import { type EndRecord, parseJson, parseRecord } from "./format.ts";
 import { unreadable } from "./lines.ts";
 import {
   attemptsKey,
@@ -40,46 +41,13 @@ export interface TransferDescription {
   /** In its last round. */
   readonly record: TransferRecord;
   /** In order. */
-  readonly rounds: readonly RoundDescription[];
+  readonly rounds: readonly RoundView[];
   /** Folders with content of attempts at any round. */
   readonly staged: readonly string[];
   /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
   /** Over all mailboxes of the service; missing if the service is not given. */
   readonly passwords: SpentAttempts | undefined;
-}
-
-export interface RoundDescription {
-  readonly round: number;
-  /** Missing for round 1. */
-  readonly begun: Begun | undefined;
-  /** Missing while the round is open. */
-  readonly ended: RoundEnd | undefined;
-}
-
-interface RoundEnd {
-  readonly outcome: State;
-  readonly at: string | undefined;
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
-  readonly folder: string | undefined;
-  readonly verified: Verified | undefined;
-  readonly released: Release | undefined;
-  /** False until the content is moved to the inbox or the quarantine. */
-  readonly isPlaced: boolean;
-  /** Missing if nothing follows the delivery. */
-  readonly handoff: PeekedHandoff | undefined;
-}
-
-interface PeekedHandoff {
-  /**
-   * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
-   * was picked up, and is removed later.
-   */
-  readonly progress: "open" | "waiting" | "kept" | "finished";
-  readonly pickedUpAt?: string | undefined;
-  /** The actual folder, if it differs from the end record's. */
-  readonly folder?: string | undefined;
 }
 
 const ignore: OnDamaged = () => {};
@@ -196,7 +164,7 @@ export class LedgerPeek {
     return this.#reading(async () => {
       const record = await this.#find(name);
       if (record === undefined) return undefined;
-      const rounds: RoundDescription[] = [];
+      const rounds: RoundView[] = [];
       for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
       const kept = this.#rounds.quarantine.folderOf(name, record.round);
       const staged = (await this.#list(this.#paths.staging)).map(parseStaged);
@@ -282,7 +250,7 @@ export class LedgerPeek {
   }
 
   /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */
-  async #readHandoff(name: string, round: number, listing?: Listing): Promise<PeekedHandoff | undefined> {
+  async #readHandoff(name: string, round: number, listing?: Listing): Promise<HandoffView | undefined> {
     const entries = OUTBOX_KINDS.map((kind) => ({ kind, path: this.#paths.outboxEntry(name, round, kind) }));
     const record = this.#paths.handoff(name, round);
     const isInOutbox =
@@ -300,7 +268,7 @@ export class LedgerPeek {
     return undefined;
   }
 
-  async #describeRound(name: string, round: number): Promise<RoundDescription> {
+  async #describeRound(name: string, round: number): Promise<RoundView> {
     const path = this.#paths.begin(name, round);
     const text = await tryRead(systemDisk, path);
     const begun = text === undefined ? undefined : parseRecord(text, path).begun;
@@ -375,7 +343,7 @@ async function tolerate<Result>(
 }
 
 /** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
-function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): PeekedHandoff {
+function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
   const result = v.safeParse(HandoffShape, parseJson(text));
   const { command, webhook, ...facts } = result.success ? result.output : {};
   if (kind === "kept") return { ...facts, progress: "kept" };
@@ -384,7 +352,7 @@ function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): PeekedHa
 }
 
 /** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
-function parseHandoff(text: string, path: string): Omit<PeekedHandoff, "progress"> {
+function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
   if (text === "") return {};
   const result = v.safeParse(HandoffShape, parseJson(text));
   if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });

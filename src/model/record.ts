@@ -49,7 +49,7 @@ export const ReleaseShape = v.object({
   message: v.string(),
 });
 
-export type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
+type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
 
 export interface TransferRecord extends TransferKey {
   readonly version: typeof RECORD_VERSION;

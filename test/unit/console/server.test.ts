@@ -1,4 +1,5 @@
 /** The console over HTTP limits the requests of hostile visitors. */
+
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
@@ -7,6 +8,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { JournalReader } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { NOTHING_KNOWN } from "../../support/console.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
@@ -97,9 +99,16 @@ async function settledOf(answers: readonly Promise<number | string>[]): Promise<
 
 async function serve(search: JournalReader["search"]): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
-  const journal = { search, acts: async () => [], tally: async () => [] };
-  const nothing = { metrics: async () => "", list: async () => ({}), story: async () => undefined };
-  const port = { board, journal, ...nothing, actions: undefined, hosts: [], stuck: () => undefined };
+  const journal = { ...NOTHING_KNOWN.journal, search };
+  const port = {
+    ...NOTHING_KNOWN,
+    board,
+    metrics: async () => "",
+    journal,
+    actions: undefined,
+    hosts: [],
+    stuck: () => undefined,
+  };
   const server = createConsole(port, systemClock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
