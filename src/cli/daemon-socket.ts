@@ -85,7 +85,7 @@ export class DaemonSocket {
       throw new Fault("PERMISSION_DENIED", { detail: `${where} refuses: ${why}` });
     }
     const detail = refusal.success ? refusal.output.error : `status ${status}`;
-    if (status === 400) throw invalid(`${where} refuses the request: ${detail}`);
+    if (status === 400 || status === 413) throw invalid(`${where} refuses the request: ${detail}`);
     throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail}` });
   }
 

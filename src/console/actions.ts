@@ -1,7 +1,5 @@
 /** Requests that change something: signing in and out, and actions on one or many transfers. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
 import { forEachLimit, mapLimit } from "../base/concurrency.ts";
@@ -69,9 +67,10 @@ export async function signIn(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions, show } = tools;
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const refuse = (status: number, text: string) =>
     fields.has("page")
       ? show(request, response, status, { text, isError: true })
@@ -90,8 +89,9 @@ export async function signOut(
   { actions, show }: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const { kind } = await actions.sessions.authorize(request, fields.get("proof") ?? undefined);
   if (kind !== "granted") return show(request, response, 403, { text: NOT_ALLOWED, isError: true });
   response.writeHead(303, { location: "./", "set-cookie": actions.sessions.signOut(request) }).end();
@@ -102,9 +102,9 @@ export async function actForProgram(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions } = tools;
-  const text = await readText(request);
   if (!(await actions.renew())) return sendJson(response, 503, { error: UNREADABLE });
   const authorization = await actions.sessions.authorize(request, undefined);
   if (authorization.kind !== "granted") {
@@ -112,7 +112,7 @@ export async function actForProgram(
     const error = isThrottled ? WRONG_TOKEN.throttled : NOT_ALLOWED;
     return sendJson(response, isThrottled ? 429 : 403, { error });
   }
-  const parsed = v.safeParse(RequestShape, parseJson(text));
+  const parsed = v.safeParse(RequestShape, parseJson(body));
   if (!parsed.success) return sendJson(response, 400, { error: explain(parsed.issues) });
   const { action, mailbox, trackingId, transfers, password, wait } = parsed.output;
   const one = mailbox === undefined || trackingId === undefined ? [] : [{ mailbox, trackingId }];
@@ -137,9 +137,10 @@ export async function actForPage(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions, show } = tools;
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const refuse = (status: number, text: string) => show(request, response, status, { text, isError: true });
   if (!(await actions.renew())) return refuse(503, UNREADABLE);
   const proof = fields.get("proof") ?? undefined;
@@ -240,24 +241,15 @@ function backOf(fields: URLSearchParams): string {
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }
 
-/** Empty if the body is too large. */
-async function readText(request: IncomingMessage): Promise<string> {
+/** `undefined` if it is too large. All of it is read, because most clients send it before they read the answer. */
+export async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  const bounded = Readable.from(
-    (async function* () {
-      for await (const chunk of request) {
-        bytes += (chunk as Buffer).length;
-        if (bytes > MAX_BODY_BYTES) return;
-        yield chunk;
-      }
-    })(),
-  );
-  const text = (await buffer(bounded)).toString();
-  return bytes > MAX_BODY_BYTES ? "" : text;
-}
-
-function readForm(text: string): URLSearchParams {
-  return new URLSearchParams(text);
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString();
 }
 
 function parseJson(text: string): unknown {

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
-import { type ActionTools, actForPage, actForProgram, signIn, signOut } from "./actions.ts";
+import { type ActionTools, actForPage, actForProgram, readBody, signIn, signOut } from "./actions.ts";
 import { refuse, send, sendJson } from "./answers.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
@@ -18,6 +18,13 @@ import { parseListQuery, parseTransferQuery, selectTransfers } from "./query.ts"
 import { isTransferAct } from "./transfers.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
+
+type ChangeHandler = (
+  tools: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: string,
+) => Promise<void>;
 
 interface Route {
   readonly handle: Handler;
@@ -37,6 +44,7 @@ const HEADERS = {
   "cache-control": "no-store",
 } as const;
 
+const TOO_LARGE = "The request is too large: choose fewer transfers.";
 const BUSY = "Other searches are running: try again in a moment.";
 
 /** Not listening yet. Closing the server ends every connection. */
@@ -212,9 +220,14 @@ function routesOf(
     transfers: () => board.transfers(),
     show: (...answer) => pages.showNotice(...answer),
   };
-  const change = (handle: (tools: ActionTools, ...request: Parameters<Handler>) => Promise<void>): Route => ({
+  const change = (handle: ChangeHandler): Route => ({
     kind: "change",
-    handle: (...request) => handle(tools, ...request),
+    async handle(request, response, { pathname }) {
+      const body = await readBody(request);
+      if (body !== undefined) return handle(tools, request, response, body);
+      if (pathname.startsWith("/api/")) return sendJson(response, 413, { error: TOO_LARGE });
+      tools.show(request, response, 413, { text: TOO_LARGE, isError: true });
+    },
   });
   return new Map<string, Route>([
     ...routes,

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { JournalReader } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import { Board } from "../../../src/observe/board.ts";
@@ -91,13 +91,27 @@ function makeSearches() {
   };
 }
 
+test("the moments of a search count from the daemon's clock", async () => {
+  const queries: unknown[] = [];
+  const nowMs = Date.parse("2026-03-02T08:00:00Z");
+  const url = await serve(
+    async (query) => {
+      queries.push(query.sinceMs);
+      return [];
+    },
+    { now: () => nowMs },
+  );
+  await fetch(`${url}api/history?since=2h`);
+  expect(queries).toEqual([nowMs - 2 * 3_600_000]);
+});
+
 async function settledOf(answers: readonly Promise<number | string>[]): Promise<unknown[]> {
   const open = Symbol("open");
   const states = await Promise.all(answers.map((it) => Promise.race([it, Promise.resolve(open)])));
   return states.filter((it) => it !== open);
 }
 
-async function serve(search: JournalReader["search"]): Promise<string> {
+async function serve(search: JournalReader["search"], clock: Clock = systemClock): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
   const journal = { ...NOTHING_KNOWN.journal, search };
   const port = {
@@ -109,7 +123,7 @@ async function serve(search: JournalReader["search"]): Promise<string> {
     hosts: [],
     stuck: () => undefined,
   };
-  const server = createConsole(port, systemClock);
+  const server = createConsole(port, clock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(async () => {
