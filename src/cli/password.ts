@@ -17,7 +17,7 @@ import {
   perform,
   report,
 } from "./acting.ts";
-import { askHidden, readSecret } from "./asking.ts";
+import { askHidden, readPassword } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { say } from "./printing.ts";
 
@@ -25,6 +25,9 @@ interface PasswordOptions extends ActOptions {
   readonly passwordFile?: string;
   readonly onceMore?: boolean;
 }
+
+const NOTHING_READ =
+  "no password was given, because standard input is empty: write the password to it, name a file with --password-file, or run the command on a terminal";
 
 const HELP = `
 On a terminal, it asks for the password without showing it; otherwise it reads standard input.
@@ -57,11 +60,13 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
   if (transfers === undefined) return "fine";
   const many = formatCount(transfers.length, "transfer", "transfers");
   const whose = ids.length === 1 ? ids[0] : many;
-  const password =
-    options.passwordFile === undefined && context.stdin.isTTY
-      ? await askHidden(context, `Password of ${whose}: `)
-      : await readSecret(context, options.passwordFile ?? "-");
-  if (password === undefined || password.reveal() === "") throw impossible("no password was given");
+  const isTyped = options.passwordFile === undefined && context.stdin.isTTY;
+  const password = isTyped
+    ? await askHidden(context, `Password of ${whose}: `)
+    : await readPassword(context, options.passwordFile ?? "-");
+  if (password === undefined || password.reveal() === "") {
+    throw impossible(isTyped ? "no password was given" : NOTHING_READ);
+  }
   const results = await tryPassword(context, access, transfers, password, options);
   const isOne = ids.length === 1;
   const refused = results.filter(({ result }) => result === "refused");
