@@ -15,7 +15,7 @@ import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
-import { runInUnit } from "./in-unit.ts";
+import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -41,12 +41,7 @@ Warnings do not change the exit code. After a failure it says what to do first: 
 It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
 export function define(command: Command, run: Run): void {
-  addConfig(command)
-    .option("--json", "print the findings as JSON")
-    .option(
-      "--unit <name>",
-      "check with the user, credentials, configuration and folders of this systemd unit; needs root",
-    )
+  addUnit(addConfig(command).option("--json", "print the findings as JSON"))
     .addHelpText("after", HELP)
     .action((options: DoctorOptions) => run((context) => examine(context, options)));
 }
