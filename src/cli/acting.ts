@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import type { TransferAct } from "../model/order.ts";
 import { STATES, type State } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
@@ -128,8 +129,12 @@ export async function confirmTransfers(
   return undefined;
 }
 
-export async function openActing(context: Context, { config: path }: ActOptions): Promise<Access> {
-  return openAccess(context, await loadSettings({ env: context.env, path, ignoreSecrets: true }));
+export async function openActing(
+  context: Context,
+  { config: path }: ActOptions,
+): Promise<{ readonly access: Access; readonly settings: Settings }> {
+  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  return { settings, access: await openAccess(context, settings) };
 }
 
 /** Asks with `question` for one transfer, and with a number for several. Throws `ORDER_IMPOSSIBLE` without a terminal. */

@@ -70,7 +70,7 @@ async function order(
   if (options.all && needsFilter && [mailbox, sender, reason, state].every((it) => it === undefined)) {
     throw impossible("--all needs --sender, --reason, --state or --mailbox");
   }
-  const access = await openActing(context, options);
+  const { access } = await openActing(context, options);
   const isOne = ids.length === 1;
   const check = async ([first]: readonly TransferView[]) => {
     const objection = isOne && first ? await access.objectionTo(action, first) : undefined;

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { Secret } from "../base/secret.ts";
+import { makeMatcher } from "../ledger/history.ts";
 import { hasEnded } from "../model/record.ts";
 import type { ActResult, TransferView } from "../model/views.ts";
 import type { Access } from "./access.ts";
@@ -51,7 +52,7 @@ export function define(command: Command, run: Run): void {
 async function supply(context: Context, ids: readonly string[], options: PasswordOptions): Promise<Outcome> {
   demandChoice(ids, options);
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
-  const access = await openActing(context, options);
+  const { access } = await openActing(context, options);
   const transfers = await confirmTransfers(context, access, "password", ids, options, {
     verb: "Try one password for",
     takesAll: true,
@@ -121,7 +122,11 @@ async function allowOnceMore(
   if (options.passwordFile !== undefined)
     throw impossible("--once-more takes no password: supply one afterwards");
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
-  const access = await openActing(context, options);
+  const { access, settings } = await openActing(context, options);
+  const isNamed = makeMatcher(options.all ? options.mailbox : undefined);
+  if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
+    throw impossible(`no mailbox is called ${options.mailbox}`);
+  }
   const chosen = await chooseTransfers(access, "grant", ids, options, true);
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();

@@ -94,7 +94,7 @@ export async function* selectActable(
   for await (const record of selectTransfers(peekLedger(tools.work), wanted, onDamaged, signal)) {
     // Skips delivered transfers unless the filter names them: there may be very many.
     if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
-    if (isForPassword && record.reason !== "password") continue;
+    if (act === "password" && record.reason !== "password") continue;
     // An outage leaves attempts without an answer. A transfer whose passwords were refused needs its sender first.
     if (act === "grant" && (await spentOn(tools, record)).unanswered === 0) continue;
     if ((await objectionToAct(tools, act, record)) === undefined) yield record;

@@ -72,6 +72,7 @@ test("the same commands have the same answers through the folders and through th
   await same("password --once-more t2", 2);
   await same("password --once-more --all", 0);
   await same("password --once-more --all --mailbox *@EXAMPLE.com", 0);
+  await same("password --once-more --all --mailbox typo", 2);
   await same("discard t9 --yes", 2);
   await same("retry t1 --timeout 1h", 3);
   await same("retry t1 --no-wait", 0);
