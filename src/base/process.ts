@@ -1,5 +1,5 @@
-/** Process groups of child programs, and the user that root works as. */
-import { stat } from "node:fs/promises";
+/** Process groups of child programs, the user that root works as, and names of users. */
+import { readFile, stat } from "node:fs/promises";
 
 /** Does nothing if the group has ended already. */
 export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
@@ -43,4 +43,11 @@ export function variableText(text: string): string {
     .slice(0, MAX_VARIABLE_LENGTH)
     .toWellFormed()
     .replace(/[\p{Cc}\u2028\u2029]/gu, "\ufffd");
+}
+
+/** The name of a user (`/etc/passwd`) or group (`/etc/group`), or its number where the file has no name for it. */
+export async function nameIn(file: "/etc/passwd" | "/etc/group", id: number | undefined): Promise<string> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
+  const fields = lines.map((line) => line.split(":")).find((line) => line[2] === String(id));
+  return fields?.[0] ?? String(id ?? "unknown");
 }

@@ -2,12 +2,15 @@
 import { type Command, Option } from "commander";
 import { Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
-import type { ListedTransfer } from "../daemon/transfers.ts";
+import { loadSettings } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
 import type { TransferAct } from "../model/order.ts";
 import { STATES, type State } from "../model/record.ts";
-import type { Access, ActRequest, ActResult } from "./access.ts";
+import type { ActResult, TransferView } from "../model/views.ts";
+import type { Access, ActRequest } from "./access.ts";
 import { askYesNo, canAsk } from "./asking.ts";
 import type { Context, Outcome } from "./context.ts";
+import { openAccess } from "./open-access.ts";
 import { addConfig, duration } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 
@@ -69,10 +72,10 @@ export async function chooseTransfers(
   ids: readonly string[],
   options: ActOptions,
   takesAll = false,
-): Promise<ListedTransfer[]> {
+): Promise<TransferView[]> {
   const { mailbox, sender, reason, state } = options;
   if (options.all) return access.select({ mailbox, sender, reason, state }, act);
-  const chosen: ListedTransfer[] = [];
+  const chosen: TransferView[] = [];
   for (const trackingId of new Set(ids))
     chosen.push(...(await findOne(access, trackingId, mailbox, takesAll)));
   return chosen;
@@ -84,7 +87,7 @@ export async function findOne(
   trackingId: string,
   mailbox: string | undefined,
   takesAll = false,
-): Promise<ListedTransfer[]> {
+): Promise<TransferView[]> {
   const found = await access.find(trackingId, mailbox);
   if (found.length === 0) {
     const where = mailbox === undefined ? "" : ` in the mailbox ${mailbox}`;
@@ -97,11 +100,48 @@ export async function findOne(
   return found;
 }
 
+interface Choice {
+  /** In the question about several transfers. */
+  readonly verb: string;
+  /** Confirmation for one transfer. */
+  readonly question?: string | undefined;
+  /** As in `chooseTransfers`. */
+  readonly takesAll?: boolean;
+  /** Throws where the act is possible for none of the transfers. Called before a person is asked. */
+  check(transfers: readonly TransferView[]): Promise<void>;
+}
+
+/** The chosen transfers, confirmed; `undefined`, with a message, where nothing is to be done. */
+export async function confirmTransfers(
+  context: Context,
+  access: Access,
+  act: TransferAct,
+  ids: readonly string[],
+  options: ActOptions,
+  { verb, question, takesAll = false, check }: Choice,
+): Promise<TransferView[] | undefined> {
+  const transfers = await chooseTransfers(access, act, ids, options, takesAll);
+  if (transfers.length > 0) {
+    await check(transfers);
+    if (await isConfirmed(context, verb, transfers, options, question)) return transfers;
+  }
+  say(context, transfers.length === 0 ? "No transfer matches." : "Nothing was changed.");
+  return undefined;
+}
+
+export async function openActing(
+  context: Context,
+  { config: path }: ActOptions,
+): Promise<{ readonly access: Access; readonly settings: Settings }> {
+  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  return { settings, access: await openAccess(context, settings) };
+}
+
 /** Asks with `question` for one transfer, and with a number for several. Throws `ORDER_IMPOSSIBLE` without a terminal. */
-export async function isConfirmed(
+async function isConfirmed(
   context: Context,
   verb: string,
-  transfers: readonly ListedTransfer[],
+  transfers: readonly TransferView[],
   { yes, all }: ActOptions,
   question: string | undefined,
 ): Promise<boolean> {

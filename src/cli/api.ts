@@ -8,7 +8,7 @@ import { addDownloads } from "./api/downloads.ts";
 import { addListing } from "./api/listing.ts";
 import { addOperation, type Call, type PasswordOptions } from "./api/operation.ts";
 import { ownName, saveDownload } from "./api/saving.ts";
-import { askHidden, readSecret } from "./asking.ts";
+import { askHidden, readPassword, readSecret } from "./asking.ts";
 import { canPoll } from "./client.ts";
 import type { Outcome, Run } from "./context.ts";
 import { invalid, wholeNumber } from "./options.ts";
@@ -72,7 +72,7 @@ function addPasswords(api: Command, run: Run): void {
 
 async function checkPassword({ context, options, service }: Call<PasswordOptions>): Promise<Outcome> {
   const password =
-    (await readSecret(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
+    (await readPassword(context, options.passwordFile)) ?? (await askHidden(context, "Password to check: "));
   if (password === undefined) {
     throw invalid("no password: add --password-file (- for standard input)");
   }

@@ -44,12 +44,28 @@ export async function askYesNo(context: Context, question: string, preset: boole
   }
 }
 
+/** Makes the fault of an unusable text. */
+type Refuse = (detail: string, cause?: unknown) => Fault;
+
+/** The fault of a password: it was not sent, and costs no attempt. */
+const refusePassword: Refuse = (detail, cause) =>
+  new Fault("PASSWORD_UNUSABLE", { detail: `${detail}, and nothing was sent`, cause });
+
+/** Like `readSecret`. An unusable text is a `PASSWORD_UNUSABLE`. */
+export function readPassword(context: Context, path: string | undefined): Promise<Secret | undefined> {
+  return readSecret(context, path, refusePassword);
+}
+
 /** The text of a file, or of standard input for `-`, without the final newline that editors add. */
-export async function readSecret(context: Context, path: string | undefined): Promise<Secret | undefined> {
+export async function readSecret(
+  context: Context,
+  path: string | undefined,
+  refuse: Refuse = invalid,
+): Promise<Secret | undefined> {
   if (path === undefined) return undefined;
   try {
-    if (path === "-") return parseSecret(await buffer(context.stdin), "standard input");
-    const secret = parseSecret(await readFile(path), path);
+    if (path === "-") return parseSecret(await buffer(context.stdin), "standard input", refuse);
+    const secret = parseSecret(await readFile(path), path, refuse);
     if (secret.reveal() === "") throw invalid(`${resolve(path)} is empty: write the secret into it`);
     return secret;
   } catch (cause) {
@@ -65,20 +81,15 @@ function describeUnreadable(cause: unknown): string {
   return code === "EACCES" ? "may not be read by this user" : `cannot be read (${code || "unknown reason"})`;
 }
 
-/** One line of UTF-8. Anything else is a mistake that would cost a password attempt. */
-function parseSecret(content: Uint8Array, where: string): Secret {
+/** One line of UTF-8. Anything else is a mistake that could cost a password attempt. */
+function parseSecret(content: Uint8Array, where: string, refuse: Refuse): Secret {
   let line: string;
   try {
     line = new TextDecoder("utf-8", { fatal: true }).decode(content).replace(/\r?\n$/, "");
   } catch (cause) {
-    throw new Fault("PASSWORD_UNUSABLE", {
-      detail: `${where} is not UTF-8 text, and nothing was sent`,
-      cause,
-    });
+    throw refuse(`${where} is not UTF-8 text`, cause);
   }
-  if (/\p{Cc}/u.test(line)) {
-    throw new Fault("PASSWORD_UNUSABLE", { detail: `${where} has more than one line, and nothing was sent` });
-  }
+  if (/\p{Cc}/u.test(line)) throw refuse(`${where} has more than one line`);
   return new Secret(line);
 }
 

@@ -1,4 +1,5 @@
 /** `config`: checks the configuration, and shows its effective values. Asks neither the service nor the daemon. */
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
@@ -7,6 +8,7 @@ import { describeMissingKey, type EffectiveValue, readEffective } from "../confi
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Context, Outcome, Run } from "./context.ts";
+import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig, invalid } from "./options.ts";
 import { type Column, printable, printJson, printRows, say } from "./printing.ts";
 
@@ -15,12 +17,17 @@ interface ConfigOptions {
   readonly json?: boolean;
   /** Commander's name for `--no-secrets`. */
   readonly secrets?: boolean;
+  readonly unit?: string;
 }
 
 const CHECK_HELP = `
 It prints one line for each problem: the place, the key, and the allowed values. The exit code is 0 for a valid
 configuration, and 2 for an invalid one. Secrets in files, variables and credentials are read; commands are not run.
-Where only the daemon can read them, add --no-secrets. To check everything else too, use inlet doctor.`;
+Where only the daemon can read them, let root name its unit, or add --no-secrets. To check everything else too, use
+inlet doctor.
+
+  sudo inlet config check --unit inlet
+  inlet config check --no-secrets`;
 
 const SHOW_HELP = `
 Each line has a key, its value, and the source of the value: the line of a file, a variable, or the default. Secrets
@@ -31,13 +38,14 @@ are not shown.
   inlet config show mailboxes[0].poll`;
 
 export function define(config: Command, run: Run): void {
-  addConfig(
-    config
-      .command("check")
-      .description("check the configuration")
-      .option("--no-secrets", "do not read secrets"),
+  addUnit(
+    addConfig(
+      config
+        .command("check")
+        .description("check the configuration")
+        .option("--no-secrets", "do not read secrets"),
+    ).option("--json", "print the result as JSON"),
   )
-    .option("--json", "print the result as JSON")
     .addHelpText("after", CHECK_HELP)
     .action((options: ConfigOptions) => run((context) => check(context, options)));
   addConfig(
@@ -53,8 +61,16 @@ export function define(config: Command, run: Run): void {
     );
 }
 
-async function check(context: Context, { config: path, json, secrets }: ConfigOptions): Promise<Outcome> {
+async function check(
+  context: Context,
+  { config: path, json, secrets, unit }: ConfigOptions,
+): Promise<Outcome> {
   const ignoreSecrets = secrets === false;
+  if (unit !== undefined) {
+    const named = path === undefined ? [] : ["--config", resolve(path)];
+    const others = [...(json ? ["--json"] : []), ...(ignoreSecrets ? ["--no-secrets"] : [])];
+    return runInUnit(context, unit, ["config", "check", ...named, ...others]);
+  }
   const result = await loadSettings({ env: context.env, path, ignoreSecrets }).catch((error: unknown) => {
     if (error instanceof Fault && error.code === "CONFIG_INVALID") return error;
     throw error;

@@ -1,5 +1,6 @@
 /** A command's process: its streams, its environment, and the signal to stop. */
 import { once } from "node:events";
+import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import type { Fault } from "../base/faults.ts";
 import type { Environment } from "../config/draft.ts";
 
@@ -25,7 +26,7 @@ export type Run = (work: (context: Context) => Promise<Outcome>) => Promise<void
 /** Keeps the process alive: a pending `AbortSignal` alone does not. */
 export async function untilStopped(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
-  const alive = setInterval(() => {}, 2 ** 31 - 1);
+  const alive = setInterval(() => {}, LONGEST_TIMER_MS);
   try {
     await once(stop, "abort");
   } finally {

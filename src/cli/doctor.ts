@@ -11,11 +11,11 @@ import type { Settings } from "../config/settings.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
-import { type Area, type Finding, Findings } from "./doctor/findings.ts";
+import { AREAS, type Area, type Finding, Findings } from "./doctor/findings.ts";
 import { checkFileSystem, checkFolders } from "./doctor/folders.ts";
 import { checkQueue, checkServices } from "./doctor/network.ts";
 import { checkNotify } from "./doctor/notify.ts";
-import { runInUnit } from "./in-unit.ts";
+import { addUnit, runInUnit } from "./in-unit.ts";
 import { addConfig } from "./options.ts";
 import { printable, printJson, say } from "./printing.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -41,12 +41,7 @@ Warnings do not change the exit code. After a failure it says what to do first: 
 It sends no mail, opens no transfer and delivers nothing. It keeps a verification token that it obtains for the daemon.`;
 
 export function define(command: Command, run: Run): void {
-  addConfig(command)
-    .option("--json", "print the findings as JSON")
-    .option(
-      "--unit <name>",
-      "check with the user, credentials, configuration and folders of this systemd unit; needs root",
-    )
+  addUnit(addConfig(command).option("--json", "print the findings as JSON"))
     .addHelpText("after", HELP)
     .action((options: DoctorOptions) => run((context) => examine(context, options)));
 }
@@ -68,9 +63,8 @@ async function examine(context: Context, options: DoctorOptions): Promise<Outcom
 async function checkAll(findings: Findings, context: Context, path: string | undefined): Promise<void> {
   const configured = await checkConfiguration(findings, context, path);
   if (configured === undefined) {
-    for (const area of ["folders", "file system", "queue", "service", "daemon"] as const satisfies Area[]) {
-      findings.skip(area, "all", "the configuration is not valid");
-    }
+    const unchecked = AREAS.filter((area) => area !== CONFIGURATION);
+    for (const area of unchecked) findings.skip(area, "all", "the configuration is not valid");
     return;
   }
   const settings = await withDaemonsState(configured);
@@ -115,9 +109,10 @@ function printerFor({ stdout }: Context): (finding: Finding) => void {
 
 function summaryOf(findings: Findings): string {
   const [failed, warnings] = [findings.count("failed"), findings.count("warning")];
-  const warned = warnings === 0 ? "" : `, ${formatCount(warnings, "warning", "warnings")}`;
-  if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${warned}.`;
-  return warnings === 0 ? "All is well." : `All is well${warned}.`;
+  const warned = formatCount(warnings, "warning", "warnings");
+  const others = warnings === 0 ? "" : `, ${warned}`;
+  if (failed > 0) return `${formatCount(failed, "check", "checks")} failed${others}.`;
+  return warnings === 0 ? "All is well." : `Inlet can run, with ${warned}.`;
 }
 
 const CONFIGURATION = "configuration";

@@ -1,18 +1,14 @@
 /** `history`: past transfers, and what operators did, from the journal. */
 import { type Command, Option } from "commander";
 import { formatCount } from "../base/phrases.ts";
-import { loadFolders } from "../config/load.ts";
-import {
-  type ActEntry,
-  type HistoryEntry,
-  type HistoryQuery,
-  type OnDamagedLines,
-  readActs,
-  readHistory,
-} from "../ledger/history.ts";
+import { loadFolders, loadHttp } from "../config/load.ts";
+import { type OnDamagedLines, readActs, readHistory } from "../ledger/history.ts";
+import { LedgerPaths } from "../ledger/paths.ts";
 import { STATES } from "../model/record.ts";
+import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery } from "../model/views.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { addConfig, invalid, parseSince, parseUntil, wholeNumber } from "./options.ts";
+import { mayRead, permissionFault } from "./permission.ts";
 import { type Column, formatTime, printRows, say } from "./printing.ts";
 import { transferColumns } from "./transfers.ts";
 
@@ -35,7 +31,8 @@ With --actions, it lists what operators did: each retry, release, discard, redel
 attempt, with who, when and from where, and each change of the configuration with its keys. Passwords and values are
 never recorded.
 
-It reads the journal in the work folder, with or without a running daemon, and changes nothing.
+It reads the journal in the work folder, with or without a running daemon, and changes nothing. If this user may not
+read the folder, it asks the daemon through its Unix socket.
 
   inlet history --since 7d --state quarantined
   inlet history --sender '*@supplier.example' --since 2026-03-01 --until 2026-03-31
@@ -66,17 +63,17 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   if (actions && (options.state !== undefined || options.changes)) {
     throw invalid("--actions goes with neither --state nor --changes");
   }
-  const { work } = await loadFolders({ env: context.env, path });
+  const journal = await openJournal(context, path);
   const damaged: string[] = [];
   const onDamaged: OnDamagedLines = (file, lines) =>
     damaged.push(`${formatCount(lines, "line", "lines")} of ${file}`);
   // One more than asked for shows whether there are more.
   const query = { ...options, sinceMs, untilMs, limit: options.limit + 1 };
   if (actions) {
-    const found = await Array.fromAsync(readActs(work, query, onDamaged, context.stop));
+    const found = await journal.acts(query, onDamaged);
     print(context, options, actColumns(context), found);
   } else {
-    const found = await Array.fromAsync(readHistory(work, query, onDamaged, context.stop));
+    const found = await journal.changes(query, onDamaged);
     print(
       context,
       options,
@@ -86,6 +83,30 @@ async function showHistory(context: Context, options: HistoryOptions): Promise<O
   }
   for (const lines of damaged) say(context, `Skipped as damaged: ${lines}.`);
   return "fine";
+}
+
+/** Newest first. */
+interface JournalSource {
+  changes(query: HistoryQuery, onDamaged: OnDamagedLines): Promise<readonly HistoryEntry[]>;
+  acts(query: ActQuery, onDamaged: OnDamagedLines): Promise<readonly ActEntry[]>;
+}
+
+/** Throws `PERMISSION_DENIED` where this user may use neither the journal nor a socket of the daemon. */
+async function openJournal(context: Context, path: string | undefined): Promise<JournalSource> {
+  const { env, stop } = context;
+  const { work } = await loadFolders({ env, path });
+  const { journal } = new LedgerPaths(work);
+  if (await mayRead(journal)) {
+    return {
+      changes: (query, onDamaged) => Array.fromAsync(readHistory(work, query, onDamaged, stop)),
+      acts: (query, onDamaged) => Array.fromAsync(readActs(work, query, onDamaged, stop)),
+    };
+  }
+  const { openSocket } = await import("./daemon-socket.ts");
+  const socket = await openSocket(context, await loadHttp({ env, path }));
+  if (socket === undefined) throw await permissionFault(journal);
+  const { RemoteJournal } = await import("./remote-journal.ts");
+  return new RemoteJournal(socket);
 }
 
 function print<Entry>(

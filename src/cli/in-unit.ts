@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
+import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { describeStartFailure } from "../base/process.ts";
 import type { Context, Outcome } from "./context.ts";
@@ -117,6 +118,14 @@ export function planRun(
   ];
 }
 
+/** The value of `--unit`, for commands that need the secrets of the daemon. */
+export function addUnit(command: Command): Command {
+  return command.option(
+    "--unit <name>",
+    "check with the user, credentials, configuration and folders of this systemd unit; needs root",
+  );
+}
+
 const OUTCOMES: Readonly<Record<number, Outcome>> = {
   0: "fine",
   2: "usage",
@@ -129,8 +138,14 @@ export async function runInUnit(context: Context, unit: string, words: readonly 
   if (!/^[\w@.:-]+$/.test(unit) || unit.startsWith("-"))
     throw invalid(`${JSON.stringify(unit)} is not the name of a unit`);
   if (process.geteuid?.() !== 0) {
+    const command = words
+      .slice(
+        0,
+        [...words, "-"].findIndex((word) => word.startsWith("-")),
+      )
+      .join(" ");
     throw invalid(
-      `--unit needs root, to get the credentials of the unit: sudo inlet ${words[0]} --unit ${unit}`,
+      `--unit needs root, to get the credentials of the unit: sudo inlet ${command} --unit ${unit}`,
     );
   }
   const settings = parseUnit(unit, await readUnit(unit));

@@ -2,8 +2,9 @@
 import { type Command, Option } from "commander";
 import { escapeJson, formatCount } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
-import { type ListedTransfer, timeOf } from "../daemon/transfers.ts";
+import { timeOf } from "../daemon/transfers.ts";
 import { STATES, type State } from "../model/record.ts";
+import type { TransferView } from "../model/views.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { openAccess } from "./open-access.ts";
 import { addConfig, wholeNumber } from "./options.ts";
@@ -62,9 +63,10 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   if (limit === undefined) {
     for await (const transfer of access.all(filter, onDamaged)) await printLine(context, transfer);
   } else {
-    const { transfers, total } = await access.list(filter, { page: 1, size: limit }, onDamaged);
+    const { transfers, total, damaged: skipped } = await access.list(filter, { page: 1, size: limit });
+    for (const path of skipped) onDamaged(path);
     if (json) for (const transfer of transfers) await printLine(context, transfer);
-    else printRows(context, {}, transferColumns<ListedTransfer>(context, timeOf), transfers);
+    else printRows(context, {}, transferColumns<TransferView>(context, timeOf), transfers);
     if (total === 0) say(context, "No transfer matches.");
     if (total > limit) {
       say(context, `These are the newest ${limit} of ${total} transfers. Show more with --limit.`);
@@ -74,7 +76,7 @@ async function list(context: Context, options: ListOptions): Promise<Outcome> {
   return "fine";
 }
 
-function printLine(context: Context, transfer: ListedTransfer): Promise<void> {
+function printLine(context: Context, transfer: TransferView): Promise<void> {
   return writeOut(context, `${escapeJson(JSON.stringify(transfer))}\n`);
 }
 

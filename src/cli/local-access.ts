@@ -1,6 +1,6 @@
 /** Reads transfers from the work folder, and gives orders there. No daemon needs to run. */
 import { setTimeout as pause } from "node:timers/promises";
-import { forEachLimit, Mutex } from "../base/concurrency.ts";
+import { forEachLimit, Mutex, mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import type { Secret } from "../base/secret.ts";
@@ -8,30 +8,34 @@ import type { Settings } from "../config/settings.ts";
 import {
   type ActTools,
   awaitAct,
+  describeGiven,
   describeStored,
   describeWithdrawn,
   type GivenAct,
   giveAct,
   objectionToAct,
+  refuseAct,
+  selectActable,
   supplyPassword,
 } from "../daemon/acts.ts";
 import { mailboxOf, readStory } from "../daemon/story.ts";
-import {
-  type ListedTransfer,
-  listTransfers,
-  makeFormatter,
-  type PageRequest,
-  selectTransfers,
-  type TransferFilter,
-} from "../daemon/transfers.ts";
+import { listTransfers, makeFormatter, selectTransfers } from "../daemon/transfers.ts";
 import { countMembers } from "../inbox/members.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../ledger/peek.ts";
+import type { OnDamaged } from "../ledger/port.ts";
 import type { Outcome } from "../mailbox/outcome.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
 import type { TransferAct } from "../model/order.ts";
-import { hasEnded, isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
-import type { Access, ActRequest, ActResult } from "./access.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type {
+  ActResult,
+  PageRequest,
+  Story,
+  TransferFilter,
+  TransferList,
+  TransferView,
+} from "../model/views.ts";
+import { type Access, type ActRequest, demandOneService } from "./access.ts";
 import { operatorOf } from "./actor.ts";
 import type { Context } from "./context.ts";
 import { withDaemonsState } from "./transfers.ts";
@@ -40,7 +44,7 @@ import { withDaemonsState } from "./transfers.ts";
 const TAKEN_MS = 10_000;
 const TAKEN_EACH_MS = 200;
 const LOOK_EVERY_MS = 50;
-/** Outcomes that are awaited at the same time. */
+/** Outcomes that are awaited, or transfers that are read, at the same time. */
 const AT_ONCE = 50;
 
 type OnLook = (trackingId: string, state: string) => void;
@@ -58,7 +62,7 @@ export class LocalAccess implements Access {
     this.#peek = peekLedger(settings.work);
   }
 
-  async find(trackingId: string, mailbox: string | undefined): Promise<ListedTransfer[]> {
+  async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
     const names = mailbox === undefined ? this.#settings.mailboxes.map(({ name }) => name) : [mailbox];
     const found: TransferRecord[] = [];
     for (const name of names) {
@@ -72,35 +76,29 @@ export class LocalAccess implements Access {
     return this.#format(found);
   }
 
-  async select(filter: TransferFilter, act: TransferAct): Promise<ListedTransfer[]> {
-    const records = await this.#selectRecords(filter);
-    const tools = await this.#tools();
-    const possible: TransferRecord[] = [];
-    for (const record of records) {
-      // Skips delivered transfers unless `--state` names them: there may be very many.
-      if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
-      if (act === "password" && record.reason !== "password") continue;
-      if ((await objectionToAct(tools, act, record)) === undefined) possible.push(record);
-    }
-    return this.#format(possible);
+  async select(filter: TransferFilter, act: TransferAct): Promise<TransferView[]> {
+    const actable = selectActable(await this.#tools(), filter, act, () => {}, this.#context.stop);
+    return this.#format(await Array.fromAsync(actable));
   }
 
   async *all(
     filter: TransferFilter,
     onDamaged: (path: string) => void,
-  ): AsyncGenerator<ListedTransfer, void, undefined> {
+  ): AsyncGenerator<TransferView, void, undefined> {
     const format = await makeFormatter(this.#peek, this.#settings.mailboxes);
     const records = selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
-    for await (const record of records) yield format(record);
+    for await (const record of records) yield await format(record);
   }
 
-  list(filter: TransferFilter, page: PageRequest, onDamaged: (path: string) => void) {
+  list(filter: TransferFilter, page: PageRequest): Promise<TransferList> {
     const { work, mailboxes } = this.#settings;
-    return listTransfers(work, mailboxes, filter, page, onDamaged, this.#context.stop);
+    const select = (onDamaged: OnDamaged) =>
+      selectTransfers(this.#peek, filter, onDamaged, this.#context.stop);
+    return listTransfers(work, mailboxes, select, page);
   }
 
-  story(key: TransferKey, options: { readonly config?: string; readonly mailbox?: string }) {
-    return readStory(this.#settings.work, key, this.#settings.mailboxes, options);
+  story(key: TransferKey): Promise<Story | undefined> {
+    return readStory(this.#settings.work, key, this.#settings.mailboxes);
   }
 
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
@@ -132,7 +130,7 @@ export class LocalAccess implements Access {
       const record = await this.#peek.find(key);
       const objection = await objectionToAct(tools, act, record);
       if (objection !== undefined || record === undefined || act === "password") {
-        results.set(nameOf(key), refusedResult(key, objection?.kind, objection?.detail ?? "", record));
+        results.set(nameOf(key), refuseAct(key, objection, record));
       } else given.push(await giveAct(tools, act, record, by));
     }
     return given;
@@ -151,7 +149,7 @@ export class LocalAccess implements Access {
       const record = await this.#peek.find(key);
       const objection = await objectionToAct(tools, "password", record, password);
       if (objection === undefined && record !== undefined) accepting.push(record);
-      else results.set(nameOf(key), refusedResult(key, objection?.kind, objection?.detail ?? "", record));
+      else results.set(nameOf(key), refuseAct(key, objection, record));
     }
     demandOneService(this.#settings, accepting);
     const given: GivenAct[] = [];
@@ -180,8 +178,7 @@ export class LocalAccess implements Access {
     const instead = { result: "given" } as const;
     if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, instead };
     if (waitMs === undefined) {
-      const what = act === "password" ? "The password" : "The order";
-      return { ...kept, text: `${what} for ${trackingId} was given.`, instead };
+      return { ...kept, text: describeGiven(act, trackingId), instead };
     }
     const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(waitMs)]);
     const isPaused = mailboxOf(tools.mailboxes, before)?.paused === true;
@@ -206,12 +203,8 @@ export class LocalAccess implements Access {
     return given.isTaken();
   }
 
-  #selectRecords(filter: TransferFilter): Promise<TransferRecord[]> {
-    return Array.fromAsync(selectTransfers(this.#peek, filter, () => {}, this.#context.stop));
-  }
-
-  async #format(records: readonly TransferRecord[]): Promise<ListedTransfer[]> {
-    return records.map(await makeFormatter(this.#peek, this.#settings.mailboxes));
+  async #format(records: readonly TransferRecord[]): Promise<TransferView[]> {
+    return mapLimit(records, AT_ONCE, await makeFormatter(this.#peek, this.#settings.mailboxes));
   }
 
   /** Passwords go to the state folder of the running daemon. */
@@ -224,34 +217,4 @@ export class LocalAccess implements Access {
 
 function resultOf({ mailbox, trackingId }: TransferKey, { record, text, result }: Outcome): ActResult {
   return { mailbox, trackingId, status: 200, text, state: record?.state, reason: record?.reason, result };
-}
-
-function refusedResult(
-  { mailbox, trackingId }: TransferKey,
-  kind: "unknown" | "impossible" | "known" | undefined,
-  detail: string,
-  record: TransferRecord | undefined,
-): ActResult {
-  const facts = { mailbox, trackingId, state: record?.state, reason: record?.reason };
-  if (kind === "known") {
-    const text = `${trackingId}: this password was refused before, so it was not sent again: ask the sender for the right one.`;
-    return { ...facts, status: 409, text, result: "attention" };
-  }
-  const text = `Nothing was done with ${trackingId}: ${detail}.`;
-  return { ...facts, status: kind === "unknown" ? 404 : 409, text, result: "refused" };
-}
-
-/** A password goes to one service only. Throws `ORDER_IMPOSSIBLE`. */
-function demandOneService({ mailboxes }: Settings, records: readonly TransferRecord[]): void {
-  const open = records.filter((record) => !hasEnded(record));
-  const serviceIds = new Set(
-    open.map((record) => {
-      const mailbox = mailboxOf(mailboxes, record);
-      return mailbox && serviceIdOf(mailbox.service.baseUrl);
-    }),
-  );
-  if (serviceIds.size <= 1) return;
-  const names = open.map(({ mailbox }) => mailbox).join(", ");
-  const detail = `several services list it, for ${names}: choose one with --mailbox`;
-  throw new Fault("ORDER_IMPOSSIBLE", { detail });
 }

@@ -11,10 +11,9 @@ export async function openAccess(context: Context, settings: Settings): Promise<
     const { LocalAccess } = await import("./local-access.ts");
     return new LocalAccess(context, settings);
   }
-  if (http !== undefined && "path" in http.listen) {
-    const { RemoteAccess } = await import("./remote-access.ts");
-    const remote = new RemoteAccess(context, http.listen.path);
-    if (await remote.isReachable()) return remote;
-  }
-  throw await permissionFault(work);
+  const { openSocket } = await import("./daemon-socket.ts");
+  const socket = await openSocket(context, http);
+  if (socket === undefined) throw await permissionFault(work);
+  const { RemoteAccess } = await import("./remote-access.ts");
+  return new RemoteAccess(socket, settings);
 }

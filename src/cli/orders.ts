@@ -1,21 +1,19 @@
 /** `retry`, `release`, `discard` and `redeliver`: operators' orders for transfers. */
 import type { Command } from "commander";
-import { loadSettings } from "../config/load.ts";
 import type { Action } from "../model/order.ts";
+import type { TransferView } from "../model/views.ts";
 import {
   ACTING_HELP,
   type ActOptions,
   addActing,
-  chooseTransfers,
+  confirmTransfers,
   demandChoice,
   impossible,
-  isConfirmed,
+  openActing,
   perform,
   report,
 } from "./acting.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { openAccess } from "./open-access.ts";
-import { say } from "./printing.ts";
 
 interface Meaning {
   readonly help: string;
@@ -72,21 +70,15 @@ async function order(
   if (options.all && needsFilter && [mailbox, sender, reason, state].every((it) => it === undefined)) {
     throw impossible("--all needs --sender, --reason, --state or --mailbox");
   }
-  const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
-  const access = await openAccess(context, settings);
-  const transfers = await chooseTransfers(access, action, ids, options);
-  const [first] = transfers;
-  if (first === undefined) {
-    say(context, "No transfer matches.");
-    return "fine";
-  }
+  const { access } = await openActing(context, options);
   const isOne = ids.length === 1;
-  const objection = isOne ? await access.objectionTo(action, first) : undefined;
-  if (objection !== undefined) throw impossible(objection);
-  if (!(await isConfirmed(context, VERBS[action], transfers, options, question))) {
-    say(context, "Nothing was changed.");
-    return "fine";
-  }
+  const check = async ([first]: readonly TransferView[]) => {
+    const objection = isOne && first ? await access.objectionTo(action, first) : undefined;
+    if (objection !== undefined) throw impossible(objection);
+  };
+  const choice = { verb: VERBS[action], question, check };
+  const transfers = await confirmTransfers(context, access, action, ids, options, choice);
+  if (transfers === undefined) return "fine";
   const results = await perform(context, access, { act: action, transfers }, options);
   return report(context, results, options, isOne);
 }

@@ -2,33 +2,33 @@
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import type { Secret } from "../base/secret.ts";
-import { loadSettings } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
-import { spentOn } from "../daemon/acts.ts";
-import type { ListedTransfer } from "../daemon/transfers.ts";
-import { peekLedger } from "../ledger/peek.ts";
+import { makeMatcher } from "../ledger/history.ts";
 import { hasEnded } from "../model/record.ts";
-import type { Access, ActResult } from "./access.ts";
+import type { ActResult, TransferView } from "../model/views.ts";
+import type { Access } from "./access.ts";
 import {
   ACTING_HELP,
   type ActOptions,
   addActing,
   chooseTransfers,
+  confirmTransfers,
   demandChoice,
   impossible,
-  isConfirmed,
+  openActing,
   perform,
   report,
 } from "./acting.ts";
-import { askHidden, readSecret } from "./asking.ts";
+import { askHidden, readPassword } from "./asking.ts";
 import type { Context, Outcome, Run } from "./context.ts";
-import { openAccess } from "./open-access.ts";
 import { say } from "./printing.ts";
 
 interface PasswordOptions extends ActOptions {
   readonly passwordFile?: string;
   readonly onceMore?: boolean;
 }
+
+const NOTHING_READ =
+  "no password was given, because standard input is empty: write the password to it, name a file with --password-file, or run the command on a terminal";
 
 const HELP = `
 On a terminal, it asks for the password without showing it; otherwise it reads standard input.
@@ -52,25 +52,22 @@ export function define(command: Command, run: Run): void {
 async function supply(context: Context, ids: readonly string[], options: PasswordOptions): Promise<Outcome> {
   demandChoice(ids, options);
   if (options.all && options.sender === undefined) throw impossible("--all needs --sender");
-  const { access } = await open(context, options);
-  const transfers = await chooseTransfers(access, "password", ids, options, true);
-  if (transfers.length === 0) {
-    say(context, "No transfer matches.");
-    return "fine";
-  }
-  // Fail before the prompt where no password would be sent.
-  await demandUse(access, transfers);
+  const { access } = await openActing(context, options);
+  const transfers = await confirmTransfers(context, access, "password", ids, options, {
+    verb: "Try one password for",
+    takesAll: true,
+    check: (chosen) => demandUse(access, chosen),
+  });
+  if (transfers === undefined) return "fine";
   const many = formatCount(transfers.length, "transfer", "transfers");
-  if (!(await isConfirmed(context, "Try one password for", transfers, options, undefined))) {
-    say(context, "Nothing was changed.");
-    return "fine";
-  }
   const whose = ids.length === 1 ? ids[0] : many;
-  const password =
-    options.passwordFile === undefined && context.stdin.isTTY
-      ? await askHidden(context, `Password of ${whose}: `)
-      : await readSecret(context, options.passwordFile ?? "-");
-  if (password === undefined || password.reveal() === "") throw impossible("no password was given");
+  const isTyped = options.passwordFile === undefined && context.stdin.isTTY;
+  const password = isTyped
+    ? await askHidden(context, `Password of ${whose}: `)
+    : await readPassword(context, options.passwordFile ?? "-");
+  if (password === undefined || password.reveal() === "") {
+    throw impossible(isTyped ? "no password was given" : NOTHING_READ);
+  }
   const results = await tryPassword(context, access, transfers, password, options);
   const isOne = ids.length === 1;
   const refused = results.filter(({ result }) => result === "refused");
@@ -84,12 +81,12 @@ async function supply(context: Context, ids: readonly string[], options: Passwor
 async function tryPassword(
   context: Context,
   access: Access,
-  transfers: readonly ListedTransfer[],
+  transfers: readonly TransferView[],
   password: Secret,
   options: PasswordOptions,
 ): Promise<ActResult[]> {
   const isForMailbox = options.mailbox !== undefined && !options.all;
-  const attempt = (some: readonly ListedTransfer[], more = options) =>
+  const attempt = (some: readonly TransferView[], more = options) =>
     perform(context, access, { act: "password", transfers: some, password, isForMailbox }, more);
   const byId = [...Map.groupBy(transfers, ({ trackingId }) => trackingId).values()];
   const [first = [], ...others] = byId;
@@ -105,8 +102,8 @@ async function tryPassword(
   return results;
 }
 
-/** Throws `ORDER_IMPOSSIBLE` where the password would be tried for none of the transfers. */
-async function demandUse(access: Access, transfers: readonly ListedTransfer[]): Promise<void> {
+/** Called before the prompt. Throws `ORDER_IMPOSSIBLE` where the password would be tried for none of the transfers. */
+async function demandUse(access: Access, transfers: readonly TransferView[]): Promise<void> {
   const objections: { readonly detail: string; readonly isOpen: boolean }[] = [];
   for (const transfer of transfers) {
     const detail = await access.objectionTo("password", transfer);
@@ -125,15 +122,15 @@ async function allowOnceMore(
   if (options.passwordFile !== undefined)
     throw impossible("--once-more takes no password: supply one afterwards");
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
-  const { access, settings } = await open(context, options);
-  const isKnown =
-    options.mailbox === undefined || settings.mailboxes.some(({ name }) => name === options.mailbox);
-  if (!isKnown) throw impossible(`no mailbox is called ${options.mailbox}`);
-  const transfers = await chooseTransfers(access, "grant", ids, options, true);
-  const chosen = options.all ? await selectUnanswered(settings, transfers) : transfers;
+  const { access, settings } = await openActing(context, options);
+  const isNamed = makeMatcher(options.all ? options.mailbox : undefined);
+  if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
+    throw impossible(`no mailbox is called ${options.mailbox}`);
+  }
+  const chosen = await chooseTransfers(access, "grant", ids, options, true);
   // The attempts are counted for the service: one mailbox that received the transfer is enough.
   const onePerId = [...new Map(chosen.toReversed().map((it) => [it.trackingId, it])).values()].toReversed();
-  const possible: ListedTransfer[] = [];
+  const possible: TransferView[] = [];
   for (const transfer of onePerId) {
     if ((await access.objectionTo("grant", transfer)) === undefined) possible.push(transfer);
   }
@@ -150,23 +147,4 @@ async function allowOnceMore(
     options,
     false,
   );
-}
-
-/** Transfers with an attempt that was never answered. Returns all if this user may not read the ledger. */
-async function selectUnanswered(
-  settings: Settings,
-  transfers: readonly ListedTransfer[],
-): Promise<ListedTransfer[]> {
-  const peek = peekLedger(settings.work);
-  const unanswered: ListedTransfer[] = [];
-  for (const transfer of transfers) {
-    const record = await peek.find(transfer).catch(() => undefined);
-    if (record === undefined || (await spentOn(settings, record)).unanswered > 0) unanswered.push(transfer);
-  }
-  return unanswered;
-}
-
-async function open(context: Context, { config: path }: PasswordOptions) {
-  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  return { settings, access: await openAccess(context, settings) };
 }

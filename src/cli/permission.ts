@@ -1,12 +1,22 @@
 /** Explains that this user may not use a folder: whose it is, who asked, and what to do. */
-import { access, constants, readFile, stat } from "node:fs/promises";
+import { access, constants, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Fault, systemCode } from "../base/faults.ts";
+import { nameIn } from "../base/process.ts";
 import { nameOfUser } from "./actor.ts";
 
 /** Whether this user may read and write a folder. A missing one counts as usable. */
-export async function mayUse(folder: string): Promise<boolean> {
-  return access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
+export function mayUse(folder: string): Promise<boolean> {
+  return isAllowed(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Whether this user may read a folder. A missing one counts as readable. */
+export function mayRead(folder: string): Promise<boolean> {
+  return isAllowed(folder, constants.R_OK | constants.X_OK);
+}
+
+async function isAllowed(folder: string, mode: number): Promise<boolean> {
+  return access(folder, mode).then(
     () => true,
     (error: unknown) => !isRefused(error),
   );
@@ -37,11 +47,4 @@ async function describe(path: string): Promise<string> {
   const owner = await nameIn("/etc/passwd", facts?.uid);
   const group = await nameIn("/etc/group", facts?.gid);
   return `${path} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
-}
-
-/** The name of a user or group, or its number where the file has no name for it. */
-async function nameIn(file: string, id: number | undefined): Promise<string> {
-  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
-  const fields = lines.map((line) => line.split(":")).find((line) => line[2] === String(id));
-  return fields?.[0] ?? String(id ?? "unknown");
 }

@@ -1,172 +1,120 @@
 /** Reaches transfers through the daemon's Unix socket. Its users need no access to the folders. */
-import { type IncomingMessage, request } from "node:http";
-import { text } from "node:stream/consumers";
 import * as v from "valibot";
-import { Fault } from "../base/faults.ts";
-import type { Story } from "../daemon/story.ts";
-import type { ListedTransfer, PageRequest, TransferFilter, TransferPage } from "../daemon/transfers.ts";
+import type { Settings } from "../config/settings.ts";
+import { describeGiven } from "../daemon/acts.ts";
 import type { TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
-import type { Access, ActRequest, ActResult } from "./access.ts";
-import { nameOfUser } from "./actor.ts";
-import type { Context } from "./context.ts";
+import { canonicalAddress } from "../model/transfer.ts";
+import {
+  type ActResult,
+  ActResultShape,
+  type ListQuery,
+  MAX_PAGE_SIZE,
+  ObjectionShape,
+  type PageRequest,
+  type Story,
+  StoryShape,
+  type TransferFilter,
+  type TransferList,
+  TransferListShape,
+  type TransferView,
+} from "../model/views.ts";
+import { type Access, type ActRequest, demandOneService } from "./access.ts";
+import type { DaemonSocket } from "./daemon-socket.ts";
 
-const TIMEOUT_MS = 30_000;
-const PAGE_SIZE = 200;
 /** The daemon bounds the size of a request. */
 const MAX_AT_ONCE = 100;
 
-const TransferShape = v.looseObject({
-  mailbox: v.string(),
-  trackingId: v.string(),
-  sender: v.string(),
-  state: v.string(),
-});
-const PageShape = v.looseObject({
-  total: v.number(),
-  page: v.number(),
-  pages: v.number(),
-  size: v.number(),
-  transfers: v.array(TransferShape),
-});
-const StoryShape = v.looseObject({
-  ...TransferShape.entries,
-  rounds: v.array(v.unknown()),
-  commands: v.array(v.string()),
-});
-const ErrorShape = v.looseObject({ error: v.string() });
-const ResultsShape = v.object({
-  results: v.array(
-    v.looseObject({
-      mailbox: v.string(),
-      trackingId: v.string(),
-      status: v.number(),
-      text: v.string(),
-      state: v.optional(v.string()),
-      reason: v.optional(v.string()),
-      result: v.picklist(["fine", "attention", "pending", "refused"]),
-    }),
-  ),
-});
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
+const ResultsShape = v.object({ results: v.array(ActResultShape) });
 
 export class RemoteAccess implements Access {
-  readonly #context: Context;
-  readonly #socketPath: string;
+  readonly #socket: DaemonSocket;
+  readonly #settings: Settings;
 
-  constructor(context: Context, socketPath: string) {
-    this.#context = context;
-    this.#socketPath = socketPath;
+  constructor(socket: DaemonSocket, settings: Settings) {
+    this.#socket = socket;
+    this.#settings = settings;
   }
 
-  /** Whether a daemon answers at the socket, and this user may open it. */
-  async isReachable(): Promise<boolean> {
-    return (await this.#send("GET", "/healthz").catch(() => undefined)) !== undefined;
+  async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
+    const { transfers } = await this.#page({ ids: [trackingId], page: 1, size: MAX_PAGE_SIZE });
+    const found = transfers.filter((it) => it.trackingId === trackingId);
+    const named = mailbox === undefined ? this.#settings.mailboxes.map(({ name }) => name) : [mailbox];
+    const names = new Set(named.map(canonicalAddress));
+    const wanted = found.filter((it) => names.has(canonicalAddress(it.mailbox)));
+    // Its mailbox may have been removed from the configuration.
+    return wanted.length === 0 && mailbox === undefined ? found : wanted;
   }
 
-  async find(trackingId: string, mailbox: string | undefined): Promise<ListedTransfer[]> {
-    const { transfers } = await this.#page({ ids: [trackingId] }, { page: 1, size: PAGE_SIZE });
-    return transfers.filter((it) => it.trackingId === trackingId && (mailbox ?? it.mailbox) === it.mailbox);
+  async select(filter: TransferFilter, act: TransferAct): Promise<TransferView[]> {
+    return Array.fromAsync(this.#all({ ...filter, act }, () => {}));
   }
 
-  async select(filter: TransferFilter, act: TransferAct): Promise<ListedTransfer[]> {
-    const isWaiting = act === "password" || act === "grant";
-    const wanted: TransferFilter = isWaiting ? { ...filter, state: "waiting", reason: "password" } : filter;
-    return Array.fromAsync(this.all(wanted));
+  all(
+    filter: TransferFilter,
+    onDamaged: (path: string) => void,
+  ): AsyncGenerator<TransferView, void, undefined> {
+    return this.#all(filter, onDamaged);
   }
 
-  async *all(filter: TransferFilter): AsyncGenerator<ListedTransfer, void, undefined> {
+  async list(filter: TransferFilter, { page, size, sort }: PageRequest): Promise<TransferList> {
+    const order = sort === undefined ? {} : { sort };
+    if (size <= MAX_PAGE_SIZE) return this.#page({ ...filter, page, size, ...order });
+    const first = await this.#page({ ...filter, page: 1, size: MAX_PAGE_SIZE, ...order });
+    const all = await Array.fromAsync(this.#all({ ...filter, ...order }, () => {}, page * size));
+    const transfers = all.slice((page - 1) * size);
+    return { ...first, page, size, pages: Math.max(1, Math.ceil(first.total / size)), transfers };
+  }
+
+  async story({ mailbox, trackingId }: TransferKey): Promise<Story | undefined> {
+    return this.#socket.tryGet("/api/transfers/story", { mailbox, trackingId }, StoryShape);
+  }
+
+  async objectionTo(act: TransferAct, { mailbox, trackingId }: TransferKey): Promise<string | undefined> {
+    const query = { act, mailbox, trackingId };
+    return (await this.#socket.get("/api/transfers/objection", query, ObjectionShape)).objection ?? undefined;
+  }
+
+  async act({ act, transfers, password, waitMs }: ActRequest): Promise<ActResult[]> {
+    if (password !== undefined) demandOneService(this.#settings, transfers);
+    const results: ActResult[] = [];
+    const secret = password === undefined ? {} : { password: password.reveal() };
+    const endMs = performance.now() + (waitMs ?? 0);
+    for (let start = 0; start < transfers.length; start += MAX_AT_ONCE) {
+      const some = transfers.slice(start, start + MAX_AT_ONCE);
+      const keys = some.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
+      const leftMs = Math.ceil(Math.max(endMs - performance.now(), 0));
+      const body = { action: act, transfers: keys, ...secret, wait: Math.ceil(leftMs / 1000) };
+      results.push(...(await this.#socket.post("/api/actions", body, ResultsShape, leftMs)).results);
+    }
+    if (waitMs !== undefined) return results;
+    return results.map((it) =>
+      it.status === 200 ? { ...it, result: "given", text: describeGiven(act, it.trackingId) } : it,
+    );
+  }
+
+  /** At most `limit`, the newest first. Transfers may change between two pages, so some are on both. */
+  async *#all(
+    query: Omit<ListQuery, "page" | "size">,
+    onDamaged: (path: string) => void,
+    limit = Number.POSITIVE_INFINITY,
+  ): AsyncGenerator<TransferView, void, undefined> {
+    const shown = new Set<string>();
     for (let page = 1, pages = 1; page <= pages; page++) {
-      const found = await this.#page(filter, { page, size: PAGE_SIZE });
-      yield* found.transfers;
+      const found = await this.#page({ ...query, page, size: MAX_PAGE_SIZE });
+      for (const path of found.damaged) onDamaged(path);
+      for (const transfer of found.transfers) {
+        const key = `${transfer.mailbox}\0${transfer.trackingId}`;
+        if (shown.has(key)) continue;
+        if (shown.size >= limit) return;
+        shown.add(key);
+        yield transfer;
+      }
       pages = found.pages;
     }
   }
 
-  list(filter: TransferFilter, page: PageRequest): Promise<TransferPage> {
-    return this.#page(filter, page);
-  }
-
-  async story({ mailbox, trackingId }: TransferKey): Promise<Story | undefined> {
-    const query = new URLSearchParams({ mailbox, trackingId });
-    const answer = await this.#send("GET", `/api/transfers/story?${query}`);
-    return answer.status === 404 ? undefined : (this.#parse(StoryShape, answer) as unknown as Story);
-  }
-
-  /** The daemon decides when it gets the act. */
-  async objectionTo(): Promise<undefined> {}
-
-  async act({ act, transfers, password, waitMs }: ActRequest): Promise<ActResult[]> {
-    const results: ActResult[] = [];
-    const wait = waitMs === undefined ? {} : { wait: Math.ceil(waitMs / 1000) };
-    const secret = password === undefined ? {} : { password: password.reveal() };
-    for (let start = 0; start < transfers.length; start += MAX_AT_ONCE) {
-      const some = transfers.slice(start, start + MAX_AT_ONCE);
-      const keys = some.map(({ mailbox, trackingId }) => ({ mailbox, trackingId }));
-      const body = { action: act, transfers: keys, ...secret, ...wait };
-      const answer = await this.#send("POST", "/api/actions", body, (waitMs ?? 0) + TIMEOUT_MS);
-      results.push(...this.#parse(ResultsShape, answer).results);
-    }
-    if (waitMs !== undefined) return results;
-    return results.map((it) => (it.result === "pending" ? { ...it, result: "given" } : it));
-  }
-
-  async #page(filter: TransferFilter, { page, size, sort }: PageRequest): Promise<TransferPage> {
-    const { ids, ...texts } = filter;
-    const given = { ...texts, ids: ids?.join(","), page, size, sort };
-    const entries = Object.entries(given).filter(([, value]) => value !== undefined);
-    const query = new URLSearchParams(entries.map(([key, value]): [string, string] => [key, String(value)]));
-    const answer = await this.#send("GET", `/api/transfers?${query}`);
-    return this.#parse(PageShape, answer) as unknown as TransferPage;
-  }
-
-  /** The answer is not trusted: any program may listen there. Throws `PERMISSION_DENIED` and `DAEMON_UNREACHABLE`. */
-  #parse<Schema extends v.GenericSchema>(schema: Schema, { status, body }: Answer): v.InferOutput<Schema> {
-    const json = parseJson(body);
-    const result = v.safeParse(schema, json);
-    if (status === 200 && result.success) return result.output;
-    const refusal = v.safeParse(ErrorShape, json);
-    const where = `the daemon at ${this.#socketPath}`;
-    if (status === 401 || status === 403 || status === 404) {
-      const why = refusal.success ? refusal.output.error : "it takes no orders";
-      throw new Fault("PERMISSION_DENIED", { detail: `${where} refuses: ${why}` });
-    }
-    const detail = refusal.success ? refusal.output.error : `status ${status}`;
-    throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail}` });
-  }
-
-  async #send(method: "GET" | "POST", path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const content = body === undefined ? undefined : JSON.stringify(body);
-    const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(timeoutMs)]);
-    const headers = {
-      host: "localhost",
-      // The socket does not say who opened it: the daemon records this name as claimed.
-      "inlet-user": encodeURIComponent(nameOfUser()),
-      ...(content === undefined
-        ? {}
-        : { "content-type": "application/json", "content-length": Buffer.byteLength(content) }),
-    };
-    const receive = (response: IncomingMessage) =>
-      text(response).then((answer) => resolve({ status: response.statusCode ?? 0, body: answer }), reject);
-    request({ socketPath: this.#socketPath, method, path, headers, agent: false, signal }, receive)
-      .once("error", reject)
-      .end(content);
-    return promise.catch((cause: unknown) => {
-      if (this.#context.stop.aborted) throw new Fault("STOPPED", { cause });
-      throw new Fault("DAEMON_UNREACHABLE", { detail: this.#socketPath, cause });
-    });
-  }
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
+  #page({ ids, ...query }: ListQuery): Promise<TransferList> {
+    return this.#socket.get("/api/transfers", { ...query, ids: ids?.join(",") }, TransferListShape);
   }
 }

@@ -4,11 +4,11 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { Fault } from "../base/faults.ts";
 import { loadSettings } from "../config/load.ts";
-import type { Story } from "../daemon/story.ts";
+import { describeDaemon } from "../daemon/facts.ts";
+import { commandsFor } from "../daemon/story.ts";
 import { timeOf } from "../daemon/transfers.ts";
-import type { ActEntry } from "../ledger/history.ts";
-import type { RoundDescription } from "../ledger/peek.ts";
 import { isDelivered, STATES } from "../model/record.ts";
+import type { ActEntry, RoundView, Story } from "../model/views.ts";
 import { findOne } from "./acting.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { openAccess } from "./open-access.ts";
@@ -38,15 +38,14 @@ export function define(command: Command, run: Run): void {
 async function show(context: Context, trackingId: string, options: ShowOptions): Promise<Outcome> {
   const settings = await loadSettings({ env: context.env, path: options.config, ignoreSecrets: true });
   const access = await openAccess(context, settings);
-  const { config, mailbox } = options;
+  const { mailbox } = options;
   const [found] = await findOne(access, trackingId, mailbox);
-  const commandOptions = {
-    ...(config === undefined ? {} : { config }),
-    ...(mailbox === undefined ? {} : { mailbox }),
-  };
-  const story = found && (await access.story(found, commandOptions));
+  const known = found && (await access.story(found));
   // Retention may have removed its records meanwhile.
-  if (story === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  if (known === undefined) throw new Fault("NO_SUCH_TRANSFER", { detail: JSON.stringify(trackingId) });
+  // The commands have to work in another shell, which may have another folder and environment.
+  const { config } = describeDaemon(settings);
+  const story = { ...known, commands: commandsFor(known, { config, mailbox }) };
   if (options.json) printJson(context, story);
   else context.stdout.write(`${formatText(context, settings.inbox, story)}\n`);
   return "fine";
@@ -112,7 +111,7 @@ function formatAct({ act, who, from, given, at }: ActEntry, time: (at: string) =
   return `${time(given ?? at)}  ${act}, by ${who} from ${from}`;
 }
 
-function formatRound({ round, begun, ended }: RoundDescription, time: (at: string) => string): string[] {
+function formatRound({ round, begun, ended }: RoundView, time: (at: string) => string): string[] {
   const order = begun === undefined ? "" : `, ${begun.why} by ${begun.by}, ${time(begun.at)}`;
   const lines = [`${round}${order}`];
   if (ended === undefined) return [...lines, "   open"];

@@ -21,14 +21,21 @@ const PREFIX = variableFor([]);
 const SEPARATOR = "__";
 
 /** Variables of Inlet that set no key. */
-const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD"]);
+const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD", "INLET_VERSION"]);
 
 /** Kubernetes sets these for a service that is called inlet. */
 const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 
-/** Every key that a variable can set, by the variable's name. A list is set as a whole. */
+/**
+ * Every key that a variable can set, by the variable's name. A list is set as a whole. `version` says how a file is
+ * written; in the environment, images use that name for the version of the program.
+ */
 const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
-  new Map(settableKeys(SCHEMA, []).map((key) => [variableFor(key.path), key]));
+  new Map(
+    settableKeys(SCHEMA, [])
+      .map((key) => [variableFor(key.path), key] as const)
+      .filter(([name]) => !OTHER_VARIABLES.has(name)),
+  );
 
 /** The keys that the environment sets, outer ones before inner ones. An empty variable is ignored. */
 export function readOverrides(env: Environment): {

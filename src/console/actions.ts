@@ -1,15 +1,14 @@
 /** Requests that change something: signing in and out, and actions on one or many transfers. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import * as v from "valibot";
-import { forEachLimit } from "../base/concurrency.ts";
+import { forEachLimit, mapLimit } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import { type Actor, TRANSFER_ACTS, type TransferAct } from "../model/order.ts";
 import type { TransferKey } from "../model/record.ts";
 import type { TransferStatus } from "../model/status.ts";
+import type { ActResult } from "../model/views.ts";
 import { sendJson } from "./answers.ts";
 import type { Html } from "./html.ts";
 import type { Notice } from "./layout.ts";
@@ -25,7 +24,10 @@ const MAX_AT_ONCE = 10_000;
 const GIVEN_AT_ONCE = 8;
 /** Each wait looks at the ledger regularly. */
 const AWAITED_AT_ONCE = 16;
-const MAX_WAIT_MS = 10 * 60_000;
+/** How long pages wait for an outcome. */
+const PAGE_WAIT_MS = 10 * 60_000;
+/** As long as `--timeout` of a command may be. */
+const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
 
 const UNREADABLE = "A token cannot be read now: see http.token in the configuration.";
 const NOT_ALLOWED = "Sign in first, or send a token.";
@@ -34,6 +36,8 @@ const WRONG_TOKEN = {
   throttled: "There were too many wrong tokens: wait a minute.",
 } as const;
 
+const PENDING = { result: "pending", text: "In progress." } as const;
+
 const RequestShape = v.object({
   action: v.picklist(TRANSFER_ACTS),
   mailbox: v.optional(v.string()),
@@ -41,7 +45,7 @@ const RequestShape = v.object({
   transfers: v.optional(v.array(v.object({ mailbox: v.string(), trackingId: v.string() }))),
   password: v.optional(v.string()),
   /** Seconds to wait for the outcome. */
-  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_WAIT_MS / 1000)), 0),
+  wait: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_WAIT_SECONDS)), 0),
 });
 
 export interface ActionTools {
@@ -63,9 +67,10 @@ export async function signIn(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions, show } = tools;
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const refuse = (status: number, text: string) =>
     fields.has("page")
       ? show(request, response, status, { text, isError: true })
@@ -84,8 +89,9 @@ export async function signOut(
   { actions, show }: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const { kind } = await actions.sessions.authorize(request, fields.get("proof") ?? undefined);
   if (kind !== "granted") return show(request, response, 403, { text: NOT_ALLOWED, isError: true });
   response.writeHead(303, { location: "./", "set-cookie": actions.sessions.signOut(request) }).end();
@@ -96,9 +102,9 @@ export async function actForProgram(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions } = tools;
-  const text = await readText(request);
   if (!(await actions.renew())) return sendJson(response, 503, { error: UNREADABLE });
   const authorization = await actions.sessions.authorize(request, undefined);
   if (authorization.kind !== "granted") {
@@ -106,17 +112,20 @@ export async function actForProgram(
     const error = isThrottled ? WRONG_TOKEN.throttled : NOT_ALLOWED;
     return sendJson(response, isThrottled ? 429 : 403, { error });
   }
-  const parsed = v.safeParse(RequestShape, parseJson(text));
+  const parsed = v.safeParse(RequestShape, parseJson(body));
   if (!parsed.success) return sendJson(response, 400, { error: explain(parsed.issues) });
   const { action, mailbox, trackingId, transfers, password, wait } = parsed.output;
   const one = mailbox === undefined || trackingId === undefined ? [] : [{ mailbox, trackingId }];
   const keys = transfers ?? one;
   const problem = problemOf(action, keys, password);
   if (problem !== undefined) return sendJson(response, 400, { error: problem });
-  const running = act(tools, action, keys, password, authorization.by);
+  const waiting = new AbortController();
+  response.once("close", () => waiting.abort());
+  const over = pause(wait * 1000, undefined, { ref: false, signal: waiting.signal }).catch(() => {});
+  const running = act(tools, action, keys, password, authorization.by, over);
   await running.given;
-  if (wait > 0) await Promise.race([running.settled, pause(wait * 1000, undefined, { ref: false })]);
-  const results = running.results();
+  if (wait > 0) await Promise.race([running.settled, over]);
+  const results = await running.results();
   const [first] = results;
   // A single transfer that is refused is an error of the request.
   const status = transfers === undefined && first !== undefined ? first.status : 200;
@@ -128,9 +137,10 @@ export async function actForPage(
   tools: ActionTools,
   request: IncomingMessage,
   response: ServerResponse,
+  body: string,
 ): Promise<void> {
   const { actions, show } = tools;
-  const fields = readForm(await readText(request));
+  const fields = new URLSearchParams(body);
   const refuse = (status: number, text: string) => show(request, response, status, { text, isError: true });
   if (!(await actions.renew())) return refuse(503, UNREADABLE);
   const proof = fields.get("proof") ?? undefined;
@@ -157,33 +167,32 @@ export async function actForPage(
   response.writeHead(303, { location: back }).end();
 }
 
-interface Result extends TransferKey, ShownOutcome {
-  readonly status: number;
-}
-
-/** `given`: all are accepted or refused. `settled`: all outcomes are known. `results`: as far as they are known. */
+/** `given`: all are accepted or refused. `settled`: all outcomes are known. `results`: as they are now. */
 interface Running {
   readonly given: Promise<void>;
   readonly settled: Promise<void>;
-  results(): Result[];
+  results(): Promise<ActResult[]>;
 }
 
-/** Gives the action for each transfer, and notes the outcomes. */
+/** Gives the action for each transfer, and notes the outcomes. They are awaited for a while, and until `over`. */
 function act(
   { actions, outcomes }: ActionTools,
   action: TransferAct,
   keys: readonly TransferKey[],
   password: string | undefined,
   by: Actor,
+  over?: Promise<void>,
 ): Running {
   const note = outcomes.begin(action, by, keys);
-  const results = new Map<TransferKey, Result>();
+  const results = new Map<TransferKey, () => Promise<ActResult>>();
   const settle = (key: TransferKey, status: number, outcome: ShownOutcome) => {
     const { mailbox, trackingId } = key;
-    results.set(key, { mailbox, trackingId, status, ...outcome });
+    const result = { mailbox, trackingId, status, ...outcome };
+    results.set(key, async () => result);
     note(key, outcome);
   };
-  const signal = AbortSignal.timeout(MAX_WAIT_MS);
+  const ending = new AbortController();
+  void Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), over]).then(() => ending.abort());
   const waits: (() => Promise<void>)[] = [];
   const given = forEachLimit(keys, GIVEN_AT_ONCE, async (key) => {
     const { mailbox, trackingId } = key;
@@ -191,17 +200,22 @@ function act(
     const request: ActionRequest = { mailbox, trackingId, action, password: secret };
     try {
       const answer = await actions.give(request, by);
-      if (answer.refused !== undefined) {
-        return settle(key, answer.refused, { result: "refused", text: answer.text });
+      if ("refused" in answer) {
+        const { status, mailbox: _mailbox, trackingId: _id, ...outcome } = answer.refused;
+        return settle(key, status, outcome);
       }
-      settle(key, 200, { result: "pending", text: answer.text });
-      waits.push(async () => settle(key, 200, await answer.outcome(signal)));
+      settle(key, 200, PENDING);
+      results.set(key, async () => {
+        const outcome = await answer.outcome(AbortSignal.abort()).catch(() => PENDING);
+        return { mailbox, trackingId, status: 200, ...outcome };
+      });
+      waits.push(async () => settle(key, 200, await answer.outcome(ending.signal)));
     } catch (error) {
       settle(key, 503, { result: "refused", text: asFault(error).message });
     }
   });
   const settled = given.then(() => forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})));
-  return { given, settled, results: () => [...results.values()] };
+  return { given, settled, results: () => mapLimit([...results.values()], GIVEN_AT_ONCE, (read) => read()) };
 }
 
 function problemOf(
@@ -227,24 +241,15 @@ function backOf(fields: URLSearchParams): string {
   return /^(transfers|transfer|mailboxes|mailbox|history)(\?[^\s#]*)?$/.test(back) ? back : "./";
 }
 
-/** Empty if the body is too large. */
-async function readText(request: IncomingMessage): Promise<string> {
+/** `undefined` if it is too large. All of it is read, because most clients send it before they read the answer. */
+export async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  const bounded = Readable.from(
-    (async function* () {
-      for await (const chunk of request) {
-        bytes += (chunk as Buffer).length;
-        if (bytes > MAX_BODY_BYTES) return;
-        yield chunk;
-      }
-    })(),
-  );
-  const text = (await buffer(bounded)).toString();
-  return bytes > MAX_BODY_BYTES ? "" : text;
-}
-
-function readForm(text: string): URLSearchParams {
-  return new URLSearchParams(text);
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString();
 }
 
 function parseJson(text: string): unknown {

@@ -1,7 +1,7 @@
 /** Charts of the past as SVG, which works without script and without inline styles. */
 import { formatBytes, formatCount } from "../base/phrases.ts";
+import type { Tally } from "../model/views.ts";
 import { type Html, html } from "./html.ts";
-import type { TallySlot } from "./port.ts";
 
 const HOUR_MS = 60 * 60_000;
 
@@ -24,8 +24,8 @@ export function startOf(range: Range, nowMs: number): number {
 }
 
 /** Bars of deliveries, with transfers that did not end well on top of them. */
-export function renderChart(slots: readonly TallySlot[], range: Range, nowMs: number): Html {
-  const sum = (of: (slot: TallySlot) => number) => slots.reduce((total, slot) => total + of(slot), 0);
+export function renderChart(slots: readonly Tally[], range: Range, nowMs: number): Html {
+  const sum = (of: (slot: Tally) => number) => slots.reduce((total, slot) => total + of(slot), 0);
   const totals = slots.map(({ delivered, quarantined, gone }) => delivered + quarantined + gone);
   const highest = Math.max(0, ...totals);
   const scale = Math.max(1, highest);

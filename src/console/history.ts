@@ -1,19 +1,19 @@
 /** The history: charts over the last day, week and month, and a search in the journal. */
 import { STATES } from "../model/record.ts";
+import type { ActEntry, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { RANGES, type Range, renderChart } from "./chart.ts";
 import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { renderEntries } from "./mailboxes.ts";
-import type { JournalAct, JournalEntry, JournalQuery, TallySlot } from "./port.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory } from "./rows.ts";
 
 export interface HistoryData {
   readonly range: Range;
-  readonly query: JournalQuery;
-  readonly slots: readonly TallySlot[] | undefined;
-  readonly found: readonly JournalEntry[] | undefined;
+  readonly query: Partial<HistoryQuery>;
+  readonly slots: readonly Tally[] | undefined;
+  readonly found: readonly HistoryEntry[] | undefined;
   /** Newest first. */
-  readonly acts: readonly JournalAct[] | undefined;
+  readonly acts: readonly ActEntry[] | undefined;
 }
 
 const BUSY = html`<p class="facts">Other searches are running: try again in a moment.</p>`;
@@ -35,9 +35,9 @@ ${text("search", "Text", search)}${text("sender", "Sender", sender)}${text("mail
 }
 
 /** Actions of operators, and changes of the configuration. */
-export function renderActs(acts: readonly JournalAct[], nowMs: number): Html {
+export function renderActs(acts: readonly ActEntry[], nowMs: number): Html {
   if (acts.length === 0) return html`<p class="nothing">None.</p>`;
-  const columns: PageColumn<JournalAct>[] = [
+  const columns: PageColumn<ActEntry>[] = [
     { title: "When", value: ({ at }) => renderTime(at, nowMs) },
     { title: "Action", isName: true, value: ({ act }) => act },
     { title: "By", value: ({ who }) => who },
@@ -49,7 +49,7 @@ export function renderActs(acts: readonly JournalAct[], nowMs: number): Html {
   return renderTable("Actions", columns, acts);
 }
 
-function renderTransfer({ mailbox, trackingId }: JournalAct): Html | undefined {
+function renderTransfer({ mailbox, trackingId }: ActEntry): Html | undefined {
   if (mailbox === undefined || trackingId === undefined) return undefined;
   return html`<a href="${addressOfStory({ mailbox, trackingId })}">${trackingId}</a>`;
 }

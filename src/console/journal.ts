@@ -1,10 +1,18 @@
 /** Reads the journal for the console: one request at a time, and only while its client waits. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import * as v from "valibot";
 import { Mutex } from "../base/concurrency.ts";
 import { parseMoment } from "../base/phrases.ts";
 import { STATES } from "../model/record.ts";
+import {
+  type HistoryQuery,
+  JOURNAL_KINDS,
+  type JournalKind,
+  MAX_PAGE_SIZE,
+  type Tally,
+} from "../model/views.ts";
 import { RANGES, type Range, startOf } from "./chart.ts";
-import type { JournalQuery, JournalReader, TallySlot } from "./port.ts";
+import type { JournalReader } from "./port.ts";
 import { MAX_FILTER_LENGTH } from "./query.ts";
 
 const MAX_ENTRIES = 1_000;
@@ -18,13 +26,13 @@ export class JournalAccess {
   readonly #journal: JournalReader;
   readonly #mutex = new Mutex();
   #waiting = 0;
-  readonly #tallies = new Map<Range, { readonly atMs: number; readonly slots: readonly TallySlot[] }>();
+  readonly #tallies = new Map<Range, { readonly atMs: number; readonly slots: readonly Tally[] }>();
 
   constructor(journal: JournalReader) {
     this.#journal = journal;
   }
 
-  search(request: IncomingMessage, response: ServerResponse, query: JournalQuery) {
+  search(request: IncomingMessage, response: ServerResponse, query: Partial<HistoryQuery>) {
     const patterns = { sender: asPattern(query.sender), mailbox: asPattern(query.mailbox) };
     return this.run(request, response, (signal) => this.#journal.search({ ...query, ...patterns }, signal));
   }
@@ -34,12 +42,16 @@ export class JournalAccess {
     return this.run(request, response, (signal) => this.#journal.acts(query, signal));
   }
 
+  page(request: IncomingMessage, response: ServerResponse, kind: JournalKind, query: HistoryQuery) {
+    return this.run(request, response, (signal) => this.#journal.page(kind, query, signal));
+  }
+
   async tally(
     request: IncomingMessage,
     response: ServerResponse,
     range: Range,
     nowMs: number,
-  ): Promise<readonly TallySlot[] | undefined> {
+  ): Promise<readonly Tally[] | undefined> {
     const known = this.#tallies.get(range);
     if (known !== undefined && Math.abs(nowMs - known.atMs) < TALLY_KEPT_MS) return known.slots;
     const { slotMs } = RANGES[range];
@@ -75,8 +87,11 @@ export class JournalAccess {
   }
 }
 
+const Digits = v.pipe(v.string(), v.regex(/^-?\d{1,16}$/), v.transform(Number));
+const Moment = v.optional(Digits);
+
 /** Returns a sentence if a parameter is invalid. */
-export function parseJournalQuery(given: URLSearchParams, nowMs: number): JournalQuery | string {
+export function parseJournalQuery(given: URLSearchParams, nowMs: number): Partial<HistoryQuery> | string {
   const names = ["search", "state", "since", "limit", "sender", "mailbox"];
   const unknown = [...given.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined) return `Unknown parameter ${unknown}: use ${names.join(", ")}.`;
@@ -96,7 +111,28 @@ export function parseJournalQuery(given: URLSearchParams, nowMs: number): Journa
   if (count !== undefined && !(/^\d{1,6}$/.test(limit ?? "") && count >= 1 && count <= MAX_ENTRIES)) {
     return `limit must be a number from 1 to ${MAX_ENTRIES}.`;
   }
-  return { search, state, sinceMs, limit: count, sender, mailbox };
+  return { search, state, sinceMs, sender, mailbox, ...(count === undefined ? {} : { limit: count }) };
+}
+
+const PageShape = v.strictObject({
+  kind: v.picklist(JOURNAL_KINDS),
+  since: Moment,
+  until: Moment,
+  sender: v.optional(v.string()),
+  mailbox: v.optional(v.string()),
+  search: v.optional(v.string()),
+  state: v.optional(v.picklist(STATES)),
+  limit: v.pipe(Digits, v.minValue(1), v.maxValue(MAX_PAGE_SIZE)),
+});
+
+/** Reads the query of a command, with moments in milliseconds. Returns a sentence if a parameter is invalid. */
+export function parsePageQuery(
+  given: URLSearchParams,
+): { readonly kind: JournalKind; readonly query: HistoryQuery } | string {
+  const parsed = v.safeParse(PageShape, Object.fromEntries(given));
+  if (!parsed.success) return `${parsed.issues[0].path?.[0]?.key ?? "A parameter"} is not valid.`;
+  const { kind, since: sinceMs, until: untilMs, ...query } = parsed.output;
+  return { kind, query: { ...query, sinceMs, untilMs } };
 }
 
 /** A text without wildcards matches anywhere. */

@@ -25,14 +25,17 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
       const address = describeAddress(server, at);
       if (!isReported) emit({ type: "console-failed", address, reason: reasonOf(error) });
       isReported = true;
-      if (!isClosed) timer = setTimeout(() => void attempt(), RETRY_MS);
+      if (!isClosed) timer = setTimeout(retry, RETRY_MS);
     }
   };
-  const firstAttempt = attempt();
+  let running = attempt();
+  const retry = () => {
+    running = attempt();
+  };
   return async () => {
     isClosed = true;
     clearTimeout(timer);
-    await firstAttempt;
+    await running;
     if (!server.listening) return void server.emit("close");
     const closed = once(server, "close");
     server.close();

@@ -1,9 +1,9 @@
 /** The pages of all mailboxes, and of one. */
 import type { MailboxStatus, Status, TransferStatus } from "../model/status.ts";
+import type { HistoryEntry } from "../model/views.ts";
 import { type Html, html, type PageColumn, renderTable, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
 import { healthOf, TONES } from "./overview.ts";
-import type { JournalEntry } from "./port.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
 
@@ -47,7 +47,7 @@ export interface MailboxData {
   readonly troubles: Status["troubles"];
   /** The most urgent first. */
   readonly open: readonly TransferStatus[];
-  readonly past: readonly JournalEntry[] | undefined;
+  readonly past: readonly HistoryEntry[] | undefined;
 }
 
 const MAX_OPEN = 20;
@@ -85,9 +85,9 @@ export function renderMailbox({ mailbox, troubles, open, past }: MailboxData, co
 }
 
 /** Entries of the journal as a table. */
-export function renderEntries(entries: readonly JournalEntry[], nowMs: number): Html {
+export function renderEntries(entries: readonly HistoryEntry[], nowMs: number): Html {
   if (entries.length === 0) return html`<p class="nothing">Nothing found.</p>`;
-  const columns: PageColumn<JournalEntry>[] = [
+  const columns: PageColumn<HistoryEntry>[] = [
     { title: "When", value: ({ at }) => renderTime(at, nowMs) },
     {
       title: "Tracking-id",
@@ -105,7 +105,7 @@ export function renderEntries(entries: readonly JournalEntry[], nowMs: number): 
   return renderTable("Past transfers", columns, entries);
 }
 
-function renderSubject({ subject, folder }: JournalEntry): Html | undefined {
+function renderSubject({ subject, folder }: HistoryEntry): Html | undefined {
   if (folder === undefined) return subject === undefined ? undefined : html`${subject}`;
   return html`${subject}${subject === undefined ? undefined : html`<br>`}<span class="path">${folder}</span>`;
 }

@@ -7,10 +7,10 @@ import {
   type Status,
   type TransferStatus,
 } from "../model/status.ts";
+import type { Tally } from "../model/views.ts";
 import { renderChart } from "./chart.ts";
 import { type Html, html, renderTime } from "./html.ts";
 import { linkToMailbox, renderTroubles } from "./layout.ts";
-import type { TallySlot } from "./port.ts";
 import { linkTo } from "./query.ts";
 import { addressOfStory, type RowContext, renderRows, sizeOf } from "./rows.ts";
 
@@ -26,7 +26,7 @@ export interface OverviewData {
   withHelp(transfer: TransferStatus): TransferStatus;
   readonly batches: Html | undefined;
   /** The last day; `undefined` while the journal is busy. */
-  readonly day: readonly TallySlot[] | undefined;
+  readonly day: readonly Tally[] | undefined;
 }
 
 export function renderOverview(data: OverviewData, context: RowContext): Html {

@@ -1,8 +1,21 @@
 /** Everything that the console needs from the daemon. */
 import type { Secret } from "../base/secret.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
-import type { State, TransferKey } from "../model/record.ts";
+import type { TransferKey } from "../model/record.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
+import type {
+  ActEntry,
+  ActQuery,
+  ActResult,
+  HistoryEntry,
+  HistoryQuery,
+  JournalKind,
+  JournalPage,
+  ListQuery,
+  Story,
+  Tally,
+  TransferList,
+} from "../model/views.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface ConsolePort {
@@ -11,9 +24,11 @@ export interface ConsolePort {
   metrics(): Promise<string>;
   readonly journal: JournalReader;
   /** Every known transfer that matches, delivered ones too, as `inlet list --json` prints them. */
-  list(query: ListQuery, signal: AbortSignal): Promise<object>;
+  list(query: ListQuery, signal: AbortSignal): Promise<TransferList>;
   /** `undefined` for an unknown transfer. */
   story(key: TransferKey): Promise<Story | undefined>;
+  /** Why an act is not possible, for people; `undefined` where it may be. */
+  objection(act: TransferAct, key: TransferKey): Promise<string | undefined>;
   /** `undefined`: the console is read-only. */
   readonly actions: ConsoleActions | undefined;
   /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
@@ -35,109 +50,13 @@ interface StatusSource {
 /** All methods reject when the signal aborts. */
 export interface JournalReader {
   /** Newest first. */
-  search(query: JournalQuery, signal: AbortSignal): Promise<readonly JournalEntry[]>;
+  search(query: Partial<HistoryQuery>, signal: AbortSignal): Promise<readonly HistoryEntry[]>;
   /** Operators' actions and changes of the configuration, newest first. */
-  acts(query: Pick<JournalQuery, "sinceMs" | "limit">, signal: AbortSignal): Promise<readonly JournalAct[]>;
+  acts(query: Partial<ActQuery>, signal: AbortSignal): Promise<readonly ActEntry[]>;
+  /** As `inlet history` reads it, with the damaged lines. */
+  page(kind: JournalKind, query: HistoryQuery, signal: AbortSignal): Promise<JournalPage>;
   /** How transfers ended, in slots of equal length from `sinceMs` on. */
-  tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly TallySlot[]>;
-}
-
-/** Missing keys choose all. */
-export interface ListQuery {
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly state?: State | undefined;
-  readonly reason?: string | undefined;
-  readonly search?: string | undefined;
-  readonly ids?: readonly string[] | undefined;
-  readonly page: number;
-  readonly size: number;
-  readonly sort: "newest" | "expires";
-}
-
-export interface JournalQuery {
-  readonly search?: string | undefined;
-  readonly state?: string | undefined;
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly sinceMs?: number | undefined;
-  readonly limit?: number | undefined;
-}
-
-export interface JournalEntry extends TransferKey {
-  readonly at: string;
-  readonly state: string;
-  readonly sender: string;
-  readonly folder?: string | undefined;
-  readonly reason?: string | undefined;
-  readonly subject?: string | undefined;
-  readonly files?: number | undefined;
-  readonly bytes?: number | undefined;
-  /** From discovery to delivery. */
-  readonly seconds?: number | undefined;
-}
-
-export interface JournalAct {
-  readonly at: string;
-  readonly act: string;
-  readonly who: string;
-  readonly from: string;
-  readonly mailbox?: string | undefined;
-  readonly trackingId?: string | undefined;
-  /** Changed keys of the configuration. */
-  readonly keys?: readonly string[] | undefined;
-}
-
-export interface TallySlot {
-  readonly delivered: number;
-  readonly quarantined: number;
-  readonly gone: number;
-  readonly bytes: number;
-}
-
-/** Everything known about one transfer, as `inlet show --json` prints it. */
-export interface Story extends TransferKey {
-  readonly transferId: string;
-  readonly sender: string;
-  readonly state: State;
-  readonly reason: string | null;
-  readonly message: string | null;
-  readonly until: string | null;
-  readonly expires: string | null;
-  readonly folder: string | null;
-  readonly verified: string | null;
-  readonly subject: string | null;
-  readonly files: number | null;
-  readonly bytes: number | null;
-  readonly passwordsSpent: number | null;
-  readonly passwordAttempts: number | null;
-  readonly attempts: number;
-  readonly at: Readonly<Partial<Record<State, string>>>;
-  readonly rounds: readonly StoryRound[];
-  /** Oldest first. */
-  readonly acts: readonly JournalAct[];
-  /** The folder in quarantine. */
-  readonly kept: string | null;
-  readonly commands: readonly string[];
-  /** Actions that apply in its state. */
-  readonly actions: readonly TransferAct[];
-}
-
-export interface StoryRound {
-  readonly round: number;
-  readonly begun?: { readonly why: string; readonly by: string; readonly at: string } | undefined;
-  readonly ended?:
-    | {
-        readonly outcome: State;
-        readonly at: string | undefined;
-        readonly reason: string | undefined;
-        readonly message: string | undefined;
-        readonly folder: string | undefined;
-        readonly verified: string | undefined;
-        readonly released: { readonly by: string; readonly reason: string } | undefined;
-        readonly handoff: { readonly progress: string; readonly pickedUpAt?: string | undefined } | undefined;
-      }
-    | undefined;
+  tally(sinceMs: number, slotMs: number, signal: AbortSignal): Promise<readonly Tally[]>;
 }
 
 export interface ActionRequest extends TransferKey {
@@ -154,12 +73,9 @@ export interface ConsoleActions {
 }
 
 type GivenAction =
-  /** 404: no such transfer; 409: not possible in its state. */
-  | { readonly refused: 404 | 409; readonly text: string }
+  | { readonly refused: ActResult }
   | {
-      readonly refused?: undefined;
-      readonly text: string;
-      /** Resolves when the action had its effect, or the signal aborts. */
+      /** Resolves when the action had its effect, or the signal aborts. May be called several times. */
       outcome(signal: AbortSignal): Promise<ActionOutcome>;
     };
 

@@ -1,8 +1,9 @@
 /** Filters of lists: read from an address, applied to transfers, and written into links. */
 import { matchesGlob } from "../base/glob.ts";
+import { TRANSFER_ACTS } from "../model/order.ts";
 import { STATES } from "../model/record.ts";
 import { TRANSFER_GROUPS, type TransferStatus } from "../model/status.ts";
-import type { ListQuery } from "./port.ts";
+import { type ListQuery, MAX_PAGE_SIZE } from "../model/views.ts";
 
 const SORTS = ["urgency", "newest", "oldest", "sender", "size"] as const;
 
@@ -30,7 +31,6 @@ export interface TransferPage {
 export const MAX_FILTER_LENGTH = 200;
 const DEFAULT_SIZE = 50;
 const MAX_SIZE = 500;
-const MAX_LIST_SIZE = 5_000;
 
 /** Returns a sentence if a parameter is invalid. */
 export function parseTransferQuery(given: URLSearchParams): TransferQuery | string {
@@ -65,6 +65,7 @@ export function parseListQuery(given: URLSearchParams): ListQuery | string {
     reason,
     search,
     ids,
+    act,
     page,
     size,
     sort = "newest",
@@ -76,9 +77,12 @@ export function parseListQuery(given: URLSearchParams): ListQuery | string {
   if (sort !== "newest" && sort !== "expires") return "sort must be newest or expires.";
   const [number, count] = [readNumber(page ?? null, 1), readNumber(size ?? null, DEFAULT_SIZE)];
   if (number === undefined) return "page must be a number from 1.";
-  if (count === undefined || count > MAX_LIST_SIZE)
-    return `size must be a number from 1 to ${MAX_LIST_SIZE}.`;
-  return { mailbox, sender, state, reason, search, ids: ids?.split(","), page: number, size: count, sort };
+  if (count === undefined || count > MAX_PAGE_SIZE)
+    return `size must be a number from 1 to ${MAX_PAGE_SIZE}.`;
+  if (act !== undefined && !isOneOf(TRANSFER_ACTS, act))
+    return `act must be one of ${TRANSFER_ACTS.join(", ")}.`;
+  const filter = { mailbox, sender, state, reason, search, ids: ids?.split(","), act };
+  return { ...filter, page: number, size: count, sort };
 }
 
 /** A page beyond the end is the last one. */

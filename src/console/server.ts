@@ -4,18 +4,27 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
+import type { TransferKey } from "../model/record.ts";
 import type { Status } from "../model/status.ts";
-import { type ActionTools, actForPage, actForProgram, signIn, signOut } from "./actions.ts";
+import { type ActionTools, actForPage, actForProgram, readBody, signIn, signOut } from "./actions.ts";
 import { refuse, send, sendJson } from "./answers.ts";
 import { limitConnections } from "./connections.ts";
 import { EventStreams } from "./events.ts";
-import { JournalAccess, parseJournalQuery } from "./journal.ts";
+import { JournalAccess, parseJournalQuery, parsePageQuery } from "./journal.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PageRenderer } from "./pages.ts";
 import type { ConsolePort } from "./port.ts";
 import { parseListQuery, parseTransferQuery, selectTransfers } from "./query.ts";
+import { isTransferAct } from "./transfers.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void;
+
+type ChangeHandler = (
+  tools: ActionTools,
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: string,
+) => Promise<void>;
 
 interface Route {
   readonly handle: Handler;
@@ -35,6 +44,7 @@ const HEADERS = {
   "cache-control": "no-store",
 } as const;
 
+const TOO_LARGE = "The request is too large: choose fewer transfers.";
 const BUSY = "Other searches are running: try again in a moment.";
 
 /** Not listening yet. Closing the server ends every connection. */
@@ -46,7 +56,8 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
     streams.changed();
   };
   const outcomes = new Outcomes(clock, changed);
-  const routes = routesOf(port, new PageRenderer(port, outcomes, clock), outcomes, streams, () => version);
+  const pages = new PageRenderer(port, outcomes, clock);
+  const routes = routesOf(port, pages, outcomes, streams, () => version, clock);
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
     response.on("error", () => {});
     answer(routes, port.hosts, request, response).catch(() => response.destroy());
@@ -107,6 +118,7 @@ function routesOf(
   outcomes: Outcomes,
   streams: EventStreams,
   version: () => number,
+  clock: Clock,
 ): ReadonlyMap<string, Route> {
   const { board, actions, metrics, stuck } = port;
   const journal = new JournalAccess(port.journal);
@@ -140,19 +152,33 @@ function routesOf(
     [
       "/api/transfers/story",
       api(async (_request, response, { searchParams }) => {
-        const key = {
-          mailbox: searchParams.get("mailbox") ?? "",
-          trackingId: searchParams.get("trackingId") ?? "",
-        };
-        const story = await port.story(key);
+        const story = await port.story(keyIn(searchParams));
         if (story === undefined) sendJson(response, 404, { error: "There is no such transfer." });
         else sendJson(response, 200, story);
       }),
     ],
     [
+      "/api/transfers/objection",
+      api(async (_request, response, { searchParams }) => {
+        const act = searchParams.get("act") ?? "";
+        if (!isTransferAct(act)) return sendJson(response, 400, { error: "act is not valid." });
+        sendJson(response, 200, { objection: (await port.objection(act, keyIn(searchParams))) ?? null });
+      }),
+    ],
+    [
+      "/api/journal",
+      api(async (request, response, url) => {
+        const wanted = parsePageQuery(url.searchParams);
+        if (typeof wanted === "string") return sendJson(response, 400, { error: wanted });
+        const found = await journal.page(request, response, wanted.kind, wanted.query);
+        if (found === undefined) sendJson(response, 503, { error: BUSY });
+        else sendJson(response, 200, found);
+      }),
+    ],
+    [
       "/api/history",
       api(async (request, response, url) => {
-        const query = parseJournalQuery(url.searchParams, Date.now());
+        const query = parseJournalQuery(url.searchParams, clock.now());
         if (typeof query === "string") return sendJson(response, 400, { error: query });
         const found = await journal.search(request, response, query);
         if (found === undefined) sendJson(response, 503, { error: BUSY });
@@ -194,9 +220,14 @@ function routesOf(
     transfers: () => board.transfers(),
     show: (...answer) => pages.showNotice(...answer),
   };
-  const change = (handle: (tools: ActionTools, ...request: Parameters<Handler>) => Promise<void>): Route => ({
+  const change = (handle: ChangeHandler): Route => ({
     kind: "change",
-    handle: (...request) => handle(tools, ...request),
+    async handle(request, response, { pathname }) {
+      const body = await readBody(request);
+      if (body !== undefined) return handle(tools, request, response, body);
+      if (pathname.startsWith("/api/")) return sendJson(response, 413, { error: TOO_LARGE });
+      tools.show(request, response, 413, { text: TOO_LARGE, isError: true });
+    },
   });
   return new Map<string, Route>([
     ...routes,
@@ -205,6 +236,10 @@ function routesOf(
     ["/actions", change(actForPage)],
     ["/api/actions", change(actForProgram)],
   ]);
+}
+
+function keyIn(parameters: URLSearchParams): TransferKey {
+  return { mailbox: parameters.get("mailbox") ?? "", trackingId: parameters.get("trackingId") ?? "" };
 }
 
 /** Open transfers are in memory. */

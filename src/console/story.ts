@@ -1,9 +1,9 @@
 /** The page of one transfer: everything that is known about it, and the actions that apply. */
 import { STATES } from "../model/record.ts";
+import type { RoundView, Story } from "../model/views.ts";
 import { renderActs } from "./history.ts";
 import { type Html, html, renderTime } from "./html.ts";
 import { linkToMailbox } from "./layout.ts";
-import type { Story, StoryRound } from "./port.ts";
 import { type RowContext, renderActions, renderCommands, renderOutcome, sizeOf } from "./rows.ts";
 
 export function renderStory(story: Story, context: RowContext): Html {
@@ -49,7 +49,7 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
   ];
 }
 
-function renderRound({ round, begun, ended }: StoryRound, nowMs: number): Html {
+function renderRound({ round, begun, ended }: RoundView, nowMs: number): Html {
   const began =
     begun === undefined
       ? html`It was discovered.`

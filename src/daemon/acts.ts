@@ -7,15 +7,18 @@ import { hasOpenSteps, peekSteps } from "../handoff/peek.ts";
 import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
+import type { OnDamaged } from "../ledger/port.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import { awaitOutcome, type Outcome } from "../mailbox/outcome.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { type Actor, commandFor, type Order, type TransferAct } from "../model/order.ts";
 import { isDelivered, type TransferKey, type TransferRecord } from "../model/record.ts";
+import type { ActResult, TransferFilter } from "../model/views.ts";
 import { dropPassword, readPassword, takeAway } from "../passwords/dropped.ts";
 import { isRefused, objectionToSupply } from "../passwords/guard.ts";
 import { mailboxOf } from "./story.ts";
+import { selectTransfers } from "./transfers.ts";
 
 export interface ActTools {
   readonly work: string;
@@ -31,7 +34,7 @@ const LOOK_EVERY_MS = 100;
 const ANY_PASSWORD = new Secret("\0");
 
 /** `known`: this very password was refused before. */
-export interface ActObjection {
+interface ActObjection {
   readonly kind: "unknown" | "impossible" | "known";
   /** The end of a sentence, for people. */
   readonly detail: string;
@@ -76,6 +79,42 @@ export async function objectionToAct(
   const isHandedOver = !retriesHandoff || !(await hasOpenSteps(tools.work, nameOf(record)));
   const detail = objectionTo(act, record, isHandedOver);
   return detail === undefined ? undefined : impossible(detail);
+}
+
+/** Every transfer that matches, and for which the act is possible as far as that is known. */
+export async function* selectActable(
+  tools: ActTools,
+  filter: TransferFilter,
+  act: TransferAct,
+  onDamaged: OnDamaged,
+  signal?: AbortSignal,
+): AsyncGenerator<TransferRecord, void, undefined> {
+  const isForPassword = act === "password" || act === "grant";
+  const wanted = isForPassword ? { ...filter, state: filter.state ?? "waiting" } : filter;
+  for await (const record of selectTransfers(peekLedger(tools.work), wanted, onDamaged, signal)) {
+    // Skips delivered transfers unless the filter names them: there may be very many.
+    if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
+    if (act === "password" && record.reason !== "password") continue;
+    // An outage leaves attempts without an answer. A transfer whose passwords were refused needs its sender first.
+    if (act === "grant" && (await spentOn(tools, record)).unanswered === 0) continue;
+    if ((await objectionToAct(tools, act, record)) === undefined) yield record;
+  }
+}
+
+/** The result of an act that was not given. */
+export function refuseAct(
+  { mailbox, trackingId }: TransferKey,
+  objection: ActObjection | undefined,
+  record: TransferRecord | undefined,
+): ActResult {
+  const facts = { state: record?.state, reason: record?.reason };
+  if (objection?.kind === "known") {
+    const text = `${trackingId}: this password was refused before, so it was not sent again: ask the sender for the right one.`;
+    return { mailbox, trackingId, status: 409, text, ...facts, result: "attention" };
+  }
+  const text = `Nothing was done with ${trackingId}: ${objection?.detail ?? "it is unknown"}.`;
+  const status = objection?.kind === "unknown" ? 404 : 409;
+  return { mailbox, trackingId, status, text, ...facts, result: "refused" };
 }
 
 /** Gives the order; `objectionToAct` has found nothing against it. */
@@ -186,6 +225,11 @@ async function withVerdict(tools: ActTools, given: GivenAct, outcome: Outcome): 
   return withFirst(isUnsent ? "The password was not sent." : "The password was accepted.");
 }
 
+/** A sentence for people who do not wait for the outcome. */
+export function describeGiven(act: TransferAct, trackingId: string): string {
+  return `${act === "password" ? "The password" : "The order"} for ${trackingId} was given.`;
+}
+
 /** A sentence for people where no daemon runs. */
 export function describeStored(act: TransferAct): string {
   return act === "password"
@@ -208,7 +252,7 @@ async function nextGrant(
   return (await spentOn(tools, record)).allowed - budget + 1;
 }
 
-export function spentOn(
+function spentOn(
   { work, mailboxes }: Pick<ActTools, "work" | "mailboxes">,
   record: TransferRecord,
 ): Promise<SpentAttempts> {

@@ -6,7 +6,15 @@ import { Secret, type SecretSource } from "../base/secret.ts";
 import type { ConsoleActions } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
 import { peekLedger } from "../ledger/peek.ts";
-import { type ActTools, awaitAct, type GivenAct, giveAct, objectionToAct, supplyPassword } from "./acts.ts";
+import {
+  type ActTools,
+  awaitAct,
+  type GivenAct,
+  giveAct,
+  objectionToAct,
+  refuseAct,
+  supplyPassword,
+} from "./acts.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
 /** The source of a token may be a command, so tokens are read no more often than this. */
@@ -19,7 +27,7 @@ export async function openActions(
   stop: AbortSignal,
   runOrders: () => Promise<void>,
 ): Promise<ConsoleActions | undefined> {
-  const { http, work, state, inbox } = live.now;
+  const { http, work, inbox } = live.now;
   if (http?.actions !== true) return undefined;
   const ledger = peekLedger(work);
   const daemon = JSON.stringify([hostname(), http.listen, inbox]);
@@ -27,12 +35,7 @@ export async function openActions(
   const needsToken = !("path" in http.listen) || http.tokens.size > 0;
   const tokens = needsToken ? await readTokens(http.tokens, stop) : undefined;
   const sessions = new Sessions({ tokens, cookie, clock });
-  const toolsOf = (): ActTools => ({
-    work,
-    state,
-    mailboxes: live.now.mailboxes,
-    asOwner: (_folder, write) => write(),
-  });
+  const toolsOf = () => actToolsOf(live);
   return {
     sessions,
     renew: needsToken
@@ -43,17 +46,15 @@ export async function openActions(
       const record = await ledger.find({ mailbox, trackingId });
       const objection = await objectionToAct(tools, action, record, password);
       if (record === undefined || objection !== undefined) {
-        const text = `Nothing was done with ${trackingId}: ${objection?.detail ?? "it is unknown"}.`;
-        return { text, refused: record === undefined ? 404 : 409 };
+        return { refused: refuseAct({ mailbox, trackingId }, objection, record) };
       }
       const given: GivenAct | undefined =
         action === "password"
           ? (await supplyPassword(tools, [record], by, password, false))[0]
           : await giveAct(tools, action, record, by);
-      if (given === undefined) return { text: "There is no such transfer.", refused: 404 };
+      if (given === undefined) return { refused: refuseAct(record, undefined, record) };
       await runOrders();
       return {
-        text: "In progress.",
         async outcome(signal) {
           const outcome = await awaitAct(toolsOf(), given, AbortSignal.any([signal, stop]));
           const { text, result, record: after } = outcome;
@@ -62,6 +63,11 @@ export async function openActions(
       };
     },
   };
+}
+
+/** The daemon owns the folders. */
+export function actToolsOf({ now: { work, state, mailboxes } }: LiveSettings): ActTools {
+  return { work, state, mailboxes, asOwner: (_folder, write) => write() };
 }
 
 async function readTokens(sources: ReadonlyMap<string, SecretSource>, stop: AbortSignal): Promise<Tokens> {

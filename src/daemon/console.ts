@@ -4,16 +4,19 @@ import type { Scope } from "../base/scope.ts";
 import type { ConsolePort } from "../console/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import { readActs, tallyHistory } from "../ledger/history.ts";
+import { peekLedger } from "../ledger/peek.ts";
+import type { OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { Board } from "../observe/board.ts";
 import type { JobQueue } from "../queue/port.ts";
-import { openActions } from "./console-actions.ts";
-import { describeDaemon, readDeliveries, readGone, readPast } from "./facts.ts";
+import { objectionToAct, selectActable } from "./acts.ts";
+import { actToolsOf, openActions } from "./console-actions.ts";
+import { describeDaemon, readDeliveries, readGone, readJournalPage, readPast } from "./facts.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Monitor } from "./monitor.ts";
 import { readStory } from "./story.ts";
-import { listTransfers } from "./transfers.ts";
+import { listTransfers, selectTransfers } from "./transfers.ts";
 
 const REFRESH_EVERY_MS = 30_000;
 /** Entries of the journal that a search shows. */
@@ -52,10 +55,20 @@ export async function openConsole(tools: ConsoleTools, scope: Scope): Promise<vo
       search: ({ limit = MAX_FOUND, ...query }, signal) => readPast(work, { ...query, limit }, signal),
       acts: ({ sinceMs, limit = MAX_FOUND }, signal) =>
         Array.fromAsync(readActs(work, { sinceMs, limit }, () => {}, signal)),
+      page: (kind, query, signal) => readJournalPage(work, kind, query, signal),
       tally: (sinceMs, slotMs, signal) =>
         tallyHistory(work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
     },
-    list: (query, signal) => listTransfers(work, live.now.mailboxes, query, query, () => {}, signal),
+    list: (query, signal) => {
+      const { act } = query;
+      const select = (onDamaged: OnDamaged) =>
+        act === undefined
+          ? selectTransfers(peekLedger(work), query, onDamaged, signal)
+          : selectActable(actToolsOf(live), query, act, onDamaged, signal);
+      return listTransfers(work, live.now.mailboxes, select, query);
+    },
+    objection: async (act, key) =>
+      (await objectionToAct(actToolsOf(live), act, await peekLedger(work).find(key)))?.detail,
     story: (key) => readStory(work, key, live.now.mailboxes, { config: describeDaemon(live.now).config }),
     actions: await openActions(live, clock, stop, runOrders),
     hosts: http.hosts,

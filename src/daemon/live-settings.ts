@@ -43,8 +43,9 @@ function servicesOf({ mailboxes }: Settings): ReadonlyMap<string, string> {
 
 /** The new settings, with the old values of all keys that need a restart. */
 function withFixedParts(before: Settings, next: Settings): Settings {
-  const { inbox, work, state, queue, keep, http, limits } = before;
-  const { transfers, minFreeBytes, bandwidth } = limits;
+  const { inbox, work, state, queue, keep, http } = before;
+  const { transfers, minFreeBytes, bandwidth } = before.limits;
+  const { bandwidth: _later, ...limits } = next.limits;
   return {
     ...next,
     inbox,
@@ -53,7 +54,7 @@ function withFixedParts(before: Settings, next: Settings): Settings {
     queue,
     keep,
     http: http && { ...http, tokens: next.http?.tokens ?? http.tokens },
-    limits: { ...next.limits, transfers, minFreeBytes, ...(bandwidth === undefined ? {} : { bandwidth }) },
+    limits: { ...limits, transfers, minFreeBytes, ...(bandwidth === undefined ? {} : { bandwidth }) },
   };
 }
 

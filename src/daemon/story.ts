@@ -1,14 +1,13 @@
 /** The story of one transfer from the work folder: all that `inlet show` and its page in the console say. */
-import { type ActEntry, readActs } from "../ledger/history.ts";
+import { readActs } from "../ledger/history.ts";
 import { peekLedger, type TransferDescription } from "../ledger/peek.ts";
 import { objectionTo } from "../mailbox/orders.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { ACTIONS, commandFor, type TransferAct } from "../model/order.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
+import type { ActEntry, Story } from "../model/views.ts";
 import { formatTransfer, type MailboxFacts } from "./transfers.ts";
-
-export type Story = ReturnType<typeof formatStory>;
 
 /** The options that its commands need. */
 interface StoryOptions {
@@ -56,19 +55,20 @@ function formatStory(
   mailbox: MailboxFacts | undefined,
   options: StoryOptions,
   acts: readonly ActEntry[],
-) {
-  const { record, rounds, staged, kept, passwordsSpent } = description;
+): Story {
+  const { record, rounds, staged, kept, passwords } = description;
+  const actions = listActions(description, mailbox !== undefined);
   return {
-    ...formatTransfer(record, passwordsSpent),
-    passwordAttempts: mailbox?.passwordAttempts ?? null,
+    ...formatTransfer(record, passwords?.spent),
+    passwordAttempts: passwords?.allowed ?? null,
     attempts: record.attempts,
     acknowledged: record.acknowledged ?? false,
     rounds,
     staged,
     kept: kept ?? null,
     acts,
-    actions: listActions(description, mailbox !== undefined),
-    commands: listCommands(description, mailbox !== undefined, options),
+    actions,
+    commands: commandsFor({ trackingId: record.trackingId, actions }, options),
   };
 }
 
@@ -88,13 +88,12 @@ function listActions({ record, rounds }: TransferDescription, isConfigured: bool
   return [supply, ...actions.filter((action) => action !== "retry")];
 }
 
-function listCommands(
-  description: TransferDescription,
-  isConfigured: boolean,
+/** The commands for a transfer's acts. */
+export function commandsFor(
+  { trackingId, actions }: Pick<Story, "trackingId" | "actions">,
   options: StoryOptions,
 ): string[] {
-  const { trackingId } = description.record;
-  return listActions(description, isConfigured).map((action) =>
+  return actions.map((action) =>
     action === "grant"
       ? commandFor("password", trackingId, { ...options, onceMore: true })
       : commandFor(action, trackingId, options),

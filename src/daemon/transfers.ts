@@ -1,4 +1,5 @@
 /** Lists the known transfers from the work folder, for commands and the console. Changes nothing. */
+import { mapLimit } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { makeMatcher } from "../ledger/history.ts";
@@ -7,69 +8,37 @@ import type { OnDamaged } from "../ledger/port.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
-
-export interface TransferFilter {
-  /** Patterns with `*` and `?`. Case is ignored. */
-  readonly mailbox?: string | undefined;
-  readonly sender?: string | undefined;
-  readonly state?: State | undefined;
-  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
-  readonly reason?: string | undefined;
-  /** Part of the tracking-id, the sender, the mailbox, the message or the folder. Case is ignored. */
-  readonly search?: string | undefined;
-  /** Tracking-ids. */
-  readonly ids?: readonly string[] | undefined;
-}
-
-/** `newest`: by the time at which each entered its state. `expires`: the first to expire first. */
-type TransferSort = "newest" | "expires";
-
-export interface PageRequest {
-  /** From 1. */
-  readonly page: number;
-  readonly size: number;
-  readonly sort?: TransferSort;
-}
-
-export interface TransferPage {
-  /** How many transfers match. */
-  readonly total: number;
-  readonly page: number;
-  /** At least 1. */
-  readonly pages: number;
-  readonly size: number;
-  readonly transfers: readonly ListedTransfer[];
-}
-
-export type ListedTransfer = ReturnType<typeof formatTransfer>;
+import type { PageRequest, TransferFilter, TransferList, TransferView } from "../model/views.ts";
 
 /** A mailbox's name, and the settings that its password attempts depend on. */
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
 
+/** Unreadable records that an answer names. */
+const MAX_DAMAGED = 100;
+
+/** Transfers whose password attempts are counted at the same time. */
+const AT_ONCE = 32;
+
 /** Only open rounds are in these states, and each has a note. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
 
-/** A page beyond the last one is empty. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
+/** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(
   work: string,
   mailboxes: readonly MailboxFacts[],
-  filter: TransferFilter,
+  select: (onDamaged: OnDamaged) => AsyncIterable<TransferRecord>,
   { page, size, sort = "newest" }: PageRequest,
-  onDamaged: OnDamaged,
-  signal?: AbortSignal,
-): Promise<TransferPage> {
-  const peek = peekLedger(work);
-  const { first, total } = await takeFirst(
-    selectTransfers(peek, filter, onDamaged, signal),
-    page * size,
-    sort,
-  );
-  const format = await makeFormatter(peek, mailboxes);
-  const transfers = first.slice((page - 1) * size).map(format);
-  return { total, page, pages: Math.max(1, Math.ceil(total / size)), size, transfers };
+): Promise<TransferList> {
+  const damaged = new Set<string>();
+  const onDamaged = (path: string) => void (damaged.size < MAX_DAMAGED && damaged.add(path));
+  const { first, total } = await takeFirst(select(onDamaged), page * size, sort);
+  const format = await makeFormatter(peekLedger(work), mailboxes);
+  const transfers = await mapLimit(first.slice((page - 1) * size), AT_ONCE, format);
+  const pages = Math.max(1, Math.ceil(total / size));
+  return { total, page, pages, size, transfers, damaged: [...damaged] };
 }
 
-/** In no particular order. Throws `DISK_UNREADABLE` and `STOPPED`. */
+/** In no particular order. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function* selectTransfers(
   peek: LedgerPeek,
   filter: TransferFilter,
@@ -107,7 +76,11 @@ function fold(text: string): string {
 }
 
 /** Keeps at most about twice the limit in memory, however many records there are. */
-async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, sort: TransferSort) {
+async function takeFirst(
+  records: AsyncIterable<TransferRecord>,
+  limit: number,
+  sort: NonNullable<PageRequest["sort"]>,
+) {
   let [first, total]: [TransferRecord[], number] = [[], 0];
   const cut = () => first.toSorted(COMPARATORS[sort]).slice(0, limit);
   for await (const record of records) {
@@ -121,7 +94,9 @@ async function takeFirst(records: AsyncIterable<TransferRecord>, limit: number, 
 /** Sorts after every time. */
 const NEVER = "\uffff";
 
-const COMPARATORS: Readonly<Record<TransferSort, (one: TransferRecord, other: TransferRecord) => number>> = {
+const COMPARATORS: Readonly<
+  Record<NonNullable<PageRequest["sort"]>, (one: TransferRecord, other: TransferRecord) => number>
+> = {
   newest: (one, other) => compare(timeOf(other), timeOf(one)),
   expires: (one, other) =>
     compare(one.expires ?? NEVER, other.expires ?? NEVER) || compare(timeOf(other), timeOf(one)),
@@ -135,20 +110,22 @@ function compare(one: string, other: string): number {
 export async function makeFormatter(
   peek: LedgerPeek,
   mailboxes: readonly MailboxFacts[],
-): Promise<(record: TransferRecord) => ListedTransfer> {
+): Promise<(record: TransferRecord) => Promise<TransferView>> {
   const countOf = await peek.countAttempts();
-  const serviceIds = new Map(
-    mailboxes.map(({ name, service }) => [canonicalAddress(name), serviceIdOf(service.baseUrl)]),
+  const services = new Map(
+    mailboxes.map(({ name, service, passwordAttempts }) => [
+      canonicalAddress(name),
+      { serviceId: serviceIdOf(service.baseUrl), passwordAttempts },
+    ]),
   );
-  return (record) => {
-    const { mailbox, trackingId } = record;
-    const serviceId = serviceIds.get(canonicalAddress(mailbox));
-    return formatTransfer(record, serviceId === undefined ? undefined : countOf({ serviceId, trackingId }));
+  return async (record) => {
+    const service = services.get(canonicalAddress(record.mailbox));
+    return formatTransfer(record, service && (await countOf(record, service)));
   };
 }
 
 /** A transfer as JSON: every key is always present. */
-export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined) {
+export function formatTransfer(record: TransferRecord, passwordsSpent: number | undefined): TransferView {
   return {
     mailbox: record.mailbox,
     trackingId: record.trackingId,

@@ -1,5 +1,5 @@
 /** Opens the folders of a daemon, and the stores in them. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -10,6 +10,7 @@ import {
   makeSharedFolderDurably,
 } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { nameIn } from "../base/process.ts";
 import type { Scope } from "../base/scope.ts";
 import { TEMPORARY_TOKEN } from "../config/memory.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
@@ -17,10 +18,17 @@ import { openInbox } from "../inbox/open.ts";
 import { demandKnownFormat, demandWork, findExposed, memoryOf, rememberWork } from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/open.ts";
 import { LedgerPaths } from "../ledger/paths.ts";
+import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
-import { openPasswords } from "../passwords/open.ts";
+import { actorOf } from "../model/order.ts";
+import { openPasswords, type PasswordsOptions } from "../passwords/open.ts";
 import { coRecipientsAmong } from "./co-recipients.ts";
 import type { LiveSettings } from "./live-settings.ts";
+
+/** The journal says this instead of a host. */
+const DROP_FOLDER = "the drop folder";
+/** Files that this process remembers. Beyond that, one may get a second line, which is shown once. */
+const MAX_RECORDED = 10_000;
 
 /**
  * Throws `INBOX_HELD` where another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST` or `WORK_RESTORED` where the
@@ -63,8 +71,24 @@ export async function openWorkspace(live: LiveSettings, scope: Scope, emit: Emit
       clock,
       attempts: ledger.attempts,
       nameOf: (key) => ledger.nameOf(key),
+      onHandDrop: recordHandDrops(ledger, emit),
       coRecipients: coRecipientsAmong(() => live.now.mailboxes, ledger),
     }),
+  };
+}
+
+/** Records each file once: it may be read several times, by several processes. */
+function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptions["onHandDrop"]> {
+  const recorded = new Set<string>();
+  return async ({ mailbox, trackingId, sender, round }, { mark, uid }) => {
+    const text = JSON.stringify([mark, mailbox, trackingId]);
+    const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
+    if (recorded.has(id)) return;
+    if (recorded.size >= MAX_RECORDED) recorded.clear();
+    recorded.add(id);
+    const by = actorOf(await nameIn("/etc/passwd", uid), DROP_FOLDER);
+    await ledger.recordAct({ id, act: "password", ...by, mailbox, trackingId, sender, round });
+    emit({ type: "operator-acted", act: "password", by, mailbox, trackingId });
   };
 }
 

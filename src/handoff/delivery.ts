@@ -31,6 +31,7 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
     id: deliveryId(name, round),
     mailbox,
     trackingId,
+    round,
     transferId,
     sender,
     folder,
@@ -41,6 +42,7 @@ export function deliveryOf(key: string, end: TransferRecord, folder = end.folder
 }
 
 /** Only the facts that events carry. */
-export function deliveredOf({ mailbox, trackingId, sender, folder, deliveredAt }: Delivered): Delivered {
-  return { mailbox, trackingId, sender, folder, deliveredAt };
+export function deliveredOf(delivery: Delivered): Delivered {
+  const { mailbox, trackingId, round, sender, folder, deliveredAt } = delivery;
+  return { mailbox, trackingId, round, sender, folder, deliveredAt };
 }

@@ -11,37 +11,10 @@ import { join } from "node:path";
 import { systemCode } from "../base/faults.ts";
 import { matchesGlob } from "../base/glob.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
+import type { ActEntry, ActQuery, HistoryEntry, HistoryQuery, Tally } from "../model/views.ts";
 import { JOURNAL_FILE } from "./journal.ts";
-import { type ActEntry, type HistoryEntry, JournalFile, unreadable } from "./lines.ts";
+import { JournalFile, unreadable } from "./lines.ts";
 import { LedgerPaths, nameOf } from "./paths.ts";
-import type { TransferKey } from "./port.ts";
-
-export type { ActEntry, HistoryEntry } from "./lines.ts";
-
-/** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
-export interface ActQuery {
-  /** From then on, in milliseconds. */
-  readonly sinceMs?: number | undefined;
-  /** Before then. */
-  readonly untilMs?: number | undefined;
-  /** Patterns with `*` and `?`. Case is ignored. */
-  readonly sender?: string | undefined;
-  readonly mailbox?: string | undefined;
-  /** Part of the tracking-id, the sender, or the operator's name. Case is ignored. */
-  readonly search?: string | undefined;
-  /** On this transfer only. */
-  readonly transfer?: TransferKey | undefined;
-  readonly limit: number;
-}
-
-export interface HistoryQuery extends Omit<ActQuery, "transfer"> {
-  /** Entries of this state, even if another state followed. */
-  readonly state?: string | undefined;
-  /** Part of the tracking-id, the sender or the folder. Case is ignored. */
-  readonly search?: string | undefined;
-  /** Every change of state, not only the last of each transfer. */
-  readonly changes?: boolean | undefined;
-}
 
 /** Gets the number of damaged lines in a file, as far as it was read. Damaged lines are skipped. */
 export type OnDamagedLines = (path: string, lines: number) => void;
@@ -108,15 +81,6 @@ async function* read<Entry extends JournalEntry>(
   }
 }
 
-/** How transfers ended in one slot of time. */
-export interface Tally {
-  delivered: number;
-  quarantined: number;
-  gone: number;
-  /** Of the deliveries, as far as their sizes are known. */
-  bytes: number;
-}
-
 /** One tally per slot, from `sinceMs` until `untilMs`. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function tallyHistory(
   work: string,
@@ -146,7 +110,7 @@ export async function tallyHistory(
   return tallies;
 }
 
-function count(tally: Tally, { state, bytes = 0 }: HistoryEntry): void {
+function count(tally: { -readonly [Key in keyof Tally]: number }, { state, bytes = 0 }: HistoryEntry): void {
   if (state !== "delivered" && state !== "quarantined" && state !== "gone") return;
   tally[state]++;
   if (state === "delivered") tally.bytes += bytes;

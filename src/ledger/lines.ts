@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { withDescriptor } from "../base/descriptor.ts";
 import { Fault, systemCode } from "../base/faults.ts";
-import { ACTS, ActorShape } from "../model/order.ts";
+import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;
@@ -15,44 +15,8 @@ const LINE_START = '{"at":';
 
 const TIME = /^\{"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",("act":)?/;
 
-const LineShape = v.object({
-  at: v.pipe(v.string(), v.isoTimestamp()),
-  mailbox: v.string(),
-  trackingId: v.string(),
-  sender: v.string(),
-  state: v.string(),
-  round: v.optional(v.number()),
-  reason: v.optional(v.string()),
-  /** From the inbox's root. */
-  folder: v.optional(v.string()),
-  /** Of a delivery. */
-  subject: v.optional(v.string()),
-  files: v.optional(v.number()),
-  bytes: v.optional(v.number()),
-  seconds: v.optional(v.number()),
-});
-
-const ActShape = v.object({
-  at: v.pipe(v.string(), v.isoTimestamp()),
-  act: v.picklist(ACTS),
-  id: v.string(),
-  ...ActorShape.entries,
-  given: v.optional(v.string()),
-  mailbox: v.optional(v.string()),
-  trackingId: v.optional(v.string()),
-  sender: v.optional(v.string()),
-  round: v.optional(v.number()),
-  keys: v.optional(v.array(v.string())),
-  reason: v.optional(v.string()),
-});
-
-/** A change of state. */
-export type HistoryEntry = Readonly<v.InferOutput<typeof LineShape>>;
-/** An operator's act. */
-export type ActEntry = Readonly<v.InferOutput<typeof ActShape>>;
-
 /** The two kinds of lines. */
-const KINDS = { change: LineShape, act: ActShape } as const;
+const KINDS = { change: HistoryEntryShape, act: ActEntryShape } as const;
 
 type Kind = keyof typeof KINDS;
 type EntryOf<K extends Kind> = Readonly<v.InferOutput<(typeof KINDS)[K]>>;

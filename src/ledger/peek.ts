@@ -9,10 +9,11 @@ import { basename, join } from "node:path";
 import * as v from "valibot";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { Fault, messageOf, systemCode } from "../base/faults.ts";
-import type { AttemptKey, AttemptSlots } from "../model/attempts.ts";
-import { hasEnded, type Release, type State, type TransferRecord, type Verified } from "../model/record.ts";
+import type { AttemptSlots, SpentAttempts } from "../model/attempts.ts";
+import { hasEnded, type TransferRecord } from "../model/record.ts";
+import type { HandoffView, RoundView } from "../model/views.ts";
 import { FileAttempts } from "./attempts.ts";
-import { type Begun, type EndRecord, parseJson, parseRecord } from "./format.ts";
+import { type EndRecord, parseJson, parseRecord } from "./format.ts";
 import { unreadable } from "./lines.ts";
 import {
   attemptsKey,
@@ -40,46 +41,13 @@ export interface TransferDescription {
   /** In its last round. */
   readonly record: TransferRecord;
   /** In order. */
-  readonly rounds: readonly RoundDescription[];
+  readonly rounds: readonly RoundView[];
   /** Folders with content of attempts at any round. */
   readonly staged: readonly string[];
   /** The folder in quarantine of the last round, if it exists. */
   readonly kept: string | undefined;
   /** Over all mailboxes of the service; missing if the service is not given. */
-  readonly passwordsSpent: number | undefined;
-}
-
-export interface RoundDescription {
-  readonly round: number;
-  /** Missing for round 1. */
-  readonly begun: Begun | undefined;
-  /** Missing while the round is open. */
-  readonly ended: RoundEnd | undefined;
-}
-
-interface RoundEnd {
-  readonly outcome: State;
-  readonly at: string | undefined;
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
-  readonly folder: string | undefined;
-  readonly verified: Verified | undefined;
-  readonly released: Release | undefined;
-  /** False until the content is moved to the inbox or the quarantine. */
-  readonly isPlaced: boolean;
-  /** Missing if nothing follows the delivery. */
-  readonly handoff: PeekedHandoff | undefined;
-}
-
-interface PeekedHandoff {
-  /**
-   * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
-   * was picked up, and is removed later.
-   */
-  readonly progress: "open" | "waiting" | "kept" | "finished";
-  readonly pickedUpAt?: string | undefined;
-  /** The actual folder, if it differs from the end record's. */
-  readonly folder?: string | undefined;
+  readonly passwords: SpentAttempts | undefined;
 }
 
 const ignore: OnDamaged = () => {};
@@ -96,8 +64,6 @@ const HandoffShape = v.object({
 
 /** Records that are read at the same time. */
 const AT_ONCE = 32;
-/** An operator may have granted attempts beyond the budget. */
-const MAX_GRANTED = 10;
 
 /** The last rounds of a transfer that began and that ended, according to the names of its records. */
 interface LastRounds {
@@ -122,9 +88,10 @@ export class LedgerPeek {
 
   constructor(work: string) {
     this.#paths = new LedgerPaths(work);
-    // Neither the inbox nor a mode is needed for reading.
-    this.#rounds = new Rounds({ disk: systemDisk, paths: this.#paths, root: "", folderMode: () => 0 });
-    this.attempts = new FileAttempts(systemDisk, this.#paths, this.#rounds);
+    // Neither the inbox nor a mode is needed for reading, and a reader makes nothing durable.
+    const disk = { ...systemDisk, syncFolder: async () => {} };
+    this.#rounds = new Rounds({ disk, paths: this.#paths, root: "", folderMode: () => 0 });
+    this.attempts = new FileAttempts(disk, this.#paths, this.#rounds);
   }
 
   /** The transfer in its last round. Throws `RECORD_UNREADABLE`. */
@@ -197,7 +164,7 @@ export class LedgerPeek {
     return this.#reading(async () => {
       const record = await this.#find(name);
       if (record === undefined) return undefined;
-      const rounds: RoundDescription[] = [];
+      const rounds: RoundView[] = [];
       for (let round = 1; round <= record.round; round++) rounds.push(await this.#describeRound(name, round));
       const kept = this.#rounds.quarantine.folderOf(name, record.round);
       const staged = (await this.#list(this.#paths.staging)).map(parseStaged);
@@ -208,39 +175,37 @@ export class LedgerPeek {
           id?.name === name && id.suffix === "" ? [this.#paths.staged(id)] : [],
         ),
         kept: (await systemDisk.kindOf(kept)) === "folder" ? kept : undefined,
-        passwordsSpent: service && (await this.#countAttemptsAt(key.trackingId, service)),
+        passwords: service && (await this.#spentOn(key, service)),
       };
     });
   }
 
-  /** Counts password attempts over all mailboxes of a service. Lists the folder once, for many transfers. */
-  async countAttempts(): Promise<(of: AttemptKey) => number> {
-    const counts = new Map<string, number>();
+  /**
+   * Counts the password attempts of many transfers: `undefined` if a damaged record hides which attempts count. Lists
+   * the folder once, because most transfers have none.
+   */
+  async countAttempts(): Promise<(key: TransferKey, service: AttemptBudget) => Promise<number | undefined>> {
+    const keys = new Set<string>();
     await this.#reading(async () => {
       try {
         for await (const { name } of await opendir(this.#paths.attempts, { bufferSize: 512 })) {
           const [, key] = ATTEMPT.exec(name) ?? [];
-          if (key !== undefined) counts.set(key, (counts.get(key) ?? 0) + 1);
+          if (key !== undefined) keys.add(key);
         }
       } catch (error) {
         if (systemCode(error) !== "ENOENT") throw error;
       }
     });
-    return ({ serviceId, trackingId }) => counts.get(attemptsKey(serviceId, trackingId)) ?? 0;
+    return (key, service) =>
+      this.#reading(async () => {
+        if (!keys.has(attemptsKey(service.serviceId, key.trackingId))) return 0;
+        return (await tolerate("", ignore, () => this.#spentOn(key, service)))?.spent;
+      });
   }
 
-  /** Looks for each slot: returned slots leave gaps, and listing the folder may be slow. */
-  async #countAttemptsAt(
-    trackingId: string,
-    { serviceId, passwordAttempts }: AttemptBudget,
-  ): Promise<number> {
-    const key = attemptsKey(serviceId, trackingId);
-    let count = 0;
-    for (let number = 1; number <= passwordAttempts + MAX_GRANTED; number++) {
-      const path = join(this.#paths.attempts, `${key}.${number}.json`);
-      if ((await systemDisk.kindOf(path)) !== undefined) count++;
-    }
-    return count;
+  #spentOn(key: TransferKey, { serviceId, passwordAttempts }: AttemptBudget): Promise<SpentAttempts> {
+    const { trackingId } = key;
+    return this.attempts.spent({ serviceId, trackingId }, nameOf(key), passwordAttempts);
   }
 
   /** `onlyOpen`: only a transfer whose last round is open. */
@@ -285,7 +250,7 @@ export class LedgerPeek {
   }
 
   /** The record of a finished hand-off takes precedence over entries that a late worker left in the outbox. */
-  async #readHandoff(name: string, round: number, listing?: Listing): Promise<PeekedHandoff | undefined> {
+  async #readHandoff(name: string, round: number, listing?: Listing): Promise<HandoffView | undefined> {
     const entries = OUTBOX_KINDS.map((kind) => ({ kind, path: this.#paths.outboxEntry(name, round, kind) }));
     const record = this.#paths.handoff(name, round);
     const isInOutbox =
@@ -303,7 +268,7 @@ export class LedgerPeek {
     return undefined;
   }
 
-  async #describeRound(name: string, round: number): Promise<RoundDescription> {
+  async #describeRound(name: string, round: number): Promise<RoundView> {
     const path = this.#paths.begin(name, round);
     const text = await tryRead(systemDisk, path);
     const begun = text === undefined ? undefined : parseRecord(text, path).begun;
@@ -378,7 +343,7 @@ async function tolerate<Result>(
 }
 
 /** A damaged entry counts as empty: the daemon reports it. An empty entry only waits. */
-function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): PeekedHandoff {
+function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): HandoffView {
   const result = v.safeParse(HandoffShape, parseJson(text));
   const { command, webhook, ...facts } = result.success ? result.output : {};
   if (kind === "kept") return { ...facts, progress: "kept" };
@@ -387,7 +352,7 @@ function parseEntry(text: string, kind: (typeof OUTBOX_KINDS)[number]): PeekedHa
 }
 
 /** The record is not synced. Emptied by a power cut, it still says that the hand-off is finished. */
-function parseHandoff(text: string, path: string): Omit<PeekedHandoff, "progress"> {
+function parseHandoff(text: string, path: string): Omit<HandoffView, "progress"> {
   if (text === "") return {};
   const result = v.safeParse(HandoffShape, parseJson(text));
   if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });

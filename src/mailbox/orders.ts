@@ -12,6 +12,7 @@ import type { Emit } from "../model/events.ts";
 import type { Action, Order, PasswordNotice } from "../model/order.ts";
 import {
   DISCARDED,
+  expiryOf,
   hasEnded,
   isDelivered,
   needsNoAttention,
@@ -22,7 +23,7 @@ import {
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { MailboxState } from "./state.ts";
-import { expiryOf, jobOf } from "./tools.ts";
+import { jobOf } from "./tools.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
 

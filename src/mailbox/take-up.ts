@@ -8,6 +8,7 @@ import {
   mayComeBack,
   RECORD_VERSION,
   type TransferRecord,
+  UNKNOWN_EXPIRY_MS,
   waitLeftMs,
   withoutMissing,
 } from "../model/record.ts";
@@ -21,7 +22,6 @@ import type { MailboxState } from "./state.ts";
 import { jobOf, type PollTools } from "./tools.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const FAR_FUTURE_MS = 8.64e15;
 
 /** A command may learn a password later. */
 const ASK_COMMAND_EVERY_MS = 15 * 60_000;
@@ -82,7 +82,7 @@ export async function takeUp(
   }
   const isOpen = known !== undefined && !hasEnded(known);
   if (!isOpen && !tryBegin()) return LEFT_ALONE;
-  const expiresMs = entry.expires?.getTime() ?? FAR_FUTURE_MS;
+  const expiresMs = entry.expires?.getTime() ?? UNKNOWN_EXPIRY_MS;
   state.transfers.noteOpen(trackingId, expiresMs);
   const job = jobOf(ledger, name, trackingId, expiresMs);
   if (known === undefined || hasEnded(known)) {

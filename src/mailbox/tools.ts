@@ -5,7 +5,6 @@ import type { Outage } from "../base/outage.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferJob } from "../model/job.ts";
-import type { TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 
@@ -25,9 +24,4 @@ export interface PollTools {
 
 export function jobOf(ledger: Ledger, mailbox: string, trackingId: string, expiresMs: number): TransferJob {
   return { key: ledger.nameOf({ mailbox, trackingId }), mailbox, trackingId, expiresMs };
-}
-
-/** In milliseconds; far in the future where the expiry is not known. */
-export function expiryOf({ expires }: Pick<TransferRecord, "expires">): number {
-  return expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
 }

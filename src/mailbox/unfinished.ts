@@ -3,10 +3,9 @@ import { asFault } from "../base/faults.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger, OnDamaged } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { expiryOf, type TransferRecord } from "../model/record.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { MailboxState } from "./state.ts";
-import { expiryOf } from "./tools.ts";
 
 /** Reports each damaged file once, for callers that read the ledger repeatedly. */
 export function reportOnce(onDamaged: OnDamaged): OnDamaged {

@@ -4,6 +4,9 @@ import { Secret } from "../base/secret.ts";
 /** For requests without a password. */
 export const NO_PASSWORD = new Secret("");
 
+/** A lock counts for at least a minute: an early request may prolong it. */
+export const MIN_LOCK_MS = 60_000;
+
 /** Identifies a transfer at its service, which counts wrong passwords across all recipients. */
 export interface AttemptKey {
   /** As in `ServicePort`. */

@@ -8,6 +8,8 @@ export type HandoffStep = (typeof STEPS)[number];
 export interface Delivered {
   readonly mailbox: string;
   readonly trackingId: string;
+  /** A redelivered transfer has one delivery per round. */
+  readonly round: number;
   readonly sender: string;
   /** Relative to the inbox. */
   readonly folder: string;

@@ -49,7 +49,7 @@ export const ReleaseShape = v.object({
   message: v.string(),
 });
 
-export type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
+type Release = Readonly<v.InferOutput<typeof ReleaseShape>>;
 
 export interface TransferRecord extends TransferKey {
   readonly version: typeof RECORD_VERSION;
@@ -205,4 +205,12 @@ export function waitLeftMs(
   if (state !== "waiting" || reason === QUIET || until === undefined) return undefined;
   const leftMs = Date.parse(until) - nowMs;
   return leftMs > 0 && leftMs <= LONGEST_WAIT_MS ? leftMs : undefined;
+}
+
+/** The last moment that a date can hold. Stands for an unknown expiry. */
+export const UNKNOWN_EXPIRY_MS = 8.64e15;
+
+/** When the service deletes the transfer. */
+export function expiryOf({ expires }: Pick<TransferRecord, "expires">): number {
+  return expires === undefined ? UNKNOWN_EXPIRY_MS : Date.parse(expires);
 }

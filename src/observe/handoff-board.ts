@@ -78,6 +78,6 @@ function describe({ mailbox, trackingId, sender, folder, deliveredAt, failed, is
   } as const;
 }
 
-function keyOf({ mailbox, trackingId }: Delivered): string {
-  return `${mailbox}\0${trackingId}`;
+function keyOf({ mailbox, trackingId, round }: Delivered): string {
+  return `${mailbox}\0${trackingId}\0${round}`;
 }

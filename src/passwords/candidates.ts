@@ -5,7 +5,16 @@ import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { canonicalAddress, passwordOfLink } from "../model/transfer.ts";
-import { clearDrop, type Drop, DropFolder, markOf, readPassword, takeAway } from "./dropped.ts";
+import {
+  clearDrop,
+  type Drop,
+  DropFolder,
+  type HandDrop,
+  markOf,
+  readDrop,
+  readPassword,
+  takeAway,
+} from "./dropped.ts";
 import { KeptPasswords } from "./kept.ts";
 import type { CoRecipients, PasswordRequest } from "./port.ts";
 
@@ -18,6 +27,8 @@ export interface Candidate {
   readonly source: "kept" | "drop" | "link" | "none" | "rule";
   /** The file of a dropped password. */
   readonly path?: string;
+  /** Missing if a command has dropped it. */
+  readonly byHand?: HandDrop | undefined;
 }
 
 export class Candidates {
@@ -43,8 +54,8 @@ export class Candidates {
     const kept = await this.#kept.read(keyOf(request));
     if (kept !== undefined) yield { password: kept, source: "kept" };
     for (const path of await this.#dropsFor(request)) {
-      const dropped = await readPassword(path);
-      if (dropped !== undefined) yield { password: dropped, source: "drop", path };
+      const dropped = await readDrop(path);
+      if (dropped !== undefined) yield { ...dropped, source: "drop", path };
     }
     const link = await query.link();
     const carried = link === undefined ? undefined : passwordOfLink(link);

@@ -2,6 +2,7 @@
  * The drop folder: passwords that people supply. `passwords/TRACKING-ID` is meant for every mailbox that received the
  * transfer, `passwords/MAILBOX/TRACKING-ID` for that mailbox alone.
  */
+import type { BigIntStats } from "node:fs";
 import { lstat, open, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { READ_PLAIN_FILE } from "../base/descriptor.ts";
@@ -12,6 +13,8 @@ import { type FolderWatch, watchFolder } from "../base/watch-folder.ts";
 
 /** Longer than any password that a service accepts. */
 const MAX_BYTES = 64 * 1024;
+/** The mode of a file that a command wrote, whose user is in the journal. A file of another mode was put there by hand. */
+const COMMAND_MODE = 0o400;
 /** A mailbox or tracking-id may hold any text. A password can be dropped only if both are plain file names. */
 const PLAIN_NAME = /^(?!\.)[^/\0]{1,200}$/;
 
@@ -68,7 +71,7 @@ export async function dropPassword(
   const path = new DropFolder(state).pathOf(transfer.trackingId, transfer.mailbox);
   if (path === undefined) return undefined;
   await makeFolderDurably(dirname(path), 0o700);
-  await replaceDurably(path, password.reveal(), 0o600, dirname(path));
+  await replaceDurably(path, password.reveal(), COMMAND_MODE, dirname(path));
   return path;
 }
 
@@ -87,18 +90,39 @@ export async function clearDrop(path: string): Promise<void> {
 /** Identifies a file and its content: each write changes the mark. `undefined` if there is no file. */
 export async function markOf(path: string | undefined): Promise<string | undefined> {
   const facts = path && (await lstat(path, { bigint: true }).catch(() => undefined));
-  return facts ? `${facts.ino}-${facts.ctimeNs}` : undefined;
+  return facts ? formatMark(facts) : undefined;
+}
+
+function formatMark({ ino, ctimeNs }: BigIntStats): string {
+  return `${ino}-${ctimeNs}`;
+}
+
+/** A file that was put into the folder by hand. */
+export interface HandDrop {
+  /** As in `markOf`. */
+  readonly mark: string;
+  /** The user who owns the file. */
+  readonly uid: number;
+}
+
+export async function readPassword(path: string): Promise<Secret | undefined> {
+  return (await readDrop(path))?.password;
 }
 
 /** Reads a regular file, never the target of a link, without the line end that editors add. */
-export async function readPassword(path: string): Promise<Secret | undefined> {
+export async function readDrop(
+  path: string,
+): Promise<{ readonly password: Secret; readonly byHand: HandDrop | undefined } | undefined> {
   const file = await open(path, READ_PLAIN_FILE).catch(() => undefined);
   if (file === undefined) return undefined;
   try {
-    const facts = await file.stat();
+    const facts = await file.stat({ bigint: true });
     if (!facts.isFile() || facts.size > MAX_BYTES) return undefined;
     const text = (await file.readFile("utf8")).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
-    return text === "" || /[\r\n]/.test(text) ? undefined : new Secret(text);
+    if (text === "" || /[\r\n]/.test(text)) return undefined;
+    const isByHand = Number(facts.mode & 0o777n) !== COMMAND_MODE;
+    const byHand = isByHand ? { mark: formatMark(facts), uid: Number(facts.uid) } : undefined;
+    return { password: new Secret(text), byHand };
   } finally {
     await file.close();
   }

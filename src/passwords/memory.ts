@@ -1,11 +1,11 @@
 /** Facts about passwords that only this process remembers. */
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
+import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { CoRecipients, PasswordRequest } from "./port.ts";
 
-/** A lock counts for at least a minute. `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
-const MIN_LOCK_MS = 60_000;
-const LONGEST_LOCK_MS = 24 * 60 * 60_000;
+/** `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
+const MAX_LOCK_MS = 24 * 60 * 60_000;
 /** Without an entry, another mailbox asks once more. */
 const MAX_LOCKS = 10_000;
 
@@ -94,7 +94,7 @@ export class LockedTransfers {
     const lock = this.#locks.get(keyOf(request));
     if (lock === undefined || lock.mailbox === request.mailbox.name) return;
     const leftMs = lock.untilMs - nowMs;
-    if (leftMs > 0 && leftMs <= LONGEST_LOCK_MS)
+    if (leftMs > 0 && leftMs <= MAX_LOCK_MS)
       throw new Fault("TRANSFER_LOCKED", { answeredBy: "unsent", retryAfterMs: leftMs });
     this.#locks.delete(keyOf(request));
   }

@@ -10,7 +10,7 @@ import { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
 import type { CoRecipients, Passwords } from "./port.ts";
 import { isIdle, type ProofTools, prove, refuseLater } from "./prove.ts";
 
-export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf"> {
+export interface PasswordsOptions extends Pick<ProofTools, "attempts" | "clock" | "nameOf" | "onHandDrop"> {
   readonly state: string;
   readonly coRecipients: CoRecipients;
 }

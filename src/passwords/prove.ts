@@ -3,9 +3,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import type { TransferKey } from "../model/record.ts";
+import type { TransferKey, TransferRecord } from "../model/record.ts";
 import type { Breaker } from "./breaker.ts";
 import type { Candidate, Candidates } from "./candidates.ts";
+import type { HandDrop } from "./dropped.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
 import type { LockedTransfers, Proven, UnwrittenRefusals } from "./memory.ts";
 import type { PasswordRequest, Proof, ProofRequest } from "./port.ts";
@@ -23,6 +24,8 @@ export interface ProofTools {
   readonly attempts: AttemptSlots;
   readonly clock: Clock;
   nameOf(key: TransferKey): string;
+  /** Records a password that was put into the drop folder by hand, before it is used. May be called twice. */
+  onHandDrop?(record: TransferRecord, drop: HandDrop): Promise<void>;
 }
 
 export async function prove<Value>(
@@ -35,6 +38,7 @@ export async function prove<Value>(
   let obstacle: Permission = "known";
   const notes: string[] = [];
   for await (const candidate of inOrder(tools, request, signal)) {
+    if (candidate.byHand !== undefined) await tools.onHandDrop?.(request.record, candidate.byHand);
     const slot = await takeSlot(tools, request);
     const permission = await permit(tools, request, candidate, slot).catch(async (error: unknown) => {
       // Nothing was sent.

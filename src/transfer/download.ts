@@ -5,7 +5,14 @@
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { Contents } from "../model/manifest.ts";
-import { hasEnded, QUIET, type TransferKey, type TransferRecord, waitLeftMs } from "../model/record.ts";
+import {
+  expiryOf,
+  hasEnded,
+  QUIET,
+  type TransferKey,
+  type TransferRecord,
+  waitLeftMs,
+} from "../model/record.ts";
 import { copyQuarantined } from "./adopt.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
@@ -71,9 +78,8 @@ async function putOffMs(
 ): Promise<number | "idle" | undefined> {
   const { record, key } = run;
   if (record.vanished) return undefined;
-  const expiresMs = record.expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(record.expires);
   const nowMs = tools.clock.now();
-  const quietMs = quietUntil(source.mailbox.quiet, expiresMs, nowMs);
+  const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted) {
     waitQuietly(run, new Date(quietMs).toISOString());
     return quietMs - nowMs;
@@ -119,12 +125,12 @@ function watchRun(tools: TransferTools, run: Run): { readonly signal: AbortSigna
   const { ledger, patience } = tools;
   const ending = new AbortController();
   const look = async () => {
-    const { round, attempts, expires } = run.record;
+    const { round, attempts } = run.record;
     const end = await ledger.readEnd(run.key, round).catch(() => undefined);
     if (run.isDecided) return;
     if (end !== undefined) ending.abort(LOST);
-    const expiresMs = expires === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(expires);
-    if (await run.pace.judgePeriod(tools, attempts, expiresMs).catch(() => false)) ending.abort(GIVES_WAY);
+    const isTooSlow = await run.pace.judgePeriod(tools, attempts, expiryOf(run.record)).catch(() => false);
+    if (isTooSlow) ending.abort(GIVES_WAY);
   };
   const timer = setInterval(() => void look(), Math.min(LOOK_EVERY_MS, patience.slowMs));
   return { signal: ending.signal, close: () => clearInterval(timer) };

@@ -2,6 +2,7 @@
 import { backoffMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, describeFault, Fault } from "../base/faults.ts";
+import { MIN_LOCK_MS } from "../model/attempts.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { failRequired } from "./answers.ts";
@@ -9,8 +10,6 @@ import { quarantine } from "./deliver.ts";
 import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
-
-const MIN_LOCK_MS = 60_000;
 
 /** Faults after which the whole service may be in trouble. */
 const SERVICE_TROUBLE: ReadonlySet<FaultCode> = new Set([

@@ -1,7 +1,7 @@
 /** Commands that act: outcomes and exit codes, several transfers, permissions, removed mailboxes, who did what. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmod, chown, readdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, chown, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -158,7 +158,11 @@ test("a transfer of a mailbox that was removed from the configuration is shown, 
   await rewrite({ mailboxes: [mailboxKeys("other@example.com")] });
   expect((await inlet(["list"])).stdout).toContain(`quarantined\t${MAILBOX}`);
   const shown = JSON.parse((await inlet(["show", "t1", "--json"])).stdout);
-  expect(shown).toMatchObject({ mailbox: MAILBOX, commands: [`inlet discard --config ${config} t1`] });
+  const commands = [`inlet discard --config ${config} t1`];
+  expect(shown).toMatchObject({ mailbox: MAILBOX, commands });
+  // Another shell does not have this variable.
+  const byVariable = await runProgram(["show", "t1", "--json"], { env: { INLET_CONFIG: config } });
+  expect(JSON.parse(byVariable.stdout).commands).toEqual(commands);
   const retried = await inlet(["retry", "t1"]);
   expect([retried.exitCode, retried.stderr]).toEqual([2, expect.stringContaining("can only be discarded")]);
   await ready(run(config));
@@ -286,6 +290,31 @@ test("I7 nothing silent: the journal says who did what, when and from where, and
   const found = await inlet(["history", "--actions", "--search", "berta"]);
   expect(found.stdout.split("\t").slice(1, 4)).toEqual(["password", "berta (sudo)", hostname()]);
   expect((await inlet(["history", "--actions", "--state", "gone"])).exitCode).toBe(2);
+});
+
+test("I7 nothing silent: the journal lists a password that was put into the drop folder by hand, once", async () => {
+  const { inlet, states, config, folder } = await setUp({
+    transfers: [transferPlan({ trackingId: "t1", password: RIGHT })],
+  });
+  run(config);
+  await expect.poll(states).toEqual({ t1: "waiting" });
+  const acts = async () => JSON.parse((await inlet(["history", "--actions", "--json"])).stdout) as object[];
+  const path = join(folder, "state/passwords/t1");
+  const supply = async (password: string, user: number) => {
+    await writeFile(join(folder, "password"), password);
+    await chown(join(folder, "password"), user, 0);
+    await rename(join(folder, "password"), path);
+  };
+  const about = { act: "password", mailbox: MAILBOX, trackingId: "t1", round: 1, from: "the drop folder" };
+  await supply("wrong", OTHER_USER);
+  await expect.poll(acts).toMatchObject([{ ...about, who: "nobody" }]);
+  await expect.poll(() => stat(path).catch(() => undefined)).toBeUndefined();
+  await supply(RIGHT, 54_321);
+  await expect.poll(states).toEqual({ t1: "delivered" });
+  expect(await acts()).toMatchObject([
+    { ...about, who: "54321" },
+    { ...about, who: "nobody" },
+  ]);
 });
 
 function run(config: string): ChildProcess {

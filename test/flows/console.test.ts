@@ -294,6 +294,11 @@ describe("acting", () => {
     const left = await readdir(join(daemon.settings.state, "passwords", MAILBOX));
     expect(left).toEqual([]);
     expect((await read(`${url}api/actions`)).status).toBe(405);
+    const large = { ...order, password: "x".repeat(1_000_000) };
+    expect(await post(`${url}api/actions`, large, { authorization })).toMatchObject({
+      status: 413,
+      json: { error: expect.stringContaining("too large") },
+    });
   });
 
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {

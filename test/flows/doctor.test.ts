@@ -8,8 +8,15 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { inspectQueue } from "../../src/queue/bullmq-connection.ts";
 import { callCommand } from "../support/command.ts";
 import { findProgram } from "../support/debian.ts";
-import { install } from "../support/installation.ts";
-import { LAUNCHER, makeFolder, runCommand, runOnTerminal, startProgram } from "../support/program.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
+import {
+  LAUNCHER,
+  makeFolder,
+  runCommand,
+  runOnTerminal,
+  runProgram,
+  startProgram,
+} from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { listen, openWitness } from "../support/servers.ts";
 import { openTestSimulator, SIGNAL } from "../support/service.ts";
@@ -153,7 +160,8 @@ describe("the configuration", () => {
     expect(failed.join("\n")).toContain("did you mean inbox?");
     expect(failed.join("\n")).toContain('"soon" is not a duration');
     const skipped = findings.filter(({ status }) => status === "skipped");
-    expect(skipped.map(({ area }) => area)).toEqual(["folders", "file system", "queue", "service", "daemon"]);
+    const areas = ["folders", "file system", "queue", "service", "notifications", "daemon"];
+    expect(skipped.map(({ area }) => area)).toEqual(areas);
     expect(skipped[0]?.detail).toBe("the configuration is not valid");
   });
 
@@ -162,6 +170,7 @@ describe("the configuration", () => {
       mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: { command: ["false"] } }] }],
     });
     await chmod(config, 0o644);
+    expect((await runProgram(["doctor", "--config", config])).stderr).toBe("1 check failed, 1 warning.\n");
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("usage");
     expect(find(findings, "configuration", "secrets")).toMatchObject({
@@ -171,6 +180,15 @@ describe("the configuration", () => {
     const warnings = findings.filter(({ status }) => status === "warning").map(({ detail }) => detail);
     expect(warnings).toEqual([expect.stringContaining(`chmod go= ${config}`)]);
   });
+});
+
+test("a summary with a warning does not say that all is well", async () => {
+  const { config } = await install(undefined, {
+    mailboxes: [{ ...mailboxKeys(MAILBOX), passwords: [{ sender: "*", password: "plain" }] }],
+  });
+  await chmod(config, 0o644);
+  const { exitCode, stderr } = await runProgram(["doctor", "--config", config]);
+  expect([exitCode, stderr]).toEqual([0, "Inlet can run, with 1 warning.\n"]);
 });
 
 describe("folders", () => {

@@ -138,6 +138,13 @@ describe("without a terminal", () => {
     const missing = join(folder, "missing");
     await refuse(...url, ...rest, "--client-id-file", missing).toThrow(`${missing} does not exist`);
     await refuse(...url, ...rest, "--client-id-file", folder).toThrow(`${folder} is a folder: name a file`);
+    const twoLines = join(folder, "two-lines");
+    await writeFile(twoLines, "one\ntwo\n");
+    await refuse(...url, ...rest, "--client-id-file", twoLines).toMatchObject({
+      code: "CONFIG_INVALID",
+      message: expect.stringContaining(`${twoLines} has more than one line`),
+    });
+    await rm(twoLines);
     const empty = join(folder, "etc", "empty");
     await writeFile(empty, "\n");
     await refuse(...url, ...rest, "--client-id-file", empty).toThrow(`${empty} is empty`);

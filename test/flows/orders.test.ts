@@ -49,6 +49,7 @@ describe("inlet password", () => {
     for (const input of ["", "\n"]) {
       const { exitCode, stderr } = await inlet("password", "t1", { input });
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining("no password was given")]);
+      expect(stderr).toContain("standard input is empty: write the password to it");
     }
     expect(await readdir(join(folder, "state/passwords"))).toEqual([]);
   });

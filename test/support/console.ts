@@ -21,6 +21,19 @@ const KINDS: readonly Partial<TransferRecord>[] = [
   { state: "discovered" },
 ];
 
+/** The disk of a daemon without any transfer. */
+export const NOTHING_KNOWN = {
+  journal: {
+    search: async () => [],
+    acts: async () => [],
+    page: async () => ({ entries: [], damaged: [] }),
+    tally: async () => [],
+  },
+  list: async () => ({ total: 0, page: 1, pages: 1, size: 1, transfers: [], damaged: [] }),
+  story: async () => undefined,
+  objection: async () => undefined,
+} satisfies Partial<ConsolePort>;
+
 /** Transfers `T-0`, `T-1` …, which expire in this order. From ten on there are 50 mailboxes, and one outage of 20. */
 export async function openTestConsole(
   count: number,
@@ -45,9 +58,7 @@ export async function openTestConsole(
   const port: ConsolePort = {
     board,
     metrics: async () => "",
-    journal: { search: async () => [], acts: async () => [], tally: async () => [] },
-    list: async () => ({}),
-    story: async () => undefined,
+    ...NOTHING_KNOWN,
     actions: undefined,
     hosts: [],
     stuck: () => undefined,

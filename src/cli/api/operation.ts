@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { Secret } from "../../base/secret.ts";
 import { loadService } from "../../config/load.ts";
 import type { ServicePort, TransferAccess, VerifiedAddress } from "../../service/port.ts";
-import { askHidden, readSecret } from "../asking.ts";
+import { askHidden, readPassword } from "../asking.ts";
 import { openClient, throwawayClientId } from "../client.ts";
 import type { Context, Outcome, Run } from "../context.ts";
 import { invalid } from "../options.ts";
@@ -101,7 +101,7 @@ async function accessTo(
   if (options.password === false) return { transferId, password: undefined };
   const variable = context.env["INLET_PASSWORD"];
   const password =
-    (await readSecret(context, options.passwordFile)) ??
+    (await readPassword(context, options.passwordFile)) ??
     (variable ? new Secret(variable) : undefined) ??
     (await askHidden(context, `Password of transfer ${transferId}: `));
   if (password === undefined) throw invalid(NO_PASSWORD);

@@ -3,14 +3,18 @@ import type { FaultCode } from "../../base/fault-codes.ts";
 import type { Fault } from "../../base/faults.ts";
 import type { Outcome } from "../context.ts";
 
-export type Area =
-  | "configuration"
-  | "folders"
-  | "file system"
-  | "queue"
-  | "service"
-  | "notifications"
-  | "daemon";
+/** In the order of the checks. */
+export const AREAS = [
+  "configuration",
+  "folders",
+  "file system",
+  "queue",
+  "service",
+  "notifications",
+  "daemon",
+] as const;
+
+export type Area = (typeof AREAS)[number];
 
 export interface Finding {
   readonly area: Area;

@@ -78,6 +78,7 @@ test("I8 bounded: a receiver that fails for many is told once until it accepts a
   const { emit, lines } = listen();
   const facts = {
     mailbox: "m",
+    round: 1,
     sender: "a@example.org",
     folder: "f",
     deliveredAt: "2026-03-01T08:00:00.000Z",

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseUnit, planRun } from "../../../src/cli/in-unit.ts";
+import { callCommand } from "../../support/command.ts";
 import { ROOT } from "../../support/root.ts";
 
 const UNIT = `# /etc/systemd/system/inlet@.service
@@ -52,6 +53,13 @@ describe("the settings of a unit", () => {
       ProtectSystem: "strict",
     });
   });
+});
+
+test("needs root, and names the whole command", async () => {
+  const asUser = vi.spyOn(process, "geteuid").mockReturnValue(1_000);
+  onTestFinished(() => asUser.mockRestore());
+  const refused = callCommand(["config", "check", "--json", "--unit", "inlet"]);
+  await expect(refused).rejects.toThrow("sudo inlet config check --unit inlet");
 });
 
 describe("the command in a unit", () => {

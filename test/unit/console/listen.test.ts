@@ -1,7 +1,7 @@
 /** The address of the console: sockets and connections. */
 import { once } from "node:events";
 import { statSync } from "node:fs";
-import { readdir, stat, writeFile } from "node:fs/promises";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
@@ -52,6 +52,25 @@ test("a file at the address of the socket is left alone", async () => {
   expect(await failed.promise).toMatchObject({ type: "console-failed", reason: "EEXIST" });
   await close();
   expect((await stat(path)).size).toBe(8);
+});
+
+test("a server that is closed during a retry does not listen afterwards", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const folder = await makeFolder();
+  const path = join(folder, "console.sock");
+  await writeFile(path, "not ours");
+  const failed = Promise.withResolvers<void>();
+  const server = createServer();
+  const close = startListening(server, { path }, () => failed.resolve());
+  await failed.promise;
+  await rm(path);
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  vi.advanceTimersByTime(30_000);
+  await close();
+  expect([server.listening, await readdir(folder)]).toEqual([false, []]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([server.listening, await readdir(folder)]).toEqual([false, []]);
 });
 
 test("idle connections do not make the server unreachable", async () => {

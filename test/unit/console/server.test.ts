@@ -1,12 +1,14 @@
 /** The console over HTTP limits the requests of hostile visitors. */
+
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { JournalReader } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import { Board } from "../../../src/observe/board.ts";
+import { NOTHING_KNOWN } from "../../support/console.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 
@@ -89,18 +91,39 @@ function makeSearches() {
   };
 }
 
+test("the moments of a search count from the daemon's clock", async () => {
+  const queries: unknown[] = [];
+  const nowMs = Date.parse("2026-03-02T08:00:00Z");
+  const url = await serve(
+    async (query) => {
+      queries.push(query.sinceMs);
+      return [];
+    },
+    { now: () => nowMs },
+  );
+  await fetch(`${url}api/history?since=2h`);
+  expect(queries).toEqual([nowMs - 2 * 3_600_000]);
+});
+
 async function settledOf(answers: readonly Promise<number | string>[]): Promise<unknown[]> {
   const open = Symbol("open");
   const states = await Promise.all(answers.map((it) => Promise.race([it, Promise.resolve(open)])));
   return states.filter((it) => it !== open);
 }
 
-async function serve(search: JournalReader["search"]): Promise<string> {
+async function serve(search: JournalReader["search"], clock: Clock = systemClock): Promise<string> {
   const board = new Board(FACTS, [], systemClock);
-  const journal = { search, acts: async () => [], tally: async () => [] };
-  const nothing = { metrics: async () => "", list: async () => ({}), story: async () => undefined };
-  const port = { board, journal, ...nothing, actions: undefined, hosts: [], stuck: () => undefined };
-  const server = createConsole(port, systemClock);
+  const journal = { ...NOTHING_KNOWN.journal, search };
+  const port = {
+    ...NOTHING_KNOWN,
+    board,
+    metrics: async () => "",
+    journal,
+    actions: undefined,
+    hosts: [],
+    stuck: () => undefined,
+  };
+  const server = createConsole(port, clock);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(async () => {

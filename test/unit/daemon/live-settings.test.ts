@@ -34,3 +34,13 @@ test("a reload names every changed group, also notifications and the source of a
   const next = { ...before, http: http("/new"), notify: [notification] };
   expect(live.replace(next)).toEqual({ changed: ["notify"], needsRestart: [] });
 });
+
+test("a bandwidth limit that a reload adds is not in force before a restart, and is named as such", () => {
+  const before = settingsIn("/x", []);
+  const { bandwidth: _none, ...limits } = before.limits;
+  const live = new LiveSettings({ ...before, limits });
+  const next = { ...before, limits: { ...limits, bandwidth: [{ at: undefined, bytesPerSecond: 2_000 }] } };
+  expect(live.replace(next)).toEqual({ changed: ["limits"], needsRestart: ["limits.bandwidth"] });
+  expect(live.now.limits.bandwidth).toBeUndefined();
+  expect(live.replace(next)).toEqual({ changed: [], needsRestart: ["limits.bandwidth"] });
+});

@@ -12,6 +12,7 @@ const AT = "2026-03-01T08:00:00.000Z";
 const LATER = "2026-03-02T09:00:00.000Z";
 const TOKEN = "0123456789abcdef";
 const KEY = { mailbox: "m", trackingId: "t1" };
+const SERVICE = "https://service.example";
 const DELIVERED = { state: "delivered", folder: "m/t1", token: TOKEN } as const;
 
 describe("a look at the ledger", () => {
@@ -21,7 +22,8 @@ describe("a look at the ledger", () => {
     expect([await peek.find(KEY), await peek.describe(KEY)]).toEqual([undefined, undefined]);
     expect(await listAll(peek)).toEqual([]);
     expect(await states(peek.quarantined())).toEqual([]);
-    expect((await peek.countAttempts())({ serviceId: "https://s.example", trackingId: "t1" })).toBe(0);
+    const countOf = await peek.countAttempts();
+    expect(await countOf(KEY, { serviceId: "https://s.example", passwordAttempts: 2 })).toBe(0);
     expect(await readdir(dirname(work))).toEqual([]);
   });
 
@@ -162,23 +164,38 @@ describe("a look at the ledger", () => {
     expect(described?.rounds[0]?.begun).toBeUndefined();
   });
 
-  test("counts password attempts over gaps, beyond the budget, and of this service alone", async () => {
-    const { peek, note, paths } = await setUp();
+  test("counts password attempts over gaps, granted ones too, and of this service alone", async () => {
+    const { peek, note, attempt, paths } = await setUp();
     await note({ state: "waiting", reason: "password" });
-    const serviceId = "https://service.example";
-    for (const number of [2, 3, 7]) {
-      await put(join(paths.attempts, `${attemptsKey(serviceId, "t1")}.${number}.json`), "");
+    for (const number of [2, 3, 14]) await attempt(number);
+    for (let number = 1; number <= 12; number++) {
+      await put(join(paths.attempts, `${attemptsKey(SERVICE, "t1")}.grant-${number}.json`), "");
     }
-    await put(join(paths.attempts, `${attemptsKey("https://other.example", "t1")}.1.json`), "");
-    const spent = async (service: string) =>
-      (await peek.describe(KEY, { serviceId: service, passwordAttempts: 2 }))?.passwordsSpent;
-    expect([await spent(serviceId), await spent("https://other.example"), await spent("https://x")]).toEqual([
-      3, 1, 0,
-    ]);
-    expect((await peek.describe(KEY))?.passwordsSpent).toBeUndefined();
+    await attempt(1, { service: "https://other.example" });
+    expect(await spentIn(peek, SERVICE)).toEqual({ shown: 3, listed: 3, allowed: 14 });
+    expect(await spentIn(peek, "https://other.example")).toMatchObject({ shown: 1, listed: 1 });
+    expect(await spentIn(peek, "https://x.example")).toMatchObject({ shown: 0, listed: 0 });
+    expect((await peek.describe(KEY))?.passwords).toBeUndefined();
+  });
+
+  test("counts no attempt of a round that was delivered, as the daemon does", async () => {
+    const { peek, end, begin, note, attempt } = await setUp();
+    await end(DELIVERED);
+    await begin({ round: 2 }, { why: "redeliver", by: "anna", at: LATER });
+    await note({ state: "waiting", reason: "password", round: 2 });
+    for (const number of [1, 2]) await attempt(number, { round: 1 });
+    for (const number of [3, 4]) await attempt(number, { round: 2 });
+    expect(await spentIn(peek, SERVICE)).toEqual({ shown: 2, listed: 2, allowed: 2 });
+  });
+
+  test("lists a transfer whose attempts a damaged record hides, without their number", async () => {
+    const { peek, note, attempt, paths } = await setUp();
+    await note({ state: "waiting", reason: "password" });
+    const other = nameOf({ mailbox: "other", trackingId: "t1" });
+    await put(paths.end(other, 1), "{");
+    await attempt(1, { name: other });
     const countOf = await peek.countAttempts();
-    expect(countOf({ serviceId, trackingId: "t1" })).toBe(3);
-    expect(countOf({ serviceId, trackingId: "t2" })).toBe(0);
+    expect(await countOf(KEY, { serviceId: SERVICE, passwordAttempts: 2 })).toBeUndefined();
   });
 
   test("passes over damaged records in lists and reports them, but never guesses over one", async () => {
@@ -245,6 +262,10 @@ async function setUp() {
       const record = recordOf(facts);
       await put(paths.end(nameOf(record), record.round), formatRecord(record));
     },
+    async attempt(number: number, { service = SERVICE, name = nameOf(KEY), round = 1 } = {}): Promise<void> {
+      const slot = JSON.stringify({ name, round, at: AT, fingerprint: "f" });
+      await put(join(paths.attempts, `${attemptsKey(service, "t1")}.${number}.json`), slot);
+    },
     async begin(facts: Partial<TransferRecord>, begun: Begun): Promise<void> {
       const record = recordOf(facts);
       await put(paths.begin(nameOf(record), record.round), formatRecord({ ...record, begun }));
@@ -276,6 +297,13 @@ function recordOf(facts: Partial<EndRecord>): EndRecord {
 async function put(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, text);
+}
+
+async function spentIn(peek: LedgerPeek, serviceId: string) {
+  const service = { serviceId, passwordAttempts: 2 };
+  const passwords = (await peek.describe(KEY, service))?.passwords;
+  const listed = await (await peek.countAttempts())(KEY, service);
+  return { shown: passwords?.spent, listed, allowed: passwords?.allowed };
 }
 
 async function listAll(peek: LedgerPeek): Promise<string[]> {

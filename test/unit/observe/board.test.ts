@@ -146,6 +146,7 @@ describe("the board", () => {
     const delivered = {
       mailbox: "m",
       trackingId: "handed-over",
+      round: 1,
       sender: "a",
       folder: "f",
       deliveredAt: soon,

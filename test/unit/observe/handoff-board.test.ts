@@ -4,6 +4,7 @@ import { HandoffBoard } from "../../../src/observe/handoff-board.ts";
 const FACTS = {
   mailbox: "m",
   sender: "a@example.org",
+  round: 1,
   folder: "m/t",
   deliveredAt: "2026-03-01T08:00:00.000Z",
 };
@@ -33,6 +34,17 @@ test("a failed hand-off, or a folder that is not picked up, is shown with advice
   expect(shown(board)[0]?.message).toBe(
     "It failed. It was given up; inlet retry -- 't2; rm -r /' tries it again.",
   );
+});
+
+test("two failing deliveries of one transfer are shown as two", () => {
+  const board = new HandoffBoard();
+  const second = { ...t1, round: 2, folder: "m/t-2" };
+  board.failed(t1, "command", "It failed", true);
+  board.notPickedUp(second);
+  expect(shown(board).map(({ reason }) => reason)).toEqual(["handoff", "not-picked-up"]);
+  expect(board.total).toBe(2);
+  board.pickedUp(second);
+  expect(shown(board).map(({ reason }) => reason)).toEqual(["handoff"]);
 });
 
 test("I8 bounded: each check replaces the list, which is cut", () => {

@@ -1,0 +1,253 @@
+/**
+ * Transfers and their past, as commands, the API and the console show them.
+ *
+ * The shapes check the answers of a daemon. As JSON, every key of a transfer is always present.
+ */
+import * as v from "valibot";
+import { ACTS, ActorShape, TRANSFER_ACTS, type TransferAct } from "./order.ts";
+import { ReleaseShape, STATES, type State, type TransferKey, VERIFIED } from "./record.ts";
+
+const Text = v.optional(v.string());
+const Count = v.optional(v.number());
+const Texts = v.pipe(v.array(v.string()), v.readonly());
+const TextOrNull = v.nullable(v.string());
+const CountOrNull = v.nullable(v.number());
+
+const TransferShape = v.object({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  transferId: v.string(),
+  sender: v.string(),
+  state: v.picklist(STATES),
+  reason: TextOrNull,
+  message: TextOrNull,
+  until: TextOrNull,
+  expires: TextOrNull,
+  folder: TextOrNull,
+  subject: TextOrNull,
+  files: CountOrNull,
+  bytes: CountOrNull,
+  verified: v.nullable(v.picklist(VERIFIED)),
+  released: v.nullable(ReleaseShape),
+  passwordsSpent: CountOrNull,
+  round: v.number(),
+  at: v.record(v.picklist(STATES), v.string()),
+});
+
+/** A transfer as `inlet list --json` prints it. */
+export type TransferView = Readonly<v.InferOutput<typeof TransferShape>>;
+
+export interface TransferFilter {
+  /** Patterns with `*` and `?`. Case is ignored. */
+  readonly mailbox?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly state?: State | undefined;
+  /** Such as `password` or `CHECKSUM_MISMATCH`. Case is ignored. */
+  readonly reason?: string | undefined;
+  /** Part of the tracking-id, the sender, the mailbox, the message or the folder. Case is ignored. */
+  readonly search?: string | undefined;
+  /** Tracking-ids. */
+  readonly ids?: readonly string[] | undefined;
+}
+
+/** The most transfers, or entries of the journal, in one answer of a daemon. */
+export const MAX_PAGE_SIZE = 5_000;
+
+export interface PageRequest {
+  /** From 1. */
+  readonly page: number;
+  readonly size: number;
+  /** `newest`: by the time at which each entered its state. `expires`: the first to expire first. */
+  readonly sort?: "newest" | "expires";
+}
+
+/** One page of the list of transfers. Missing keys choose all. */
+export interface ListQuery extends TransferFilter, PageRequest {
+  /** Only transfers for which this act is possible, as far as that is known. */
+  readonly act?: TransferAct | undefined;
+}
+
+export const TransferListShape = v.object({
+  /** How many transfers match. */
+  total: v.number(),
+  page: v.number(),
+  /** At least 1. */
+  pages: v.number(),
+  size: v.number(),
+  transfers: v.pipe(v.array(TransferShape), v.readonly()),
+  /** Paths of unreadable records, which are skipped; a bounded number. */
+  damaged: Texts,
+});
+
+export type TransferList = Readonly<v.InferOutput<typeof TransferListShape>>;
+
+export const HistoryEntryShape = v.object({
+  at: v.pipe(v.string(), v.isoTimestamp()),
+  mailbox: v.string(),
+  trackingId: v.string(),
+  sender: v.string(),
+  state: v.string(),
+  round: Count,
+  reason: Text,
+  /** From the inbox's root. */
+  folder: Text,
+  /** Of a delivery. */
+  subject: Text,
+  files: Count,
+  bytes: Count,
+  /** From discovery to delivery. */
+  seconds: Count,
+});
+
+/** A change of state in the journal. */
+export type HistoryEntry = Readonly<v.InferOutput<typeof HistoryEntryShape>>;
+
+export const ActEntryShape = v.object({
+  at: v.pipe(v.string(), v.isoTimestamp()),
+  act: v.picklist(ACTS),
+  id: v.string(),
+  ...ActorShape.entries,
+  given: Text,
+  mailbox: Text,
+  trackingId: Text,
+  sender: Text,
+  round: Count,
+  /** Changed keys of the configuration. */
+  keys: v.optional(Texts),
+  reason: Text,
+});
+
+/** An operator's act, or a change of the configuration, in the journal. */
+export type ActEntry = Readonly<v.InferOutput<typeof ActEntryShape>>;
+
+/** Acts on no transfer, such as a change of the configuration, match neither a sender nor a mailbox. */
+export interface ActQuery {
+  /** From then on, in milliseconds. */
+  readonly sinceMs?: number | undefined;
+  /** Before then. */
+  readonly untilMs?: number | undefined;
+  /** Patterns with `*` and `?`. Case is ignored. */
+  readonly sender?: string | undefined;
+  readonly mailbox?: string | undefined;
+  /** Part of the tracking-id, the sender, or the operator's name. Case is ignored. */
+  readonly search?: string | undefined;
+  /** On this transfer only. */
+  readonly transfer?: TransferKey | undefined;
+  readonly limit: number;
+}
+
+export interface HistoryQuery extends Omit<ActQuery, "transfer"> {
+  /** Entries of this state, even if another state followed. */
+  readonly state?: string | undefined;
+  /** Part of the tracking-id, the sender or the folder. Case is ignored. */
+  readonly search?: string | undefined;
+  /** Every change of state, not only the last of each transfer. */
+  readonly changes?: boolean | undefined;
+}
+
+/** `transfers`: the last change of each; `changes`: every change. */
+export const JOURNAL_KINDS = ["transfers", "changes", "acts"] as const;
+
+export type JournalKind = (typeof JOURNAL_KINDS)[number];
+
+/** Damaged lines of a file, as far as it was read. */
+const DamagedShape = v.pipe(v.array(v.object({ path: v.string(), lines: v.number() })), v.readonly());
+
+export const HistoryPageShape = v.object({
+  entries: v.pipe(v.array(HistoryEntryShape), v.readonly()),
+  damaged: DamagedShape,
+});
+
+export const ActPageShape = v.object({
+  entries: v.pipe(v.array(ActEntryShape), v.readonly()),
+  damaged: DamagedShape,
+});
+
+/** Entries of the journal, newest first. */
+export type JournalPage = Readonly<
+  v.InferOutput<typeof HistoryPageShape> | v.InferOutput<typeof ActPageShape>
+>;
+
+/** How transfers ended in one slot of time. */
+export interface Tally {
+  readonly delivered: number;
+  readonly quarantined: number;
+  readonly gone: number;
+  /** Of the deliveries, as far as their sizes are known. */
+  readonly bytes: number;
+}
+
+const HandoffShape = v.object({
+  /**
+   * `open`: a command or webhook is due, or has failed. `waiting`: the folder is not picked up yet. `kept`: the folder
+   * was picked up, and is removed later.
+   */
+  progress: v.picklist(["open", "waiting", "kept", "finished"]),
+  pickedUpAt: Text,
+  /** The actual folder, if it differs from the end record's. */
+  folder: Text,
+});
+
+const RoundShape = v.object({
+  round: v.number(),
+  /** Missing for round 1. */
+  begun: v.optional(v.object({ why: v.string(), by: v.string(), at: v.string() })),
+  /** Missing while the round is open. */
+  ended: v.optional(
+    v.object({
+      outcome: v.picklist(STATES),
+      at: Text,
+      reason: Text,
+      message: Text,
+      folder: Text,
+      verified: v.optional(v.picklist(VERIFIED)),
+      released: v.optional(ReleaseShape),
+      /** False until the content is moved to the inbox or the quarantine. */
+      isPlaced: v.boolean(),
+      /** Missing if nothing follows the delivery. */
+      handoff: v.optional(HandoffShape),
+    }),
+  ),
+});
+
+export type HandoffView = Readonly<v.InferOutput<typeof HandoffShape>>;
+export type RoundView = Readonly<v.InferOutput<typeof RoundShape>>;
+
+export const StoryShape = v.object({
+  ...TransferShape.entries,
+  /** With the attempts that an operator has granted. */
+  passwordAttempts: CountOrNull,
+  attempts: v.number(),
+  acknowledged: v.boolean(),
+  /** In order. */
+  rounds: v.pipe(v.array(RoundShape), v.readonly()),
+  staged: Texts,
+  /** The folder in quarantine. */
+  kept: TextOrNull,
+  /** Oldest first. */
+  acts: v.pipe(v.array(ActEntryShape), v.readonly()),
+  /** Acts that apply in its state. */
+  actions: v.pipe(v.array(v.picklist(TRANSFER_ACTS)), v.readonly()),
+  commands: Texts,
+});
+
+/** Everything known about one transfer, as `inlet show --json` prints it. */
+export type Story = Readonly<v.InferOutput<typeof StoryShape>>;
+
+export const ActResultShape = v.object({
+  mailbox: v.string(),
+  trackingId: v.string(),
+  /** 200: the order was given; 404: no such transfer; 409: not possible in its state. */
+  status: v.number(),
+  /** A sentence for people. */
+  text: v.string(),
+  state: Text,
+  reason: Text,
+  /** `given`: the order is kept, and its outcome was not awaited. */
+  result: v.picklist(["fine", "attention", "pending", "refused", "given"]),
+});
+
+/** `objection`: why an act is not possible, for people; null where it may be. */
+export const ObjectionShape = v.object({ objection: TextOrNull });
+
+export type ActResult = Readonly<v.InferOutput<typeof ActResultShape>>;

@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { Context } from "../../../src/cli/context.ts";
+import { DaemonSocket } from "../../../src/cli/daemon-socket.ts";
+import { RemoteJournal } from "../../../src/cli/remote-journal.ts";
+import type { JournalReader } from "../../../src/console/port.ts";
+import { createConsole } from "../../../src/console/server.ts";
+import { readJournalPage } from "../../../src/daemon/facts.ts";
+import { readActs, readHistory } from "../../../src/ledger/history.ts";
+import { LedgerPaths } from "../../../src/ledger/paths.ts";
+import { Board } from "../../../src/observe/board.ts";
+import { NOTHING_KNOWN } from "../../support/console.ts";
+import { makeFolder } from "../../support/program.ts";
+
+const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
+const START_MS = Date.parse("2026-03-01T00:00:00Z");
+const LINES = 12_000;
+
+test("a history longer than an answer is the same through the socket, also where many entries have one time", async () => {
+  const work = await makeFolder();
+  await writeJournal(work);
+  const journal = await serve(work);
+  const ignore = () => {};
+  for (const query of [
+    { limit: 20_000, changes: true },
+    { limit: 20_000 },
+    { limit: 5_500, changes: true, state: "delivered" },
+    { limit: 100, untilMs: START_MS + 100_000 },
+  ]) {
+    const local = await Array.fromAsync(readHistory(work, query, ignore));
+    expect(await journal.changes(query, ignore)).toEqual(local);
+  }
+  const damaged: unknown[] = [];
+  const acts = await journal.acts({ limit: 20_000 }, (...lines) => damaged.push(lines));
+  expect(acts).toEqual(await Array.fromAsync(readActs(work, { limit: 20_000 }, ignore)));
+  expect(damaged).toEqual([[expect.stringContaining("2026-03.jsonl"), 1]]);
+});
+
+/** Two lines for each of many transfers, ten in each millisecond, and as many acts. */
+async function writeJournal(work: string): Promise<void> {
+  const lines = Array.from({ length: LINES }, (_, number) => {
+    const at = new Date(START_MS + Math.floor(number / 10)).toISOString();
+    const facts = { mailbox: "m", trackingId: `t${number % (LINES / 2)}`, sender: "a@example.org" };
+    const act = { at, act: "retry", id: `id${number}`, who: "anna", from: "h", ...facts };
+    const state = number < LINES / 2 ? "discovered" : "delivered";
+    return `${JSON.stringify({ at, ...facts, state, round: 1 })}\n${JSON.stringify(act)}\n`;
+  });
+  const path = join(new LedgerPaths(work).journal, "2026-03.jsonl");
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, `${lines.join("")}{"at":"2026-03-02T00:00:00.000Z","act":\n`);
+}
+
+async function serve(work: string): Promise<RemoteJournal> {
+  const path = join(await makeFolder(), "s");
+  const page: JournalReader["page"] = (kind, query, signal) => readJournalPage(work, kind, query, signal);
+  const board = new Board(FACTS, [], systemClock);
+  const port = { ...NOTHING_KNOWN, board, journal: { ...NOTHING_KNOWN.journal, page } };
+  const rest = { metrics: async () => "", actions: undefined, hosts: [], stuck: () => undefined };
+  const server = createConsole({ ...port, ...rest }, systemClock);
+  server.listen(path);
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const context = { stop: new AbortController().signal } as Context;
+  return new RemoteJournal(new DaemonSocket(context, path));
+}
