@@ -149,9 +149,9 @@ async function isConfirmed(
   // A transfer that is gone has no content to lose.
   if (!isAsked || yes || (!all && transfers.every(({ state }) => state === "gone"))) return true;
   if (!canAsk(context)) throw impossible("no terminal to confirm on: add --yes");
-  for (const { trackingId, sender, state, message } of transfers.slice(0, MAX_SHOWN)) {
+  for (const { trackingId, mailbox, sender, state, message } of transfers.slice(0, MAX_SHOWN)) {
     const why = message === null ? "" : `: ${message}`;
-    say(context, `${trackingId} from ${sender}, ${state}${why}`);
+    say(context, `${trackingId} from ${sender} for ${mailbox}, ${state}${why}`);
   }
   if (transfers.length > MAX_SHOWN) say(context, `… and ${transfers.length - MAX_SHOWN} more`);
   if (transfers.length === 1 && question !== undefined) return askYesNo(context, question, false);
@@ -182,11 +182,17 @@ export function report(
   isOne: boolean,
 ): Outcome {
   if (options.json) printJson(context, isOne && results.length === 1 ? results[0] : results);
-  else for (const { text } of results) say(context, text);
+  else for (const result of results) say(context, describeResult(result, results));
   const has = (result: ActResult["result"]) => results.some((it) => it.result === result);
   if (has("attention")) return "attention";
   if (has("pending")) return "unreachable";
   return has("refused") ? "usage" : "fine";
+}
+
+/** With its mailbox where one tracking-id has several results. */
+function describeResult({ mailbox, trackingId, text }: ActResult, all: readonly ActResult[]): string {
+  const isShared = all.filter((it) => it.trackingId === trackingId).length > 1;
+  return isShared ? `${mailbox}: ${text}` : text;
 }
 
 export function impossible(detail: string): Fault {

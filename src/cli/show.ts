@@ -58,8 +58,10 @@ function formatText(context: Context, inbox: string, story: Story): string {
   const title = styleText("bold", printable(story.trackingId), { stream: stdout });
   const times = STATES.flatMap((state) => {
     const at = story.at[state];
-    return at === undefined ? [] : [[state, time(at)] as const];
-  });
+    return at === undefined ? [] : [[state, at] as const];
+  })
+    .toSorted(([, a], [, b]) => Date.parse(a) - Date.parse(b))
+    .map(([state, at]) => [state, time(at)] as const);
   const sections = [
     [title, ...formatFacts(factsOf(inbox, story, time))],
     ["Times:", ...formatFacts(times)],

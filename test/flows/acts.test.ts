@@ -126,6 +126,7 @@ describe("several transfers", () => {
       { prompt: "Discard 2 transfers?", input: "y\n" },
     );
     expect([asked.exitCode, asked.stdout]).toEqual([0, expect.stringContaining("t3 was discarded.")]);
+    expect(asked.stdout).toContain(`t3 from c@y.example for ${MAILBOX}, quarantined`);
     expect(await states()).toEqual({ t1: "delivered", t2: "gone", t3: "gone", t4: "delivered" });
     const none = await inlet(["retry", "--all", "--yes"]);
     expect([none.exitCode, none.stderr]).toEqual([0, "No transfer matches.\n"]);
