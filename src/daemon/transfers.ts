@@ -47,7 +47,7 @@ export type ListedTransfer = ReturnType<typeof formatTransfer>;
 export type MailboxFacts = Pick<MailboxSettings, "name" | "service" | "passwordAttempts">;
 
 /** Only open rounds are in these states, and each has a note. */
-const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
+const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
 /** A page beyond the last one is empty. `onDamaged`: for each record that is skipped. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function listTransfers(

@@ -25,7 +25,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, check, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded'],
