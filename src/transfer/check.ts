@@ -105,7 +105,7 @@ async function isUnchanged(
 async function leaveContent(stage: Stage, contents: Contents): Promise<void> {
   const names = new Set(filesIn(contents).map(({ name }) => name));
   const entries = await readdir(stage.folder, { withFileTypes: true });
-  const ours = entries.filter((entry) => entry.isFile() && names.has(entry.name)).map(({ name }) => name);
-  await clearStage(stage, (name) => ours.includes(name));
+  const ours = new Set(entries.filter((entry) => entry.isFile()).map(({ name }) => name)).intersection(names);
+  await clearStage(stage, (name) => ours.has(name));
   for (const name of ours) await chmod(join(stage.folder, name), 0o600);
 }

@@ -7,8 +7,9 @@ import { finishFile } from "../base/durable.ts";
 import { bytesOf, type Contents, digestOf, filesIn, readManifest } from "../model/manifest.ts";
 import { clearStage, copyComplete } from "./adopt.ts";
 import { hashFile } from "./fetch.ts";
+import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
-import type { TransferTools } from "./tools.ts";
+import type { Source, TransferTools } from "./tools.ts";
 
 /** Files at once. */
 const AT_ONCE = 4;
@@ -19,11 +20,13 @@ const AT_ONCE = 4;
  */
 export async function takeComplete(
   tools: TransferTools,
+  { service }: Source,
   run: Run,
   signal: AbortSignal,
 ): Promise<Contents | undefined> {
-  const { complete, attempts } = run.record;
+  const { complete, attempts, files = 0 } = run.record;
   if (complete === undefined) return undefined;
+  if (files > MANY_FILES) tools.large.take(service.id, run.key);
   run.enter("checking", { attempts: attempts + 1 });
   const { stages } = tools.ledger;
   const stage = await stages.openStage(run.record);

@@ -155,7 +155,7 @@ async function downloadAndDeliver(
   run: Run,
   signal: AbortSignal,
 ): Promise<Next | undefined> {
-  const complete = await takeComplete(tools, run, signal);
+  const complete = await takeComplete(tools, source, run, signal);
   if (complete === undefined && run.record.vanished) {
     if (await endIfGone(tools, source, run, signal)) return undefined;
     // It is not gone, so a lock, or a pause that the service asked for, still applies.

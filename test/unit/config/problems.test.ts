@@ -61,6 +61,10 @@ describe("a problem is reported with position, key, value and remedy", () => {
       '{ folderMode: "0550" }',
       '"0550" must let the owner read, write and enter: begin it with 07',
     ],
+    ["check", "{ command: scan }", "check.command: must be a list of a program and its arguments"],
+    ["check", '{ command: [""] }', "check.command[0]: names no program"],
+    ["check", "{ memory: 1MiB }", 'check.memory: "1MiB" is less than 16MiB'],
+    ["check", "{ timeout: 48h }", 'check.timeout: "48h" is longer than 24h'],
     [
       "timezone",
       "Europe/Berln",
