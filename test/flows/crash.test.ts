@@ -111,6 +111,8 @@ interface CrashRun {
   readonly handoffs: readonly string[];
   /** Each transfer, and whether it was checked before or after its delivery; repeated checks count once. */
   readonly checks: readonly string[];
+  /** Staged folders that are left. */
+  readonly staged: readonly string[];
   /** How often it was killed before its end. */
   readonly crashed: number;
 }
@@ -176,6 +178,7 @@ async function runWithCrashes(
     handoffs: hasHandoff
       ? [...receivedBy("command", notesIn(note)), ...receivedBy("webhook", callsOf(receiver))]
       : [],
+    staged: readdirSync(join(inbox, ".inlet/staging")),
     checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
