@@ -27,7 +27,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "flows on redis",
-          include: ["test/flows/{crash,give-way,mirror,passwords,polls}.test.ts"],
+          include: ["test/flows/{check,crash,give-way,mirror,passwords,polls}.test.ts"],
           env: { INLET_TEST_QUEUE: "redis" },
         },
       },

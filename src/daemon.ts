@@ -9,8 +9,8 @@ import { Outage } from "./base/outage.ts";
 import { Scope } from "./base/scope.ts";
 import type { Settings } from "./config/settings.ts";
 import { keepBoardFresh, openConsole } from "./daemon/console.ts";
-import { createHandlers } from "./daemon/handlers.ts";
-import { openDaemonHandoffs } from "./daemon/handoff.ts";
+import { createHandlers, type JobTools } from "./daemon/handlers.ts";
+import { HANDOFF_PATIENCE, openDaemonHandoffs } from "./daemon/handoff.ts";
 import { announce, finishDeliveries, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
@@ -21,6 +21,7 @@ import { applySettings, schedulePolls } from "./daemon/reload.ts";
 import { journalSettings } from "./daemon/settings-journal.ts";
 import { readUnfinished } from "./daemon/unfinished.ts";
 import { openWorkspace } from "./daemon/workspace.ts";
+import { createChecker } from "./handoff/content-check.ts";
 import type { HandoffPatience } from "./handoff/port.ts";
 import type { Host } from "./host/systemd.ts";
 import type { Ledger } from "./ledger/port.ts";
@@ -29,7 +30,7 @@ import type { MailboxState } from "./mailbox/state.ts";
 import { jobOf, type PollTools } from "./mailbox/tools.ts";
 import { recoverFromCrash, reportOnce } from "./mailbox/unfinished.ts";
 import { type Emit, Events } from "./model/events.ts";
-import { hasEnded } from "./model/record.ts";
+import { expiryOf, hasEnded } from "./model/record.ts";
 import type { NotifyPatience } from "./notify/way.ts";
 import { watchDropFolder } from "./passwords/dropped.ts";
 import { openQueue } from "./queue/open.ts";
@@ -194,6 +195,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
   await queue.start(handlers);
   scope.use(await watchPasswords(settings, { ledger, queue }, states, emit), (it) => it.close());
   await orders.run();
+  await resumeComplete(ledger, queue);
   const housekeeping = { live, ledger, mailboxes: states, passwords, handoffs, emit, isClockRight };
   if (mode === "once") {
     emit({ type: "ready" });
@@ -238,12 +240,21 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
   };
 }
 
+/** Complete content needs no poll, and the service may not list the transfer any longer. */
+async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
+  for await (const record of ledger.open(() => {})) {
+    const { complete, mailbox, trackingId } = record;
+    if (complete !== undefined) await queue.add(jobOf(ledger, mailbox, trackingId, expiryOf(record)));
+  }
+}
+
 function openEngine(live: LiveSettings, { mode, stop, clock, events }: Frame): Promise<JobQueue> {
   const { queue, limits } = live.now;
   return openQueue(queue, {
     slots: limits.transfers,
     mode,
     services: live.services,
+    mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage: new Outage(clock, {
       began: (fault) => events.emit({ type: "queue-lost", fault }),
       ended: (lastedMs) => events.emit({ type: "queue-back", lostForMs: lastedMs }),
@@ -267,11 +278,12 @@ function transferTools(
   { limits }: Settings,
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,
-): Omit<TransferTools, "limits" | "handoff"> {
+): Omit<TransferTools, JobTools> {
   // Under our own bandwidth limit, every download is slow. `once` would end before a paused download goes on.
   const mayGiveWay = mode === "run" && (limits.bandwidth ?? []).length === 0;
   return {
     ...stores,
+    checker: createChecker({ ...HANDOFF_PATIENCE, ...patience.handoff }),
     clock,
     random: Math.random,
     patience,

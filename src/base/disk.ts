@@ -4,7 +4,7 @@
  */
 import { channel } from "node:diagnostics_channel";
 import fs from "node:fs";
-import { rm } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { Coalesced } from "./concurrency.ts";
 import { type Descriptor, openDescriptor, withDescriptor } from "./descriptor.ts";
@@ -94,7 +94,15 @@ export const systemDisk: Disk = {
     durableStep("folder made");
   },
   removeFolder: (path) => rmdir(path),
-  removeTree: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+  async removeTree(path) {
+    const remove = () => rm(path, { recursive: true, force: true, maxRetries: 3 });
+    await remove().catch(async (error: unknown) => {
+      // A crash during a check leaves its folder read-only.
+      if (systemCode(error) !== "EACCES") throw error;
+      await chmod(path, 0o700);
+      await remove();
+    });
+  },
   async syncFolder(path) {
     await withDescriptor(path, "r", (folder) => folder.sync());
     durableStep("folder synced");

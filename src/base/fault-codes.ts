@@ -1,4 +1,5 @@
 /** Every fault: its code, its verdict, and its message and advice to the operator. */
+import { HANDOFF_FAULTS } from "./handoff-faults.ts";
 import { NOTIFY_FAULTS } from "./notify-faults.ts";
 
 /**
@@ -352,18 +353,6 @@ const LOCAL_FAULTS = {
     happened: "This cannot be done",
     advice: "Nothing was changed; inlet show lists the commands that apply to a transfer.",
   },
-  COMMAND_FAILED: {
-    verdict: "retry",
-    happened: "The hand-off command failed",
-    advice:
-      "The folder stays delivered. Its output is in the log; inlet retry runs it again at once, even after the last attempt.",
-  },
-  WEBHOOK_FAILED: {
-    verdict: "retry",
-    happened: "The webhook did not accept the call",
-    advice:
-      "The folder stays delivered. Check the receiver; inlet retry calls it again at once, even after the last attempt.",
-  },
   ROUND_LOST: {
     verdict: "retry",
     happened: "Another worker or an operator has already ended this round",
@@ -391,6 +380,7 @@ export const FAULT_CODES = {
   ...SERVICE_FAULTS,
   ...TRANSFER_FAULTS,
   ...LOCAL_FAULTS,
+  ...HANDOFF_FAULTS,
   ...NOTIFY_FAULTS,
 } as const satisfies Record<string, FaultMeaning>;
 

@@ -8,6 +8,8 @@ import { formatCount } from "../base/phrases.ts";
 import type { SecretSource } from "../base/secret.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import { LIMITER } from "../handoff/content-check.ts";
+import type { HandoffCommand } from "../model/mailbox.ts";
 import { describeSettings, problemsOf } from "./config.ts";
 import type { Context, Outcome, Run } from "./context.ts";
 import { checkDaemon } from "./doctor/daemon.ts";
@@ -129,7 +131,7 @@ async function checkConfiguration(
     findings.ok(CONFIGURATION, "file", describeSettings(settings));
     for (const warning of settings.warnings) findings.warn(CONFIGURATION, "file", warning);
     await checkSecrets(findings, settings, context.stop);
-    await checkCommand(findings, settings);
+    await checkCommands(findings, settings);
     findings.ok(CONFIGURATION, "keep", describeKeep(settings));
     return settings;
   } catch (error) {
@@ -165,10 +167,20 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
 }
 
 /** Otherwise a wrong command would show only at the first delivery. */
-async function checkCommand(findings: Findings, { handoff }: Settings): Promise<void> {
-  if (handoff.command === undefined) return;
-  const { argv, env } = handoff.command;
-  const [program] = argv;
+async function checkCommands(findings: Findings, { handoff, mailboxes }: Settings): Promise<void> {
+  if (handoff.command !== undefined) await checkProgram(findings, "handoff.command", handoff.command);
+  const checks = mailboxes.map(({ check }) => check).filter((check) => check !== undefined);
+  const commands = new Map(checks.map((check) => [JSON.stringify(check.argv), check]));
+  for (const check of commands.values()) await checkProgram(findings, "check.command", check);
+  const limited = checks.find(({ memoryBytes }) => memoryBytes !== undefined);
+  if (limited !== undefined) await checkProgram(findings, "check.memory", { ...limited, argv: [LIMITER] });
+}
+
+async function checkProgram(
+  findings: Findings,
+  key: string,
+  { argv: [program], env }: Pick<HandoffCommand, "argv" | "env">,
+): Promise<void> {
   const folders = program.includes("/") ? [""] : (env["PATH"] ?? "").split(delimiter);
   for (const folder of folders) {
     const path = join(folder, program);
@@ -176,10 +188,10 @@ async function checkCommand(findings: Findings, { handoff }: Settings): Promise<
       async () => (await stat(path)).isFile(),
       () => false,
     );
-    if (isProgram) return findings.ok(CONFIGURATION, "handoff.command", `${path} is executable`);
+    if (isProgram) return findings.ok(CONFIGURATION, key, `${path} is executable`);
   }
   const where = program.includes("/") ? "is not an executable program" : "is not in PATH";
-  findings.fail(CONFIGURATION, "handoff.command", "usage", `${program} ${where}`);
+  findings.fail(CONFIGURATION, key, "usage", `${program} ${where}`);
 }
 
 function secretsOf({ mailboxes, queue, handoff, notify = [], http }: Settings): SecretSource[] {

@@ -22,7 +22,7 @@ export interface EffectiveValue {
 
 const DEFAULT = "default";
 /** Left out unless set, like all groups with required keys. The keys of other groups are listed with their defaults. */
-const LEFT_OUT = ["redis"];
+const LEFT_OUT = ["redis", "check"];
 const HIDDEN = String(new Secret(""));
 
 /** In the order of the reference. Throws `CONFIG_INVALID`. Reads no secret, and runs no command. */
@@ -86,9 +86,9 @@ function knownKeys(node: SchemaNode, path: string): string[] {
   });
 }
 
-/** The service of a mailbox has only the keys that differ from the common service. */
+/** The service and the check of a mailbox have only the keys that differ from the common ones. */
 function isInherited(path: KeyPath): boolean {
-  return path[0] === "mailboxes" && path[2] === "service";
+  return path[0] === "mailboxes" && (path[2] === "service" || path[2] === "check");
 }
 
 /** Defaults that depend on other keys or on the environment. */

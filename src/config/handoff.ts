@@ -217,7 +217,15 @@ function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined 
   const { command, commandTimeout = KEYS.commandTimeout.default } = raw;
   const timeoutMs = readDuration(commandTimeout, ["handoff", "commandTimeout"], draft);
   if (command === undefined) return undefined;
-  const path = ["handoff", "command"];
+  return { ...readProgram(command, ["handoff", "command"], draft), timeoutMs };
+}
+
+/** A program to run, with its arguments and its part of our environment. Problems go to the draft. */
+export function readProgram(
+  command: readonly (string | undefined)[],
+  path: KeyPath,
+  draft: Draft,
+): Pick<HandoffCommand, "argv" | "env"> {
   if (!command[0]) draft.problems.add([...path, 0], "names no program");
   const bad = command.findIndex((word) => word?.includes("\0"));
   if (bad >= 0) draft.problems.add([...path, bad], "contains a NUL, which no argument can hold");
@@ -225,7 +233,7 @@ function readCommand(raw: RawHandoff, draft: Draft): HandoffCommand | undefined 
     const value = draft.env[name];
     return value === undefined ? [] : [[name, value]];
   });
-  return { argv: resolveProgram(command, path, draft), env: Object.fromEntries(env), timeoutMs };
+  return { argv: resolveProgram(command, path, draft), env: Object.fromEntries(env) };
 }
 
 function readKeep({ keep = {}, acknowledgement = "none" }: RawHandoff, draft: Draft): HandoffKeep {

@@ -35,7 +35,7 @@ export async function loadSettings(options: LoadOptions): Promise<Settings> {
     digest,
     ...readFolders(raw, draft, uid),
     queue: await readQueue(raw, draft),
-    mailboxes: await readMailboxes(raw.mailboxes, raw.service, zone, draft),
+    mailboxes: await readMailboxes(raw.mailboxes, raw, zone, draft),
     limits: readLimits(raw.limits, zone, draft),
     handoff: {
       ...readHandoff(raw.handoff, draft),

@@ -2,6 +2,7 @@
 import { nearestName } from "../base/nearest.ts";
 import { PLACEHOLDERS } from "../model/mailbox.ts";
 import { canonicalAddress } from "../model/transfer.ts";
+import { CHECK_KEYS, checkOf, type RawCheck, readCheck } from "./check.ts";
 import { type Draft, type KeyPath, showValue, variableFor } from "./draft.ts";
 import { PASSWORDS, readPasswords } from "./passwords.ts";
 import { group, type SchemaNode, SWITCH, TEXT, type Written } from "./schema-nodes.ts";
@@ -68,6 +69,10 @@ export const MAILBOX = {
     paused: { ...SWITCH, default: false, description: "Whether to stop polling this mailbox for now." },
     quiet: QUIET,
     expect: EXPECT,
+    check: group(
+      CHECK_KEYS,
+      "The check of this mailbox, where it differs from the common `check`: each key set here replaces the common one.",
+    ),
     service: group(
       SERVICE_KEYS,
       "The service of this mailbox, where it differs from the common `service`: each key set here replaces the common one.",
@@ -84,7 +89,7 @@ const KEYS = MAILBOX.properties;
 /** Problems go to the draft; a mailbox with a problem may be missing from the result. */
 export async function readMailboxes(
   mailboxes: readonly (RawMailbox | undefined)[] = [],
-  common: RawService = {},
+  { service: common = {}, check }: { readonly service?: RawService; readonly check?: RawCheck },
   zone: string,
   draft: Draft,
 ): Promise<MailboxSettings[]> {
@@ -94,6 +99,7 @@ export async function readMailboxes(
     return shared;
   };
   if (common.baseUrl !== undefined || mailboxes.length === 0) await readShared();
+  const commonCheck = readCheck(check, ["check"], draft);
   const settings: MailboxSettings[] = [];
   for (const [at, raw] of mailboxes.entries()) {
     if (raw === undefined) continue;
@@ -102,7 +108,8 @@ export async function readMailboxes(
       ? await requireService(serviceLayers(common, raw.service, path), draft)
       : await readShared();
     const mailbox = await readMailbox(raw, path, zone, draft);
-    if (service !== undefined) settings.push({ ...mailbox, service });
+    const ownCheck = checkOf(readCheck(raw.check, [...path, "check"], draft, commonCheck));
+    if (service !== undefined) settings.push({ ...mailbox, check: ownCheck, service });
   }
   checkDifferent(mailboxes, draft);
   return settings;

@@ -1,4 +1,5 @@
 /** The schema of the configuration: every key, its values, meaning and default. */
+import { CHECK_KEYS } from "./check.ts";
 import { FOLDERS } from "./folders.ts";
 import { HANDOFF } from "./handoff.ts";
 import { HTTP } from "./http.ts";
@@ -52,6 +53,10 @@ export const SCHEMA = {
     },
     limits: LIMITS,
     keep: KEEP,
+    check: group(
+      CHECK_KEYS,
+      "A program that decides about each complete transfer before its delivery, such as a virus scanner.",
+    ),
     handoff: HANDOFF,
     notify: NOTIFY,
     http: HTTP,

@@ -36,7 +36,8 @@ export const LABELS: Readonly<Record<TransferAct, string>> = {
 
 /** Actions that are confirmed first, and why. */
 export const WARNINGS: Partial<Readonly<Record<TransferAct, string>>> = {
-  release: "It failed verification. Releasing it delivers the content as it is, on your responsibility.",
+  release:
+    "It failed verification, or the check refused it. Releasing it delivers the content as it is, on your responsibility.",
   discard:
     "It will never be delivered, even if the service still lists it. Content in quarantine is removed.",
   redeliver: "It is downloaded and delivered once more: its consumer gets it twice.",

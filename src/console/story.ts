@@ -45,7 +45,7 @@ function factsOf(story: Story, nowMs: number): (readonly [string, Html | string 
     ["Verified", verified ?? undefined],
     ["Kept in", kept === null ? undefined : html`<span class="path">${kept}</span>`],
     ["Passwords", spent],
-    ["Downloads", `${attempts} started in this round`],
+    ["Attempts", `${attempts} started in this round`],
   ];
 }
 

@@ -13,12 +13,15 @@ import type { TransferTools } from "../transfer/tools.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import { sourceOf } from "./mailboxes.ts";
 
+/** The tools that each job gets anew. */
+export type JobTools = "limits" | "handoff" | "check" | "freeSlot";
+
 interface HandlerTools {
   readonly live: LiveSettings;
   readonly mailboxes: ReadonlyMap<string, MailboxState>;
   readonly expected: Expected;
   readonly poll: PollTools;
-  readonly transfer: Omit<TransferTools, "limits" | "handoff">;
+  readonly transfer: Omit<TransferTools, JobTools>;
   readonly pulse: Pulse;
   readonly clock: Clock;
 }
@@ -43,14 +46,15 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
   return {
     failedPolls: () => failedPolls,
     poll: (name, signal) => pulse.during(`the poll of ${name}`, () => pollByName(name, signal)),
-    async download(key, signal) {
+    async download(key, signal, freeSlot) {
       const state = mailboxes.get(key.mailbox);
       if (state === undefined) {
         clearDiskWait(transfer, transfer.ledger.nameOf(key));
         return DONE;
       }
       const { limits, handoff } = live.now;
-      const now = { ...transfer, limits, handoff };
+      const check = () => live.now.mailboxes.find(({ name }) => name === key.mailbox)?.check;
+      const now = { ...transfer, limits, handoff, check, freeSlot };
       return pulse.during(downloadOf(key), () => downloadTransfer(now, sourceOf(state), key, signal));
     },
   };

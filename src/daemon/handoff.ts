@@ -9,7 +9,7 @@ import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { LiveSettings } from "./live-settings.ts";
 
-const PATIENCE: HandoffPatience = {
+export const HANDOFF_PATIENCE: HandoffPatience = {
   retryMs: 60_000,
   giveUpMs: 3 * 24 * 3_600_000,
   scanMs: 10_000,
@@ -42,6 +42,6 @@ export function openDaemonHandoffs(
     finishedPath: (name, round) => paths.handoff(name, round),
     uptimeMs: () => uptime() * 1_000,
     random: Math.random,
-    patience: { ...PATIENCE, ...patience },
+    patience: { ...HANDOFF_PATIENCE, ...patience },
   });
 }

@@ -20,7 +20,7 @@ const MAX_DAMAGED = 100;
 const AT_ONCE = 32;
 
 /** Only open rounds are in these states, and each has a note. */
-const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting"]);
+const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
 /** A page beyond the last one is empty. Throws the faults of `select`. */
 export async function listTransfers(

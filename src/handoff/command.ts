@@ -1,4 +1,4 @@
-/** Runs the command after a delivery: without a shell, in its own process group, with an explicit environment. */
+/** Runs a command: without a shell, in its own process group, with an explicit environment. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { describeStartFailure, signalGroup, variableText } from "../base/process
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** How much of the end of its output is kept. */
+/** How much of the start and of the end of its output is kept. */
 const OUTPUT_BYTES = 2_048;
 /** For the last output to arrive, where a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
@@ -20,38 +20,88 @@ export interface CommandEnd {
   readonly output: string;
 }
 
-/** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
+/** Runs the command after a delivery, in the inbox. */
 export async function runCommand(
-  { argv: [program, ...args], env, timeoutMs }: HandoffCommand,
+  command: HandoffCommand,
   delivery: Delivery,
   inbox: string,
   killMs: number,
   signal: AbortSignal,
 ): Promise<CommandEnd> {
+  const env = { ...command.env, ...environmentOf(delivery, inbox) };
+  const { why, output } = await runProgram({ ...command, env, cwd: inbox }, killMs, signal);
+  return { fault: why === undefined ? undefined : new Fault("COMMAND_FAILED", { detail: why }), output };
+}
+
+/** Why a command runs: after a delivery, or to check a transfer before it. */
+export type CommandEvent = "delivered" | "check";
+
+/** The facts that every command gets. */
+export type DeliveryFacts = Pick<
+  Delivery,
+  "id" | "mailbox" | "sender" | "trackingId" | "transferId" | "verified"
+>;
+
+interface Program extends HandoffCommand {
+  readonly cwd: string;
+  /** No process of its group outlives the program. */
+  readonly endsGroup?: boolean;
+}
+
+interface ProgramEnd {
+  /** Missing for a program that could not be started, was ended by a signal, or took too long. */
+  readonly exitCode: number | undefined;
+  /** Why it failed: the end of a sentence about it. Missing on success. */
+  readonly why: string | undefined;
+  /** The end of its output. */
+  readonly output: string;
+  /** The first line that it wrote to each stream; empty for none. */
+  readonly firstLine: Readonly<Record<"stdout" | "stderr", string>>;
+}
+
+/** On the signal or after its timeout, the process group gets SIGTERM, and SIGKILL `killMs` later. */
+export async function runProgram(
+  { argv: [program, ...args], env, cwd, timeoutMs, endsGroup = false }: Program,
+  killMs: number,
+  signal: AbortSignal,
+): Promise<ProgramEnd> {
+  const [all, stdout, stderr] = [new Output(), new Output(), new Output()];
+  const endWith = (why: string | undefined, exitCode?: number): ProgramEnd => {
+    const firstLine = { stdout: stdout.firstLine(), stderr: stderr.firstLine() };
+    return { exitCode, why, output: all.end(), firstLine };
+  };
   let child: ChildProcess;
   try {
-    const environment = { ...env, ...environmentOf(delivery, inbox) };
     const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
-    child = spawn(program, args, { cwd: inbox, env: environment, detached: true, stdio });
+    child = spawn(program, args, { cwd, env, detached: true, stdio });
   } catch {
     // An argument that cannot be passed on, such as one with a NUL.
-    return { fault: failed("it could not be started"), output: "" };
+    return endWith("it could not be started");
   }
-  const tail = new Tail();
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => tail.add(chunk));
+  const streams = [
+    [child.stdout, stdout],
+    [child.stderr, stderr],
+  ] as const;
+  for (const [stream, own] of streams) {
+    stream?.on("data", (chunk: Buffer) => {
+      all.add(chunk);
+      own.add(chunk);
+    });
+  }
   const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const ended = new Promise<string | undefined>((resolve) => {
-    child.once("error", (error) => resolve(`it ${describeStartFailure(error)}`));
+  const ended = new Promise<{ readonly why?: string; readonly exitCode?: number }>((resolve) => {
+    child.once("error", (error) => resolve({ why: `it ${describeStartFailure(error)}` }));
     child.once("exit", (code, killedBy) => {
-      if (code === 0) resolve(undefined);
-      else resolve(killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`);
+      if (code === null) resolve({ why: `it was ended by ${killedBy}` });
+      else resolve(code === 0 ? { exitCode: 0 } : { why: `it ended with exit code ${code}`, exitCode: code });
     });
   });
   const cut = await endInTime(child, ended, timeoutMs, killMs, signal);
-  const why = cut ?? (await ended);
+  const { why, exitCode } = await ended;
+  if (endsGroup) signalGroup(child.pid, "SIGKILL");
   await Promise.race([closed, pause(DRAIN_MS, undefined, UNHELD)]);
-  for (const stream of [child.stdout, child.stderr]) stream?.destroy();
-  return { fault: why === undefined ? undefined : failed(why), output: tail.text() };
+  for (const [stream] of streams) stream?.destroy();
+  return cut === undefined ? endWith(why, exitCode) : endWith(cut);
 }
 
 /** Why the command was ended; `undefined` where it ended by itself. */
@@ -78,39 +128,54 @@ async function endInTime(
   return signal.aborted ? "it was stopped" : `it took longer than ${timeoutMs / 1000} s`;
 }
 
-/** Senders choose some of these values, so control characters are replaced. */
 export function environmentOf(delivery: Delivery, inbox: string): Record<string, string> {
-  const { id, folder, mailbox, sender, trackingId, transferId, verified, deliveredAt } = delivery;
+  const { folder, deliveredAt } = delivery;
+  return { ...factsOf("delivered", delivery, join(inbox, folder)), INLET_DELIVERED_AT: deliveredAt };
+}
+
+/** Senders choose some of these values, so control characters are replaced. `folder`: its absolute path. */
+export function factsOf(
+  event: CommandEvent,
+  { id, mailbox, sender, trackingId, transferId, verified }: DeliveryFacts,
+  folder: string,
+): Record<string, string> {
   return {
-    INLET_EVENT: "delivered",
+    INLET_EVENT: event,
     INLET_ID: id,
-    INLET_FOLDER: join(inbox, folder),
+    INLET_FOLDER: folder,
     INLET_MAILBOX: variableText(mailbox),
     INLET_SENDER: variableText(sender),
     INLET_TRACKING_ID: variableText(trackingId),
     INLET_TRANSFER_ID: variableText(transferId),
     INLET_VERIFIED: verified,
-    INLET_DELIVERED_AT: deliveredAt,
   };
 }
 
-function failed(detail: string): Fault {
-  return new Fault("COMMAND_FAILED", { detail });
-}
-
-/** Keeps the end of an output of any length. */
-class Tail {
-  #kept = Buffer.alloc(0);
+/** Keeps the start and the end of an output of any length. */
+class Output {
+  #start = Buffer.alloc(0);
+  #end = Buffer.alloc(0);
 
   add(chunk: Buffer): void {
-    this.#kept = Buffer.concat([this.#kept, chunk.subarray(-OUTPUT_BYTES)]).subarray(-OUTPUT_BYTES);
+    const missing = OUTPUT_BYTES - this.#start.byteLength;
+    if (missing > 0) this.#start = Buffer.concat([this.#start, chunk.subarray(0, missing)]);
+    this.#end = Buffer.concat([this.#end, chunk.subarray(-OUTPUT_BYTES)]).subarray(-OUTPUT_BYTES);
   }
 
-  /** Keeps line breaks and tabs; other control characters are replaced. */
-  text(): string {
-    return this.#kept
-      .toString()
-      .replace(/[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu, "\ufffd")
-      .trim();
+  firstLine(): string {
+    const [line = ""] = printable(this.#start).split("\n", 1);
+    return line;
   }
+
+  end(): string {
+    return printable(this.#end);
+  }
+}
+
+/** Keeps line breaks and tabs; other control characters are replaced. */
+function printable(bytes: Buffer): string {
+  return bytes
+    .toString()
+    .replace(/[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu, "\ufffd")
+    .trim();
 }

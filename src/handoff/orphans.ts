@@ -6,9 +6,11 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Coalesced } from "../base/concurrency.ts";
 import { signalGroup } from "../base/process.ts";
+import type { CommandEvent } from "./command.ts";
 
 const PROCESSES = "/proc";
 const DELIVERY = /(?:^|\0)INLET_ID=([0-9a-f]{32})(?=\0|$)/;
+const EVENT = /(?:^|\0)INLET_EVENT=(\w+)(?=\0|$)/;
 
 /** Process ids by the delivery id in their environment. */
 type Found = ReadonlyMap<string, readonly number[]>;
@@ -16,11 +18,16 @@ type Found = ReadonlyMap<string, readonly number[]>;
 export class Orphans {
   readonly #scanMs: number;
   readonly #killMs: number;
-  readonly #scan = new Coalesced(findProcesses);
+  readonly #scan: Coalesced<Found>;
 
-  constructor({ scanMs, killMs }: { readonly scanMs: number; readonly killMs: number }) {
+  /** `event`: commands that run for another reason are left alone. */
+  constructor(
+    { scanMs, killMs }: { readonly scanMs: number; readonly killMs: number },
+    event: CommandEvent = "delivered",
+  ) {
     this.#scanMs = scanMs;
     this.#killMs = killMs;
+    this.#scan = new Coalesced(() => findProcesses(event));
   }
 
   /**
@@ -49,14 +56,15 @@ export class Orphans {
 }
 
 /** Skips processes whose environment cannot be read; finds none where there is no `/proc`. */
-async function findProcesses(): Promise<Found> {
+async function findProcesses(event: CommandEvent): Promise<Found> {
   const found = new Map<string, number[]>();
   for (const name of await readdir(PROCESSES).catch(() => [])) {
     if (!/^\d+$/.test(name) || name === String(process.pid)) continue;
     // Empty for a process that has ended and is not reaped yet.
     const environment = await readFile(`${PROCESSES}/${name}/environ`, "latin1").catch(() => "");
     const id = DELIVERY.exec(environment)?.[1];
-    if (id !== undefined) found.set(id, [...(found.get(id) ?? []), Number(name)]);
+    const isOther = (EVENT.exec(environment)?.[1] ?? event) !== event;
+    if (id !== undefined && !isOther) found.set(id, [...(found.get(id) ?? []), Number(name)]);
   }
   return found;
 }

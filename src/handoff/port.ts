@@ -5,7 +5,9 @@
  * Each delivery has one small file in the outbox. The file exists before the end record of its round, so no crash loses
  * it, and all processes that share the inbox work on it. The facts of the delivery are in the end record.
  */
-import type { TransferKey, TransferRecord } from "../model/record.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Check } from "../model/mailbox.ts";
+import type { TransferKey, TransferRecord, Verified } from "../model/record.ts";
 
 export interface Handoffs {
   /**
@@ -33,6 +35,27 @@ export interface OpenHandoffs extends Handoffs {
   /** How many entries had a failed step when last seen. */
   failing(): number;
   close(): Promise<void>;
+}
+
+/** Runs the check of a transfer, before its delivery. */
+export interface Checker {
+  /**
+   * Returns when the check accepts the transfer. Waits for a check of the same round that another process left running.
+   * Throws `CHECK_REFUSED` with the check's own reason, `CHECK_FAILED` where it gives no verdict, and the signal's reason.
+   */
+  run(check: Check, transfer: CheckedTransfer, signal: AbortSignal): Promise<void>;
+}
+
+export interface CheckedTransfer extends TransferKey {
+  /** The id that the delivery will have. */
+  readonly id: string;
+  readonly transferId: string;
+  readonly sender: string;
+  readonly verified: Verified;
+  /** The complete folder: its absolute path. */
+  readonly folder: string;
+  /** Must not appear in the reason. */
+  readonly secrets: readonly Secret[];
 }
 
 export interface HandoffPatience {

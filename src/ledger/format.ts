@@ -32,6 +32,7 @@ const KEYS = {
   files: v.optional(v.number()),
   bytes: v.optional(v.number()),
   verified: v.optional(v.picklist(VERIFIED)),
+  complete: Text,
   acknowledgement: Text,
   released: v.optional(ReleaseShape),
   acknowledged: v.optional(v.boolean()),

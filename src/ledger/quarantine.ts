@@ -31,6 +31,8 @@ export type QuarantineReason = Readonly<v.InferOutput<typeof ReasonShape>>;
 export interface Quarantined {
   readonly folder: string;
   readonly contents: Contents;
+  /** Why it is in quarantine: a fault's code. */
+  readonly code: string;
 }
 
 interface QuarantinedRound {
@@ -90,13 +92,13 @@ export class Quarantine {
     const folder = this.folderOf(name, round);
     const text = await tryRead(this.#disk, join(folder, REASON)).catch(() => undefined);
     const reason = v.safeParse(ReasonShape, parseJson(text ?? ""));
-    const contents = reason.success ? reason.output.contents : undefined;
-    if (contents === undefined) return undefined;
+    if (!reason.success || reason.output.contents === undefined) return undefined;
+    const { contents, code } = reason.output;
     for (const file of filesIn(contents)) {
       const found = await lstat(join(folder, file.name)).catch(() => undefined);
       if (!found?.isFile() || found.size !== file.size) return undefined;
     }
-    return { folder, contents };
+    return { folder, contents, code };
   }
 
   /** Removes the content of a transfer, of all rounds but one. */

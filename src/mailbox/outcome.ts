@@ -104,7 +104,7 @@ function isAttempted(before: TransferRecord | undefined, now: TransferRecord): b
 }
 
 function isInProgress({ state }: TransferRecord): boolean {
-  return state === "downloading" || state === "delivering";
+  return state === "downloading" || state === "checking" || state === "delivering";
 }
 
 function isUntried({ state, attempts }: WatchedStep): boolean {
@@ -182,6 +182,7 @@ const WAITS: Readonly<Record<string, string>> = {
   quiet: "waits for the end of quiet hours",
   large: "waits for another large transfer",
   slow: "waits, because others go first",
+  check: "waits for the check",
 };
 
 const ENDS: Readonly<Partial<Record<State, string>>> = {
@@ -203,6 +204,7 @@ function describePaused(now: TransferRecord): Outcome {
 const PROGRESS: Readonly<Partial<Record<State, string>>> = {
   discovered: "is still queued",
   downloading: "is still being downloaded",
+  checking: "is still being checked",
   delivering: "is still being delivered",
   waiting: "has not been tried yet",
 };

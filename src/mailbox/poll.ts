@@ -191,6 +191,11 @@ async function reconcile({ ledger, queue }: PollTools, state: MailboxState): Pro
       transfers.forget(trackingId);
       continue;
     }
+    // Its delivery no longer depends on the service.
+    if (record.complete !== undefined) {
+      await queue.add(jobOf(ledger, state.mailbox.name, trackingId, expiresMs));
+      continue;
+    }
     // In the note, so that polls of other processes and of earlier runs from cron count too.
     const missedPolls = (record.missedPolls ?? 0) + 1;
     const vanished = missedPolls >= POLLS_UNTIL_VANISHED;

@@ -162,8 +162,8 @@ async function claimAttempt(
 }
 
 function warnOfExpiry({ emit, clock }: PollTools, state: MailboxState, record: TransferRecord): void {
-  const { trackingId, expires } = record;
-  if (expires === undefined || Date.parse(expires) - clock.now() > DAY_MS) return;
+  const { trackingId, expires, complete } = record;
+  if (complete !== undefined || expires === undefined || Date.parse(expires) - clock.now() > DAY_MS) return;
   if (state.transfers.warnOnce(trackingId)) emit({ type: "transfer-expiring", record });
 }
 

@@ -22,6 +22,8 @@ export interface Mailbox {
   readonly paused: boolean;
   /** No download starts during these hours. */
   readonly quiet?: Timetable | undefined;
+  /** Decides about each complete transfer before its delivery. */
+  readonly check?: Check | undefined;
   readonly expect?: readonly Expectation[];
 }
 
@@ -118,6 +120,12 @@ export interface HandoffCommand {
   /** The part of our environment that the command gets. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+}
+
+/** A command that sees each complete transfer before its delivery: exit code 0 delivers, 1 quarantines. */
+export interface Check extends HandoffCommand {
+  /** The most address space of each process; `undefined`: no limit. */
+  readonly memoryBytes: number | undefined;
 }
 
 /** How long folders stay in the inbox; by default for ever. */

@@ -77,11 +77,21 @@ export function deliveryId(name: string, round: number): string {
   return hash("sha256", `${name}~${round}`, "hex").slice(0, 32);
 }
 
+/** Two contents with the same digest are the same, whatever the order of their keys. */
+export function digestOf(contents: Contents): string {
+  return hash("sha256", JSON.stringify(v.parse(ContentsShape, contents)), "hex");
+}
+
 /** `none` for a transfer without files: no checksum proved anything. */
 export function verifiedOf({ files }: Contents): Verified {
   const count = files.filter(({ verified }) => verified).length;
   if (count === 0) return "none";
   return count === files.length ? "all" : "some";
+}
+
+/** Of the sender's files. */
+export function bytesOf({ files }: Contents): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
 }
 
 /** The sender's files, and the message if there is one. */

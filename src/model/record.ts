@@ -1,9 +1,9 @@
 /**
  * The record of one transfer for one mailbox, and its states.
  *
- * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `waiting`: for
- * a password, the end of a lock or of quiet hours, disk space, a slot or another attempt. `quarantined`: it failed
- * verification, and an operator decides. `gone`: the service removed it, or an operator discarded it, before its delivery.
+ * A transfer without problems goes `discovered` → `downloading` → `delivering` → `delivered` → `picked-up`. `checking`:
+ * it is complete, and the configured check decides about it. `waiting`: for a password, the end of a lock or of quiet hours,
+ * disk space, a slot or another attempt. `quarantined`: it failed verification or the check, and an operator decides. `gone`: the service removed it, or an operator discarded it, before its delivery.
  *
  * A *round* takes a transfer to one end, and ends once, for ever. The next round begins by an operator's order, or when
  * the service lists the transfer again.
@@ -16,6 +16,7 @@ export const STATES = [
   "discovered",
   "downloading",
   "waiting",
+  "checking",
   "delivering",
   "delivered",
   "picked-up",
@@ -59,7 +60,7 @@ export interface TransferRecord extends TransferKey {
   /** Counted from 1. */
   readonly round: number;
   /**
-   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`), was quarantined (a fault's code), or is
+   * Why it waits (`password`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`), was quarantined (a fault's code), or is
    * gone (the service's state, `not_listed` or `discarded`).
    */
   readonly reason: string | undefined;
@@ -84,6 +85,11 @@ export interface TransferRecord extends TransferKey {
   readonly bytes?: number | undefined;
   /** As in the manifest. Known once the content is complete. */
   readonly verified?: Verified | undefined;
+  /**
+   * Its content is complete and verified in a stage, and only the check is missing: the service is no longer needed. The
+   * digest of the contents.
+   */
+  readonly complete?: string | undefined;
   /** The file name reserved in the folder for the consumer's acknowledgement. */
   readonly acknowledgement?: string | undefined;
   readonly released?: Release | undefined;
@@ -99,7 +105,7 @@ export interface TransferRecord extends TransferKey {
   readonly missedPolls?: number | undefined;
   /** Polls no longer list it: the service is asked for its state. */
   readonly vanished?: boolean | undefined;
-  /** Downloads started in this round. */
+  /** Attempts started in this round. */
   readonly attempts: number;
   /** Failures of each operation in this round; `rest`: the operations that every delivery needs. */
   readonly failures?: Readonly<Record<string, number>> | undefined;
@@ -150,13 +156,15 @@ export function withState(
 ): TransferRecord {
   const at = { ...record.at, [state]: new Date(nowMs).toISOString() };
   const { reason, message, code, until, password, wanted, ...others } = record;
-  const { vanished, missedPolls, failures, needsPerson, ...kept } = others;
+  const { vanished, missedPolls, failures, needsPerson, complete, ...kept } = others;
   const dropped = { reason: undefined, message: undefined, until: undefined };
   // Counted until the round ends.
   const counted = ENDED.has(state) ? {} : withoutMissing({ missedPolls, failures });
   // Another attempt is no success yet.
-  const attention = state === "downloading" ? withoutMissing({ needsPerson }) : {};
-  return { ...kept, ...counted, ...attention, ...dropped, ...facts, state, at };
+  const attention = state === "downloading" || state === "checking" ? withoutMissing({ needsPerson }) : {};
+  // A download begins where the complete content was not found.
+  const staged = ENDED.has(state) || state === "downloading" ? {} : withoutMissing({ complete });
+  return { ...kept, ...counted, ...attention, ...staged, ...dropped, ...facts, state, at };
 }
 
 /** A key with the value `undefined` would make two equal records look different. */

@@ -174,6 +174,7 @@ export function describeState(transfer: Pick<TransferStatus, "state" | "reason" 
   if (reason === "disk") return "waits for free disk space";
   if (reason === "large") return "waits for another large transfer to finish";
   if (reason === "slow") return "slow; paused to let others go first";
+  if (reason === "check") return "not checked: the check gave no verdict";
   if (reason === "retry") return "failed, will be retried";
   if (reason === QUIET) return "waits for the end of quiet hours";
   return state === "discovered" ? "queued" : state;

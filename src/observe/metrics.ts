@@ -14,6 +14,7 @@ const STATES: readonly State[] = [
   "discovered",
   "downloading",
   "waiting",
+  "checking",
   "delivering",
   "quarantined",
   "gone",

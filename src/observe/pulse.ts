@@ -10,8 +10,10 @@ export class Pulse {
   readonly #progressMs = new Map<string, number>();
   readonly #now: () => number;
   readonly listener = listenTo({
-    "transfer-changed": ({ record }) => this.#beat(downloadOf(record)),
-    "transfer-progressed": ({ record }) => this.#beat(downloadOf(record)),
+    // A check has a time limit of its own.
+    "transfer-changed": ({ record }) =>
+      this.#beat(downloadOf(record), record.state === "checking" ? Number.POSITIVE_INFINITY : this.#now()),
+    "transfer-progressed": ({ record }) => this.#beat(downloadOf(record), this.#now()),
   });
 
   constructor(now: () => number = () => performance.now()) {
@@ -35,8 +37,8 @@ export class Pulse {
     return undefined;
   }
 
-  #beat(name: string): void {
-    if (this.#progressMs.has(name)) this.#progressMs.set(name, this.#now());
+  #beat(name: string, atMs: number): void {
+    if (this.#progressMs.has(name)) this.#progressMs.set(name, atMs);
   }
 }
 

@@ -12,6 +12,8 @@ const MAX_KEPT = 10_000;
 const MAX_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+const WORKED_ON: ReadonlySet<State> = new Set<State>(["downloading", "checking", "delivering"]);
+
 interface Entry {
   readonly state: State;
   readonly needsPerson: boolean;
@@ -57,12 +59,13 @@ export class TransferBoard {
     if (before?.record !== undefined) this.#count(before.state, -1);
     const { state, reason, expires, at } = record;
     const isKept = isEnded(state) ? this.#ended < MAX_ENDED : this.#open < MAX_KEPT;
-    const isWorkedOn = isOurs && (state === "downloading" || state === "delivering");
+    const isWorkedOn = isOurs && WORKED_ON.has(state);
     this.#entries.set(key, {
       state,
       needsPerson: record.needsPerson === true || reason === "password",
       since: at[state],
-      expires: state === "gone" ? undefined : expires,
+      // The service is not needed for complete content.
+      expires: state === "gone" || record.complete !== undefined ? undefined : expires,
       record: isKept ? record : undefined,
       meter: isWorkedOn && isKept ? (before?.meter ?? new ProgressMeter()) : undefined,
     });

@@ -86,7 +86,8 @@ export async function objectionToSupply(
 ): Promise<Objection | undefined> {
   const { state, mailbox, trackingId } = record;
   const impossible = (detail: string): Objection => ({ kind: "impossible", detail });
-  if (hasEnded(record) || state === "delivering") return impossible(`it is ${state}, and needs no password`);
+  const isComplete = state === "delivering" || record.complete !== undefined;
+  if (hasEnded(record) || isComplete) return impossible(`it is ${state}, and needs no password`);
   if (password.reveal() === "") return impossible("no password was given");
   if (new DropFolder("").pathOf(trackingId) === undefined) {
     return impossible("its tracking-id cannot be the name of a file: use a rule");

@@ -1,6 +1,6 @@
 /** The running downloads of this process and their slots. BullMQ does not know mailboxes, so this shares slots between them. */
 import type { Services } from "../model/job.ts";
-import { type Holder, Slots } from "./slots.ts";
+import { type Holder, JobSlots } from "./slots.ts";
 
 /** One run of a job in this process. */
 export interface Run extends Holder {
@@ -15,7 +15,7 @@ const DEFER_MS = { least: 500, perJob: 20, most: 30_000 };
 const PROMOTED_WITHIN_MS = 10_000;
 
 export class Runs {
-  readonly #slots: Slots;
+  readonly #slots: JobSlots;
   readonly #runs = new Set<Run>();
   /** By id. After this time any process may run the job. */
   readonly #deferredUntilMs = new Map<string, number>();
@@ -23,7 +23,7 @@ export class Runs {
   #deferred = 0;
 
   constructor(limit: number, services: Services) {
-    this.#slots = new Slots(limit, services);
+    this.#slots = new JobSlots(limit, services);
   }
 
   /** `undefined` if no slot is free for this mailbox. */
@@ -40,6 +40,11 @@ export class Runs {
     this.#runs.delete(run);
     this.#slots.giveBack(run);
     this.#deferred = 0;
+  }
+
+  /** The run goes on without its slot, if there is room. */
+  freeSlot(run: Run): void {
+    if (this.#runs.has(run) && this.#slots.free(run)) this.#deferred = 0;
   }
 
   /** Another worker has taken these jobs, or will take them. */

@@ -41,6 +41,8 @@ export interface BullOptions {
   readonly slots: number;
   readonly services: Services;
   readonly role: "all" | "worker" | "scheduler";
+  /** Whether jobs may go on without their slot, as configured now. Missing: they may not. */
+  readonly mayFreeSlots?: () => boolean;
   /** Wait for a Redis that cannot be reached, instead of throwing. */
   readonly waitForRedis: boolean;
   /** A job whose lock was not renewed for this time may go to another worker. */
@@ -93,6 +95,7 @@ class BullEngine implements JobQueue {
   /** Running handlers. Calls that only wait for Redis are left out: nothing is lost with them. */
   readonly #work = new WaitGroup();
   readonly #workers: Worker[] = [];
+  readonly #downloaders: Worker<JobData>[] = [];
   /** Jobs that this process added and that may still be untried: `idle` waits for them. */
   readonly #untried = new Map<string, Queue<JobData>>();
   /** A process with schedules runs until it is stopped: it never calls `idle`, and needs no `#untried`. */
@@ -237,11 +240,15 @@ class BullEngine implements JobQueue {
 
   /** Opens the queue of each new service. Queues of services without a mailbox stay open, and run empty. */
   #openServices(): void {
-    const { role, slots } = this.#options;
+    const { role, slots, mayFreeSlots } = this.#options;
+    // A job without a slot still counts for BullMQ. A worker reads its concurrency before each job.
+    const concurrency = mayFreeSlots?.() ? 2 * slots : slots;
+    for (const worker of this.#downloaders) worker.concurrency = concurrency;
     for (const queue of this.#downloads.open()) {
       if (role === "scheduler" || this.#handlers === undefined) continue;
       const download = (job: Job<JobData>, token: string) => this.#download(queue, job, token);
-      const worker = this.#addWorker(queue.name, { concurrency: slots, limiter: LIMITER }, download);
+      const worker = this.#addWorker(queue.name, { concurrency, limiter: LIMITER }, download);
+      this.#downloaders.push(worker);
       // If Redis is away, the next poll adds the job.
       worker.on("completed", (job) => void this.#afterRun(queue, job).catch(() => {}));
     }
@@ -294,7 +301,9 @@ class BullEngine implements JobQueue {
     let next: Next;
     try {
       const signal = AbortSignal.any([run.lost.signal, this.#stopping.signal]);
-      next = await this.#work.add(this.#handlers?.download(data, signal) ?? Promise.resolve(DONE));
+      next = await this.#work.add(
+        this.#handlers?.download(data, signal, () => this.#runs.freeSlot(run)) ?? Promise.resolve(DONE),
+      );
     } finally {
       this.#runs.end(run);
     }

@@ -8,7 +8,7 @@ import { WaitGroup } from "../base/concurrency.ts";
 import type { PollSchedule, Services, TransferJob } from "../model/job.ts";
 import { PollQueue } from "./poll-queue.ts";
 import type { Handlers, JobQueue } from "./port.ts";
-import { type Holder, Slots } from "./slots.ts";
+import { type Holder, JobSlots } from "./slots.ts";
 
 export interface EmbeddedOptions {
   /** Downloads at once; each service beyond the first adds one. */
@@ -41,7 +41,7 @@ class EmbeddedQueue implements JobQueue {
   readonly #queued = new Set<string>();
   readonly #delayed = new Map<string, { job: TransferJob; timer: NodeJS.Timeout }>();
   readonly #running = new Set<string>();
-  readonly #slots: Slots;
+  readonly #slots: JobSlots;
   readonly #pollQueue: PollQueue;
   /** Running jobs that have to run once more. */
   readonly #again = new Set<string>();
@@ -58,7 +58,7 @@ class EmbeddedQueue implements JobQueue {
 
   constructor(options: EmbeddedOptions) {
     this.#options = options;
-    this.#slots = new Slots(options.slots, options.services);
+    this.#slots = new JobSlots(options.slots, options.services);
     this.#pollQueue = new PollQueue(options.services, (mailbox) => this.#pollOnce(mailbox));
   }
 
@@ -189,7 +189,10 @@ class EmbeddedQueue implements JobQueue {
   }
 
   async #download(job: TransferJob, holder: Holder): Promise<void> {
-    const next = await this.#handlers?.download(job, this.#stopping.signal);
+    const freeSlot = () => {
+      if (this.#slots.free(holder)) this.#fill();
+    };
+    const next = await this.#handlers?.download(job, this.#stopping.signal, freeSlot);
     this.#running.delete(job.key);
     this.#slots.giveBack(holder);
     const limitMs = next?.kind === "again" ? (next.limitMs ?? 0) : 0;

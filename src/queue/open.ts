@@ -19,6 +19,8 @@ export interface QueueOptions {
   /** `once` schedules nothing, and does not wait for an unreachable Redis. */
   readonly mode: "run" | "once";
   readonly services: Services;
+  /** Whether jobs may go on without their slot, as configured now. */
+  mayFreeSlots(): boolean;
   readonly outage: Outage;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
@@ -27,7 +29,7 @@ export interface QueueOptions {
 
 /** Throws `SECRET_UNREADABLE`. BullMQ and ioredis are loaded only when needed. */
 export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOptions): Promise<JobQueue> {
-  const { slots, mode, signal, onEvicting, services, outage } = options;
+  const { slots, mode, signal, onEvicting, services, mayFreeSlots, outage } = options;
   if (queue === "embedded") return createEmbeddedQueue({ slots, services, random: Math.random });
   const { openBullQueue } = await import("./bullmq.ts");
   const { lockMs, role } = queue;
@@ -38,6 +40,7 @@ export async function openQueue(queue: "embedded" | RedisQueue, options: QueueOp
     waitForRedis: mode === "run",
     lockMs,
     services,
+    mayFreeSlots,
     outage,
     onEvicting,
     signal,

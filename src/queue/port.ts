@@ -11,8 +11,12 @@ export interface Handlers {
    * engine stops, or when another process has taken the job. Must not throw.
    */
   poll(mailbox: string, signal: AbortSignal): Promise<number>;
-  /** After a result with `limitMs`, no job of that service starts in any process until the limit ends. Must not throw. */
-  download(key: TransferKey, signal: AbortSignal): Promise<Next>;
+  /**
+   * After a result with `limitMs`, no job of that service starts in any process until the limit ends. Must not throw.
+   * `freeSlot`: the job no longer downloads, and another one may have its slot. As many jobs as there are slots can be
+   * without one, so this may do nothing. May be called twice.
+   */
+  download(key: TransferKey, signal: AbortSignal, freeSlot: () => void): Promise<Next>;
 }
 
 export interface JobQueue {

@@ -38,13 +38,13 @@ export class Slots {
     return this.#byMailbox.get(mailbox) ?? 0;
   }
 
-  /** The last shared slot is reserved for a mailbox that holds none. */
-  isFreeFor({ service, mailbox }: Holder): boolean {
+  /** The last shared slot is reserved for a mailbox that holds none. `alsoHeld`: what the mailbox holds elsewhere. */
+  isFreeFor({ service, mailbox }: Holder, alsoHeld = 0): boolean {
     if (this.heldByService(service) === 0) return true;
     const shared = this.#held - this.#byService.size;
     const free = this.#limit - 1 - shared;
     if (free !== 1) return free > 1;
-    return this.heldByMailbox(mailbox) === 0 || !this.#hasMailboxWithoutSlot();
+    return this.heldByMailbox(mailbox) + alsoHeld === 0 || !this.#hasMailboxWithoutSlot();
   }
 
   /** Does not check `isFreeFor`. Each slot taken must be given back. */
@@ -67,6 +67,54 @@ export class Slots {
       this.#sharing = { services, isShared: services.size > new Set(services.values()).size };
     }
     return this.#sharing.isShared && this.#byMailbox.size < services.size;
+  }
+}
+
+/** The slots of downloads, and as many places for jobs that go on without a slot. Both are shared fairly. */
+export class JobSlots {
+  readonly #downloads: Slots;
+  readonly #others: Slots;
+  /** Jobs that have given their slot back. */
+  readonly #without = new Set<Holder>();
+
+  constructor(limit: number, services: Services) {
+    this.#downloads = new Slots(limit, services);
+    this.#others = new Slots(limit, services);
+  }
+
+  serviceOf(mailbox: string): string {
+    return this.#downloads.serviceOf(mailbox);
+  }
+
+  /** Running jobs, with and without a slot. */
+  heldByService(service: string): number {
+    return this.#downloads.heldByService(service) + this.#others.heldByService(service);
+  }
+
+  heldByMailbox(mailbox: string): number {
+    return this.#downloads.heldByMailbox(mailbox) + this.#others.heldByMailbox(mailbox);
+  }
+
+  isFreeFor(holder: Holder): boolean {
+    return this.#downloads.isFreeFor(holder, this.#others.heldByMailbox(holder.mailbox));
+  }
+
+  take(holder: Holder): void {
+    this.#downloads.take(holder);
+  }
+
+  /** Gives the slot of a running job back, if there is a place for it. Returns whether a slot is free now. */
+  free(holder: Holder): boolean {
+    if (this.#without.has(holder) || !this.#others.isFreeFor(holder)) return false;
+    this.#others.take(holder);
+    this.#without.add(holder);
+    this.#downloads.giveBack(holder);
+    return true;
+  }
+
+  /** The job has ended. */
+  giveBack(holder: Holder): void {
+    (this.#without.delete(holder) ? this.#others : this.#downloads).giveBack(holder);
   }
 }
 

@@ -11,9 +11,9 @@ import type { TransferTools } from "./tools.ts";
 /** Fails if the target exists, and shares blocks if the file system can. */
 const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
 
-/** Copies complete content from the quarantine. */
-export async function copyQuarantined(
-  { folder, contents }: Quarantined,
+/** Copies complete content, from the quarantine or from another attempt. */
+export async function copyComplete(
+  { folder, contents }: Pick<Quarantined, "folder" | "contents">,
   stage: Stage,
   fileMode: number,
   signal: AbortSignal,
@@ -60,7 +60,7 @@ export async function adoptContent({ ledger }: TransferTools, stage: Stage, plan
 }
 
 /** An earlier attempt may have given the folder its final mode, which may not let us write. */
-async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean): Promise<void> {
+export async function clearStage({ folder }: Stage, isWanted: (name: string) => boolean): Promise<void> {
   try {
     await setFolderMode(folder, 0o700);
     for (const name of await readdir(folder)) {

@@ -66,6 +66,12 @@ export function isRefusedForGood(fault: Fault): boolean {
   return kindOf(fault) === "refused";
 }
 
+/** Counts a check without a verdict. Returns how often that has happened, and whether the transfer needs a person. */
+export function failCheck(run: Run): { readonly times: number; readonly needsPerson: boolean } {
+  const times = run.countFailure("check");
+  return { times, needsPerson: times >= PERSISTENT_FROM };
+}
+
 /** Counts a failure of an operation that every delivery needs. Returns whether the transfer needs a person. */
 export function failRequired(run: Run, fault: Fault): boolean {
   const isTransient =

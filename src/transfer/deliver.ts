@@ -10,25 +10,29 @@ import { describeFault, Fault } from "../base/faults.ts";
 import type { Stage } from "../ledger/port.ts";
 import { type Contents, formatManifest, formatSums, MANIFEST, SUMS, verifiedOf } from "../model/manifest.ts";
 import type { TransferRecord } from "../model/record.ts";
+import { checkContent } from "./check.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
 const OWNER_BITS = 0o700;
 
-/** `wanted`: the folder by the layout. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
+/** `wanted`: the folder by the layout. Throws the faults of the check, and `ROUND_LOST` if another attempt, or an operator, has ended the round. */
 export async function deliver(
   tools: TransferTools,
   source: Source,
   run: Run,
   contents: Contents,
   wanted: string,
+  signal: AbortSignal,
 ): Promise<void> {
   const { ledger, handoffs, handoff, inbox } = tools;
   const { stage } = run;
   if (stage === undefined) throw new TypeError("there is no stage to deliver");
   try {
-    await finishStage(tools, run, stage, contents);
+    const added = await finishStage(tools, run, stage, contents);
     await ledger.stages.seal(stage);
+    await checkContent(tools, run, stage, { contents, added }, signal);
+    signal.throwIfAborted();
     const folder = await ledger.stages.takeFolder(wanted);
     try {
       const { acknowledgement } = handoff;
@@ -103,23 +107,24 @@ async function afterPlacing(
   passwords.settled(mailbox, record.trackingId);
 }
 
-/** Adds manifest, sums and marker, each of them synced. */
+/** Adds manifest, sums and marker, each of them synced. Returns their texts by name. */
 async function finishStage(
   { handoff, ledger }: TransferTools,
   run: Run,
   { folder, isNew }: Stage,
   contents: Contents,
-): Promise<void> {
+): Promise<ReadonlyMap<string, string>> {
   const { record } = run;
-  const texts: (readonly [name: string, text: string])[] = [
+  const texts = new Map([
     [MANIFEST, formatManifest(record, ledger.nameOf(record), contents)],
     [SUMS, formatSums(contents)],
-  ];
-  if (handoff.marker !== undefined) texts.push([handoff.marker, ""]);
-  await forEachLimit(texts, texts.length, ([name, text]) =>
+  ]);
+  if (handoff.marker !== undefined) texts.set(handoff.marker, "");
+  await forEachLimit(texts, texts.size, ([name, text]) =>
     writeFinished(join(folder, name), text, handoff.fileMode),
   );
   // A new folder has its mode already, unless that mode keeps its owner from writing.
   const hasMode = isNew && (handoff.folderMode & OWNER_BITS) === OWNER_BITS;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
+  return texts;
 }

@@ -4,7 +4,7 @@
  */
 import { asFault, Fault } from "../base/faults.ts";
 import { DONE, type Next } from "../model/job.ts";
-import type { Contents } from "../model/manifest.ts";
+import { bytesOf, type Contents } from "../model/manifest.ts";
 import {
   expiryOf,
   hasEnded,
@@ -13,7 +13,7 @@ import {
   type TransferRecord,
   waitLeftMs,
 } from "../model/record.ts";
-import { copyQuarantined } from "./adopt.ts";
+import { takeComplete, takeQuarantined } from "./complete.ts";
 import { deliver, finishPlacing } from "./deliver.ts";
 import { fetchContent } from "./fetch-content.ts";
 import { fetchMessage } from "./message.ts";
@@ -77,15 +77,16 @@ async function putOffMs(
   signal: AbortSignal,
 ): Promise<number | "idle" | undefined> {
   const { record, key } = run;
-  if (record.vanished) return undefined;
+  const isComplete = record.complete !== undefined;
+  if (record.vanished && !isComplete) return undefined;
   const nowMs = tools.clock.now();
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
-  if (quietMs !== undefined && !record.wanted) {
+  if (quietMs !== undefined && !record.wanted && !isComplete) {
     waitQuietly(run, new Date(quietMs).toISOString());
     return quietMs - nowMs;
   }
   const leftMs = record.wanted ? undefined : waitLeftMs(record, nowMs);
-  if (leftMs !== undefined) return leftMs;
+  if (leftMs !== undefined || isComplete) return leftMs;
   // Without room on the disk, intake pauses: no request is made, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;
   return (await waitsIdly(tools, source, record, signal)) ? "idle" : undefined;
@@ -160,42 +161,34 @@ async function downloadAndDeliver(
   run: Run,
   signal: AbortSignal,
 ): Promise<Next | undefined> {
-  if (run.record.vanished) {
+  const complete = await takeComplete(tools, source, run, signal);
+  if (complete === undefined && run.record.vanished) {
     if (await endIfGone(tools, source, run, signal)) return undefined;
     // It is not gone, so a lock, or a pause that the service asked for, still applies.
     const { record } = run;
     const leftMs = record.wanted ? undefined : waitLeftMs(record, tools.clock.now());
     if (leftMs !== undefined) return { kind: "again", afterMs: leftMs };
   }
+  const contents = complete ?? (await download(tools, source, run, signal));
+  if (contents === undefined) return undefined;
+  signal.throwIfAborted();
+  const wanted = layoutOf(tools, source, run.record, contents.subject);
+  await deliver(tools, source, run, contents, wanted, signal);
+  return undefined;
+}
+
+/** `undefined`: no password opens it, and the record says so. */
+async function download(
+  tools: TransferTools,
+  source: Source,
+  run: Run,
+  signal: AbortSignal,
+): Promise<Contents | undefined> {
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
   // The `password` command reads the note once the supplied file is gone.
   if (wasWaiting) await tools.ledger.flush();
-  const contents =
-    (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
-  if (contents === undefined) return undefined;
-  signal.throwIfAborted();
-  await deliver(tools, source, run, contents, layoutOf(tools, source, run.record, contents.subject));
-  return undefined;
-}
-
-/** Content in quarantine that is complete, and that an operator has released, is delivered without the service. */
-async function takeQuarantined(
-  tools: TransferTools,
-  run: Run,
-  signal: AbortSignal,
-): Promise<Contents | undefined> {
-  const found = run.record.released && (await tools.ledger.findInQuarantine(run.record));
-  if (!found) return undefined;
-  run.stage = await tools.ledger.stages.openStage(run.record);
-  const { files } = found.contents;
-  const reservation = await tools.inbox.reserve(run.key, bytesOf(found.contents), files.length);
-  try {
-    await copyQuarantined(found, run.stage, tools.handoff.fileMode, signal);
-  } finally {
-    reservation.release();
-  }
-  return found.contents;
+  return (await takeQuarantined(tools, run, signal)) ?? (await fetchContents(tools, source, run, signal));
 }
 
 /** `undefined`: no password opens it, and the record says so. */
@@ -265,11 +258,6 @@ function doubtOf(
   }
   if (files.length > 0 || message === "present") return undefined;
   return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
-}
-
-/** Of the sender's files. */
-function bytesOf({ files }: Contents): number {
-  return files.reduce((sum, { size }) => sum + size, 0);
 }
 
 function layoutOf(

@@ -95,7 +95,8 @@ async function fetchFile(
   }
 }
 
-async function hashFile(path: string, signal: AbortSignal): Promise<string> {
+/** Its SHA-256. */
+export async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path, { signal })) hash.update(chunk);
   return hash.digest("hex");

@@ -5,7 +5,7 @@ import { asFault, describeFault, Fault } from "../base/faults.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import { DONE, type Next } from "../model/job.ts";
 import type { TransferRecord } from "../model/record.ts";
-import { failRequired } from "./answers.ts";
+import { failCheck, failRequired } from "./answers.ts";
 import { quarantine } from "./deliver.ts";
 import { clientOf } from "./open.ts";
 import type { Run } from "./run.ts";
@@ -106,6 +106,11 @@ async function settle(
   }
   if (fault.code === "ONE_AT_A_TIME") return wait(tools, run, "large", fault, patience.slowMs);
   if (fault.code === "GAVE_WAY") return wait(tools, run, "slow", fault, patience.slowMs);
+  if (fault.code === "CHECK_FAILED") {
+    const { times, needsPerson } = failCheck(run);
+    const person = needsPerson ? { needsPerson } : {};
+    return wait(tools, run, "check", fault, backoffMs(times, random(), patience.retryMs), person);
+  }
   if (fault.code === "TRANSFER_LOCKED") {
     return wait(tools, run, "locked", fault, lockMs(run, fault, patience.lockedMs));
   }

@@ -2,11 +2,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
-import type { Handoffs } from "../handoff/port.ts";
+import type { Checker, Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
-import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
+import type { Check, Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import type { TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
@@ -20,6 +20,11 @@ export interface TransferTools {
   readonly limits: Limits;
   readonly handoff: Handoff;
   readonly handoffs: Pick<Handoffs, "prepare" | "placed">;
+  readonly checker: Checker;
+  /** The check of the mailbox, as configured now. */
+  check(): Check | undefined;
+  /** Gives the slot of this download to another one, if there is room for more work. */
+  freeSlot(): void;
   readonly clock: Clock;
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;

@@ -10,7 +10,11 @@ import { openTestQueue } from "../support/queue.ts";
 import { startRedis, type TestRedis } from "../support/redis.ts";
 
 /** `services`: the service of each mailbox. */
-type Create = (slots: number, services?: Readonly<Record<string, string>>) => Promise<JobQueue>;
+type Create = (
+  slots: number,
+  services?: Readonly<Record<string, string>>,
+  mayFreeSlots?: boolean,
+) => Promise<JobQueue>;
 
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 5, 1);
@@ -23,7 +27,12 @@ const ENGINES: readonly (readonly [string, Create])[] = [
   ],
   [
     "bullmq",
-    async (slots, services) => openTestQueue(await startRedis(), { slots, services: constant(services) }),
+    async (slots, services, mayFreeSlots = false) =>
+      openTestQueue(await startRedis(), {
+        slots,
+        services: constant(services),
+        mayFreeSlots: () => mayFreeSlots,
+      }),
   ],
 ];
 
@@ -63,6 +72,40 @@ describe.each(ENGINES)("the engine %s", (_name, create) => {
     await expect.poll(() => ran).toEqual(["s1"]);
     await queue.add(job("f1", "fine"));
     await expect.poll(() => ran).toEqual(["s1", "f1"]);
+  });
+
+  test("I6 no contagion: jobs that have given their slot back keep no other mailbox from its slot", async () => {
+    const ran: string[] = [];
+    const waiting: (() => void)[] = [];
+    const queue = await create(2, { slow: "s", fine: "s" }, true);
+    onTestFinished(() => queue.close(0));
+    await queue.start({
+      poll: async () => 0,
+      async download({ trackingId, mailbox }, signal, freeSlot) {
+        ran.push(trackingId);
+        if (mailbox === "fine") return DONE;
+        freeSlot();
+        freeSlot();
+        await new Promise<void>((resolve) => {
+          waiting.push(resolve);
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+        return DONE;
+      },
+    });
+    for (const key of ["s1", "s2", "s3", "s4"]) await queue.add(job(key, "slow"));
+    // One without a slot, and one with the slot that the service always has.
+    await expect.poll(() => ran).toHaveLength(2);
+    for (const key of ["f1", "f2", "f3"]) await queue.add(job(key, "fine"));
+    await expect.poll(() => ran.filter((key) => key.startsWith("f"))).toHaveLength(3);
+    expect(ran).toHaveLength(5);
+    while (ran.length < 7) {
+      waiting.shift()?.();
+      await expect.poll(() => waiting.length > 0 || ran.length >= 7).toBe(true);
+    }
+    for (const release of waiting) release();
+    await queue.idle();
+    expect(ran.toSorted()).toEqual(["f1", "f2", "f3", "s1", "s2", "s3", "s4"]);
   });
 
   test("I6 no contagion: a slow service with hundreds of jobs does not delay downloads of another service", async () => {

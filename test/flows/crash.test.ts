@@ -61,6 +61,21 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
 
+  test("with a check, which sees each transfer before it appears, as a user other than root", async () => {
+    const simulator = await openTestSimulator({ transfers: PLANS });
+    const checked = { hasCheck: true, ...(process.getuid?.() === 0 ? { user: OTHER_USER } : {}) };
+    const { crashed: _, ...undisturbed } = await runWithCrashes(simulator, "files", false, [], checked);
+    expect(undisturbed.checks).toEqual(["t1 before", "t2 before"]);
+    const crashAt = async (point: number) => {
+      const { crashed, ...life } = await runWithCrashes(simulator, "files", false, [point], checked);
+      expect({ point, ...life }).toEqual({ point, ...undisturbed });
+      return crashed === 1;
+    };
+    const every = oneIn(isOnRedis ? 6 : 3);
+    const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
+    expect(points * every).toBeGreaterThan(MIN_STEPS);
+  }, 600_000);
+
   test("also as a user other than root, who cannot write delivered files", async () => {
     const simulator = await openTestSimulator({ transfers: PLANS });
     const user = process.getuid?.() === 0 ? { user: OTHER_USER } : {};
@@ -94,6 +109,10 @@ interface CrashRun {
   readonly deliveries: Record<string, number>;
   /** Step and transfer of each hand-off; repeated ids count once. */
   readonly handoffs: readonly string[];
+  /** Each transfer, and whether it was checked before or after its delivery; repeated checks count once. */
+  readonly checks: readonly string[];
+  /** Staged folders that are left. */
+  readonly staged: readonly string[];
   /** How often it was killed before its end. */
   readonly crashed: number;
 }
@@ -103,6 +122,7 @@ interface RunOptions {
   readonly fileMode?: number;
   /** With a command and a webhook. */
   readonly hasHandoff?: boolean;
+  readonly hasCheck?: boolean;
 }
 
 /** Runs the daemon, kills it at each of the given steps in turn, and runs it to its end. */
@@ -111,7 +131,7 @@ async function runWithCrashes(
   fetch: CrashTask["fetch"],
   takesAway: boolean,
   crashes: readonly number[],
-  { hasHandoff = false, ...runAs }: RunOptions = {},
+  { hasHandoff = false, hasCheck = false, ...runAs }: RunOptions = {},
 ): Promise<CrashRun> {
   const folder = await makeFolder();
   const note = join(folder, "note");
@@ -129,6 +149,7 @@ async function runWithCrashes(
     fetch,
     redis: isOnRedis ? (await startRedis()).url : undefined,
     ...runAs,
+    ...(hasCheck ? { check: [CHECK, note, join(inbox, "orders@example.com")] as const } : {}),
     ...(receiver === undefined ? {} : { handoff: { command: noteIn(note), webhook: receiver.url } }),
   };
   let crashed = 0;
@@ -157,9 +178,15 @@ async function runWithCrashes(
     handoffs: hasHandoff
       ? [...receivedBy("command", notesIn(note)), ...receivedBy("webhook", callsOf(receiver))]
       : [],
+    staged: readdirSync(join(inbox, ".inlet/staging")),
+    checks: hasCheck ? [...new Set(notesIn(note))].toSorted() : [],
     crashed,
   };
 }
+
+/** Notes whether the transfer is in the inbox. The files of the folder must be complete. */
+const CHECK =
+  'sha256sum --quiet -c SHA256SUMS && [ -e READY ] || exit 1; [ -e "$1/$INLET_TRACKING_ID" ] && at=after || at=before; echo "$INLET_TRACKING_ID $at" >> "$0"';
 
 function noteIn(path: string): readonly [string, ...string[]] {
   return ["sh", "-c", 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"', path];

@@ -113,6 +113,17 @@ test.each([
   });
 });
 
+test("checks that the check is executable, and the program that limits its memory", async () => {
+  const check = { command: ["/no/such/scanner"], memory: "1GiB" };
+  const { config } = await install(undefined, { check });
+  const { findings } = await examine(config);
+  expect(find(findings, "configuration", "check.command")).toMatchObject({
+    status: "failed",
+    detail: "/no/such/scanner is not an executable program",
+  });
+  expect(find(findings, "configuration", "check.memory")).toMatchObject({ status: "ok" });
+});
+
 describe("as root, in folders of other users,", () => {
   const [DAEMON, CONSUMER] = [15_000, 16_000];
 

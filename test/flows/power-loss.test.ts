@@ -22,14 +22,15 @@ const PROMISES = ["round ended", "content placed"];
 
 describe("I1 whole or nothing, I2 once: a power cut at any step leads to the same end as an undisturbed run", () => {
   test.each([
-    ["by single files", "files"],
-    ["by ZIP", "zip"],
+    ["by single files", "files", 2, {}],
+    ["by ZIP", "zip", 4, {}],
+    ["after a check", "files", 4, { check: ["sha256sum --quiet -c SHA256SUMS"] }],
   ] as const)(
     "%s",
-    async (name, fetch) => {
+    async (name, fetch, interval, more) => {
       const { url, clientId } = await openTestSimulator({ transfers: PLANS });
-      const cutPower = await openPowerSwitch({ url, clientId, fetch });
-      const every = oneIn(fetch === "zip" ? 4 : 2);
+      const cutPower = await openPowerSwitch({ url, clientId, fetch, ...more });
+      const every = oneIn(interval);
       const lanes = Array.from({ length: AT_ONCE }, (_, lane) =>
         cutPower((lane + 1) * every, AT_ONCE * every),
       );
@@ -111,7 +112,7 @@ function describeEnd(state: DiskState): string[] {
 
 /** Fails without root or loop devices: a skipped test would prove nothing. */
 async function openPowerSwitch(
-  service: Pick<PowerTask, "url" | "clientId" | "fetch">,
+  service: Pick<PowerTask, "url" | "clientId" | "fetch" | "check">,
 ): Promise<(first: number, every: number) => Promise<Aftermath[]>> {
   if (process.getuid?.() !== 0) {
     throw new Error("a power cut needs root, to mount a file system: run this as root");

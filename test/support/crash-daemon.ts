@@ -3,7 +3,7 @@
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { Emit } from "../../src/model/events.ts";
-import { type HandoffTask, handoffOf } from "./handoff.ts";
+import { checkWith, type HandoffTask, handoffOf } from "./handoff.ts";
 import { mailboxSettings, redisQueue, settingsIn } from "./settings.ts";
 
 export interface CrashTask {
@@ -14,6 +14,8 @@ export interface CrashTask {
   readonly fetch: MailboxSettings["fetch"];
   readonly fileMode?: number;
   readonly handoff?: HandoffTask;
+  /** A script for the check, and its arguments. */
+  readonly check?: readonly [string, ...string[]];
   /** The URL of the queue; missing: the embedded engine. */
   readonly redis?: string | undefined;
 }
@@ -27,6 +29,7 @@ export async function runCrashDaemon(task: CrashTask, onEvent: Emit = () => {}):
     pollMs: 60_000,
     fetch: task.fetch,
     layout: "{mailbox}/{trackingId}",
+    check: task.check && checkWith(task.check[0], task.check.slice(1)),
   });
   const settings = settingsIn(task.folder, [mailbox], {
     limits: { transfers: 1, filesPerTransfer: 1, minFreeBytes: 0, maxTransferBytes: 2 ** 40, maxFiles: 100 },

@@ -1,6 +1,6 @@
 /**
  * A daemon in its own process that runs until SIGTERM, with short waits, and logs JSON lines to stdout.
- * Argument: a JSON of { url, clientId, folder }, for a fleet also { redis, lockMs, transfers }, for a hand-off { handoff }.
+ * Argument: a JSON of { url, clientId, folder }, with { mailbox } for keys of its mailbox, for a fleet also { redis, lockMs, transfers }, for a hand-off { handoff }.
  */
 import { logEvents } from "../../src/cli/event-log.ts";
 import { runDaemon } from "../../src/daemon.ts";

@@ -71,7 +71,8 @@ ${rows.join("\n")}
 }
 
 function configurationPage(): string {
-  const { service, redis, mailboxes, limits, handoff, notify, http, log, keep, ...top } = SCHEMA.properties;
+  const { service, redis, mailboxes, limits, check, handoff, notify, http, log, keep, ...top } =
+    SCHEMA.properties;
   return `# Configuration
 
 This page is the reference of every key. [Configuring](configuring.md) explains settings by goal.
@@ -187,6 +188,15 @@ The keys \`bandwidth\`, \`quiet\` (of a mailbox or a notification) and \`expect\
 
 When clocks go forward, the skipped hour does not occur; when they go back, the repeated hour occurs twice. A time in \`expect\` that is skipped
 applies at the moment of the change, and one that occurs twice applies the first time.
+
+## check
+
+${check.description}
+
+${keyTable(check.properties, [])}
+
+[Consuming the inbox](consuming.md#check-a-transfer-before-its-delivery) explains what the program gets, and what its exit code means. A mailbox
+may replace each key. A change applies to checks that start later.
 
 ## handoff
 

@@ -1,6 +1,6 @@
 /** Hand-off settings for tests. This file needs no test runner. */
 import type { HandoffPatience } from "../../src/handoff/port.ts";
-import type { Handoff } from "../../src/model/mailbox.ts";
+import type { Check, Handoff } from "../../src/model/mailbox.ts";
 import { plainSecret } from "./settings.ts";
 
 export const WEBHOOK_SECRET = "Quiet+River%17";
@@ -22,6 +22,17 @@ export interface HandoffTask {
   readonly acknowledgement?: string;
   readonly expectWithinMs?: number;
   readonly keep?: { readonly pickedUpMs?: number; readonly notPickedUpMs?: number };
+}
+
+/** A shell script that runs in the folder; `$0`, `$1` … are the arguments. */
+export function checkWith(script: string, args: readonly string[] = [], more: Partial<Check> = {}): Check {
+  return {
+    argv: ["sh", "-c", script, ...args],
+    env: { PATH: process.env["PATH"] ?? "" },
+    timeoutMs: 60_000,
+    memoryBytes: undefined,
+    ...more,
+  };
 }
 
 export function handoffOf(task: HandoffTask, fileMode = 0o640, marker?: string): Handoff {

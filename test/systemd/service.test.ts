@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { installProgram } from "../support/debian.ts";
 import { installPackage } from "../support/package.ts";
 import { runCommand } from "../support/program.ts";
 import { ROOT } from "../support/root.ts";
@@ -82,6 +83,46 @@ describe("inlet.service", () => {
       expect((await asInlet(machine, pid, "touch", place)).exitCode, place).not.toBe(0);
     }
     expect((await asInlet(machine, pid, "touch", "/srv/inbox/x")).exitCode).toBe(0);
+  });
+
+  test("delivers only what ClamAV accepts, by the recipe of docs/consuming.md", async () => {
+    await installProgram("clamd", "clamav-daemon");
+    await installProgram("clamdscan", "clamdscan");
+    const machine = await bootInlet();
+    // Not in one piece, so that no scanner finds it here.
+    const eicar = ["X5O!P%@AP[4\\PZX54(P^)7CC)7}$", "EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*"].join("");
+    // The databases of ClamAV have to be downloaded: a signature of our own replaces them.
+    await machine.write("/var/lib/clamav/own.ndb", `Own.Eicar:0:0:${Buffer.from(eicar).toString("hex")}\n`);
+    for (const unit of ["service", "socket"]) {
+      const dropIn = `/etc/systemd/system/clamav-daemon.${unit}.d/own.conf`;
+      await machine.write(dropIn, "[Unit]\nConditionPathExistsGlob=\n");
+    }
+    await machine.sh("chown -R clamav: /var/lib/clamav; systemctl daemon-reload");
+    const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
+    const [, recipe = ""] = /<!-- clamav -->\n```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+    expect(recipe).toContain("clamdscan");
+    await machine.write("/etc/inlet/inlet.yaml", `${settings()}${recipe}  memory: 512MiB\n`);
+    const examined = await machine.sh(blockOf("systemd-doctor"));
+    expect(examined).toContain("ok\tconfiguration\tcheck.command\t/usr/bin/clamdscan is executable");
+    expect(examined).toContain("ok\tconfiguration\tcheck.memory\t/usr/bin/prlimit is executable");
+
+    // The scanner does not run yet.
+    await machine.run("systemctl", "start", "inlet");
+    await expect.poll(() => logOf(machine)).toContain('"reason":"check"');
+    expect((await machine.attempt("test", "-e", `${INBOX}/t1`)).exitCode).not.toBe(0);
+    await machine.run("systemctl", "start", "clamav-daemon.socket", "clamav-daemon.service");
+    await expect.poll(() => machine.attempt("clamdscan", "--ping", "1").then((it) => it.exitCode)).toBe(0);
+    await machine.run("inlet", "retry", "t1");
+    await waitFor(machine, "t1");
+
+    await addTransfer(machine, "t2", [
+      { name: "a.txt", text: "Hello" },
+      { name: "eicar.com", text: eicar },
+    ]);
+    await expect.poll(() => logOf(machine)).toContain('"msg":"quarantined"');
+    const shown = await machine.run("inlet", "show", "t2");
+    expect(shown).toContain("The check refused the transfer: eicar.com: Own.Eicar.UNOFFICIAL FOUND.");
+    expect((await machine.attempt("test", "-e", `${INBOX}/t2`)).exitCode).not.toBe(0);
   });
 
   test("reloads its configuration, refuses an invalid one and continues, but does not start with it", async () => {

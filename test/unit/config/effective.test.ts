@@ -59,6 +59,21 @@ test("I4 no leaks: shows the source of a secret, or that there is one, and never
   expect(find("http.token")).toEqual(["credential page", `${file}:18`]);
 });
 
+test("the check is listed where it is set, in a mailbox only with its own keys", async () => {
+  const checked = `${TEXT}check: { command: [scan, .] }\n`.replace(
+    "service: {",
+    "check: { timeout: 1m }\n    service: {",
+  );
+  const { all } = await read(checked);
+  const found = all.filter(({ key }) => /(^|\.)check\./.test(key)).map(({ key, value }) => [key, value]);
+  expect(found).toEqual([
+    ["mailboxes[0].check.timeout", "1m"],
+    ["check.command", ["scan", "."]],
+    ["check.timeout", "10m"],
+    ["check.memory", "none"],
+  ]);
+});
+
 test("the service of a mailbox has only the keys that it sets", async () => {
   const { all } = await read(TEXT);
   const keys = all.map(({ key }) => key).filter((key) => /^mailboxes\[\d\]\.service/.test(key));
@@ -71,7 +86,7 @@ inbox: /i
 mailboxes: [{ email: a@b.example }]
 notify: [{ webhook: { url: https://hooks.example.com, secret: { env: HOOK } } }]
 `);
-  expect(all.filter(({ key }) => /^redis|^handoff.webhook|mail\./.test(key))).toEqual([]);
+  expect(all.filter(({ key }) => /^redis|^check|^handoff.webhook|mail\./.test(key))).toEqual([]);
   expect(find("notify[0].webhook.timeout")).toEqual(["30s", "default"]);
   expect(find("service.verification")).toEqual(["clientId", "default"]);
 });

@@ -121,6 +121,32 @@ handoff:
     expect(JSON.stringify(handoff.webhook?.secret)).not.toContain("s3cret");
   });
 
+  test("name the check of each mailbox: its own keys, else the common ones", async () => {
+    const { source, mailboxes } = await load(
+      `service: { baseUrl: https://transfer.example.com }
+inbox: /srv/inbox
+mailboxes:
+  - { email: a@example.com }
+  - { email: b@example.com, check: { timeout: 1m } }
+  - { email: c@example.com, check: { command: [./own], memory: none } }
+  - { email: d@example.com, check: { command: [] } }
+check: { command: [scan, .], memory: 1GiB }
+`,
+      { PATH: "/bin", TOKEN: "secret" },
+    );
+    const env = { PATH: "/bin" };
+    const common = { argv: ["scan", "."], env, timeoutMs: 600_000, memoryBytes: 2 ** 30 };
+    const own = { argv: [join(dirname(source), "own")], env, timeoutMs: 600_000, memoryBytes: undefined };
+    expect(mailboxes.map(({ check }) => check)).toEqual([
+      common,
+      { ...common, timeoutMs: 60_000 },
+      own,
+      undefined,
+    ]);
+    const [plain] = (await load(SMALLEST)).mailboxes;
+    expect(plain?.check).toBeUndefined();
+  });
+
   test("include a warning about keep.collected without an acknowledgement", async () => {
     const { warnings } = await load(`${SMALLEST}\nhandoff: { keep: { collected: 7d } }`);
     expect(warnings).toEqual([expect.stringContaining("handoff.keep.collected: not used")]);

@@ -28,7 +28,7 @@ describe("a problem is reported with position, key, value and remedy", () => {
     [
       "colour",
       "red",
-      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, handoff",
+      "inlet.yaml:4:1: colour: unknown key, known: version, service, inbox, work, state, timezone, queue, redis, role, mailboxes, limits, keep, check, handoff",
     ],
     ["inbox", "", "inlet.yaml:2:1: inbox: has no value: give a path, or remove the key"],
     ["inbox", "~/in", 'inlet.yaml:2:1: inbox: "~/in" is not a path: ~ is not expanded'],
@@ -64,6 +64,10 @@ describe("a problem is reported with position, key, value and remedy", () => {
       '{ folderMode: "0550" }',
       '"0550" must let the owner read, write and enter: begin it with 07',
     ],
+    ["check", "{ command: scan }", "check.command: must be a list of a program and its arguments"],
+    ["check", '{ command: [""] }', "check.command[0]: names no program"],
+    ["check", "{ memory: 1MiB }", 'check.memory: "1MiB" is less than 16MiB'],
+    ["check", "{ timeout: 48h }", 'check.timeout: "48h" is longer than 24h'],
     [
       "timezone",
       "Europe/Berln",

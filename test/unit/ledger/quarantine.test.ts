@@ -29,7 +29,7 @@ describe("a quarantined transfer", () => {
   test("is found for its next round while everything of it is there", async () => {
     const { kept, ledger } = await quarantined(CONTENTS);
     const find = () => ledger.findInQuarantine(nextRound(T1));
-    expect(await find()).toEqual({ folder: kept, contents: CONTENTS });
+    expect(await find()).toEqual({ folder: kept, contents: CONTENTS, code: "CHECKSUM_MISMATCH" });
     await truncate(join(kept, "a.txt"), 4);
     expect(await find()).toBeUndefined();
     await writeFile(join(kept, "a.txt"), "Hello");

@@ -24,6 +24,22 @@ test("names work without progress for half an hour, and nothing else", async () 
   expect(pulse.stuck()).toBe(undefined);
 });
 
+test("leaves a running check to its own time limit", async () => {
+  let nowMs = 0;
+  const pulse = new Pulse(() => nowMs);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const record = makeRecord({ state: "checking" });
+  const work = pulse.during(downloadOf(record), () => promise);
+  pulse.listener({ type: "transfer-changed", record });
+  nowMs = 600 * MINUTE_MS;
+  expect(pulse.stuck()).toBe(undefined);
+  pulse.listener({ type: "transfer-changed", record: makeRecord({ state: "delivering" }) });
+  nowMs += 31 * MINUTE_MS;
+  expect(pulse.stuck()).toBe(downloadOf(record));
+  resolve();
+  await work;
+});
+
 test("forgets work that failed", async () => {
   let nowMs = 0;
   const pulse = new Pulse(() => nowMs);

@@ -1,0 +1,61 @@
+/**
+ * The check of a transfer before its delivery. Its exit code decides: 0 accepts, 1 refuses, and anything else is no
+ * verdict.
+ */
+import { join } from "node:path";
+import { Fault } from "../base/faults.ts";
+import { scrub } from "../base/secret.ts";
+import type { Check } from "../model/mailbox.ts";
+import { MANIFEST } from "../model/manifest.ts";
+import { factsOf, runProgram } from "./command.ts";
+import { Orphans } from "./orphans.ts";
+import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
+
+const REFUSED = 1;
+/** Of a reason, in characters. */
+const MAX_REASON = 200;
+/** Sets the memory limit, and becomes the check. It is part of util-linux. */
+export const LIMITER = "prlimit";
+
+export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs">): Checker {
+  const orphans = new Orphans(patience, "check");
+  return {
+    async run(check, transfer, signal) {
+      if (!(await orphans.clear(transfer.id, check.timeoutMs, signal))) {
+        signal.throwIfAborted();
+        throw new Fault("CHECK_FAILED", { detail: "an earlier run of it does not end" });
+      }
+      const { folder } = transfer;
+      const facts = { ...factsOf("check", transfer, folder), INLET_MANIFEST: join(folder, MANIFEST) };
+      const program = { argv: argvOf(check), env: { ...check.env, ...facts }, timeoutMs: check.timeoutMs };
+      const end = await runProgram({ ...program, cwd: folder, endsGroup: true }, patience.killMs, signal);
+      signal.throwIfAborted();
+      if (end.why === undefined) return;
+      const { stdout, stderr } = end.firstLine;
+      const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
+      const isVerdict = end.exitCode === REFUSED && !isOfLimiter(check, end.firstLine);
+      if (isVerdict) throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line });
+      throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}` });
+    },
+  };
+}
+
+function argvOf({ argv, memoryBytes }: Check): Check["argv"] {
+  return memoryBytes === undefined ? argv : [LIMITER, `--as=${memoryBytes}`, "--", ...argv];
+}
+
+/** The limiter has the exit code of a refusal where it cannot set the limit. */
+function isOfLimiter(
+  { memoryBytes }: Check,
+  { stdout, stderr }: Record<"stdout" | "stderr", string>,
+): boolean {
+  return memoryBytes !== undefined && stdout === "" && stderr.startsWith(`${LIMITER}: `);
+}
+
+/** One short line, with paths relative to the folder. Its text comes from the check, and from senders. */
+function reasonOf(line: string, { folder, secrets }: CheckedTransfer): string {
+  const text = scrub(line.replaceAll(`${folder}/`, ""), secrets)
+    .replace(/\s+/g, " ")
+    .toWellFormed();
+  return text.length <= MAX_REASON ? text : `${text.slice(0, MAX_REASON).toWellFormed()}…`;
+}

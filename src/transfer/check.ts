@@ -1,0 +1,111 @@
+/**
+ * The check of a complete transfer before its delivery. The folder is read-only while the check runs, and afterwards its
+ * content must be the verified one: a check that runs as our user can change it nevertheless.
+ */
+import { chmod, lstat, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { durableStep } from "../base/disk.ts";
+import { setFolderMode } from "../base/durable.ts";
+import { Fault } from "../base/faults.ts";
+import type { Stage } from "../ledger/port.ts";
+import type { Handoff } from "../model/mailbox.ts";
+import { type Contents, deliveryId, digestOf, filesIn, verifiedOf } from "../model/manifest.ts";
+import { clearStage } from "./adopt.ts";
+import { isProven, setFileModes } from "./complete.ts";
+import type { Run } from "./run.ts";
+import type { TransferTools } from "./tools.ts";
+
+const WRITE_BITS = 0o222;
+
+/** The files of a staged folder: of the sender, and the texts that Inlet adds, by name. */
+interface StagedFiles {
+  readonly contents: Contents;
+  readonly added: ReadonlyMap<string, string>;
+}
+
+/**
+ * Returns at once without a check. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a stop the
+ * next attempt runs the check again.
+ */
+export async function checkContent(
+  tools: TransferTools,
+  run: Run,
+  stage: Stage,
+  staged: StagedFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  const { handoff, checker, ledger } = tools;
+  const { record, key, password } = run;
+  const check = tools.check();
+  // An operator has decided despite the check.
+  if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;
+  const { contents } = staged;
+  const { folder } = stage;
+  if (record.state !== "checking") run.enter("checking", { complete: digestOf(contents) });
+  tools.freeSlot();
+  const { mailbox, trackingId, transferId, sender, round } = record;
+  const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
+  const secrets = password === undefined ? [] : [password];
+  await forbidWriting(folder, handoff);
+  durableStep("folder read-only");
+  const before = await snapshot(folder);
+  const fault = await checker
+    .run(check, { ...facts, verified: verifiedOf(contents), folder, secrets }, signal)
+    .then(() => undefined)
+    .catch((error: unknown) => error);
+  signal.throwIfAborted();
+  durableStep("checked");
+  const isSame = (await snapshot(folder)) === before || (await isUnchanged(folder, staged, signal));
+  const isRefused = fault instanceof Fault && fault.code === "CHECK_REFUSED";
+  if (isRefused || !isSame) await leaveContent(stage, contents);
+  // Without its content, a released transfer is downloaded again.
+  if (!isSame) run.contents = undefined;
+  if (isRefused) throw fault;
+  if (!isSame) throw new Fault("CHECK_CHANGED");
+  if (fault !== undefined) throw fault;
+  await setFileModes(folder, await readdir(folder), handoff.fileMode);
+  await setFolderMode(folder, handoff.folderMode);
+  await ledger.stages.seal(stage);
+}
+
+async function forbidWriting(
+  folder: string,
+  { fileMode, folderMode }: Pick<Handoff, "fileMode" | "folderMode">,
+): Promise<void> {
+  for (const name of await readdir(folder)) await chmod(join(folder, name), (fileMode & ~WRITE_BITS) | 0o400);
+  await setFolderMode(folder, (folderMode & ~WRITE_BITS) | 0o500);
+}
+
+/** Every change of a file or of the folder makes another snapshot, because it sets a time that programs cannot choose. */
+async function snapshot(folder: string): Promise<string> {
+  const lines: string[] = [];
+  for (const name of [".", ...(await readdir(folder)).toSorted()]) {
+    const { mode, ino, size, mtimeNs, ctimeNs } = await lstat(join(folder, name), { bigint: true });
+    lines.push([name, mode, ino, size, mtimeNs, ctimeNs].join(" "));
+  }
+  return lines.join("\n");
+}
+
+/** Whether the folder holds the verified content and nothing else, whatever its times and modes are. */
+async function isUnchanged(
+  folder: string,
+  { contents, added }: StagedFiles,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const names = new Set([...filesIn(contents).map(({ name }) => name), ...added.keys()]);
+  if (new Set(await readdir(folder)).symmetricDifference(names).size > 0) return false;
+  for (const [name, text] of added) {
+    const path = join(folder, name);
+    if (!(await lstat(path)).isFile() || (await readFile(path, "utf8")) !== text) return false;
+  }
+  return isProven(folder, contents, signal);
+}
+
+/** The quarantine holds the sender's files only, and no link or folder that the check made. Inlet may write again. */
+async function leaveContent(stage: Stage, contents: Contents): Promise<void> {
+  const names = new Set(filesIn(contents).map(({ name }) => name));
+  const entries = await readdir(stage.folder, { withFileTypes: true });
+  const ours = new Set(entries.filter((entry) => entry.isFile()).map(({ name }) => name)).intersection(names);
+  await clearStage(stage, (name) => ours.has(name));
+  for (const name of ours) await chmod(join(stage.folder, name), 0o600);
+}

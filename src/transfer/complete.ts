@@ -1,0 +1,119 @@
+/** Complete content of earlier attempts: staged for the check, or in quarantine. It is used without the service. */
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { forEachLimit } from "../base/concurrency.ts";
+import { withDescriptor } from "../base/descriptor.ts";
+import { finishFile } from "../base/durable.ts";
+import { bytesOf, type Contents, digestOf, filesIn, readManifest } from "../model/manifest.ts";
+import { clearStage, copyComplete } from "./adopt.ts";
+import { hashFile } from "./fetch.ts";
+import { MANY_FILES } from "./large.ts";
+import type { Run } from "./run.ts";
+import type { Source, TransferTools } from "./tools.ts";
+
+/** Files at once. */
+const AT_ONCE = 4;
+
+/**
+ * Content that an earlier attempt has verified, and that was not accepted by the check yet. It is proven once more, because
+ * the check may have changed it. `undefined` if there is none.
+ */
+export async function takeComplete(
+  tools: TransferTools,
+  { service }: Source,
+  run: Run,
+  signal: AbortSignal,
+): Promise<Contents | undefined> {
+  const { complete, attempts, files = 0 } = run.record;
+  if (complete === undefined) return undefined;
+  if (files > MANY_FILES) tools.large.take(service.id, run.key);
+  run.enter("checking", { attempts: attempts + 1 });
+  const { stages } = tools.ledger;
+  const stage = await stages.openStage(run.record);
+  run.stage = stage;
+  const folders = [...(stage.isNew ? [] : [stage.folder]), ...(await stages.otherContent(stage))];
+  for (const folder of folders) {
+    const contents = await readContents(folder, complete);
+    if (contents === undefined) continue;
+    const names = new Set(filesIn(contents).map(({ name }) => name));
+    if (folder === stage.folder) await clearStage(stage, (name) => names.has(name));
+    else await copyInto(tools, run, { folder, contents }, signal);
+    if (!(await isProven(stage.folder, contents, signal))) continue;
+    await setFileModes(stage.folder, names, tools.handoff.fileMode);
+    await stages.reclaim(stage);
+    run.contents = contents;
+    return contents;
+  }
+  run.stage = undefined;
+  await stages.closeStage(stage);
+  return undefined;
+}
+
+/**
+ * Complete content in quarantine. An operator has released it, or only the check has refused it: then it is checked again,
+ * after it was proven once more.
+ */
+export async function takeQuarantined(
+  tools: TransferTools,
+  run: Run,
+  signal: AbortSignal,
+): Promise<Contents | undefined> {
+  if (run.record.round === 1) return undefined;
+  const found = await tools.ledger.findInQuarantine(run.record);
+  const isReleased = run.record.released !== undefined;
+  if (found === undefined || !(isReleased || found.code === "CHECK_REFUSED")) return undefined;
+  const stage = await tools.ledger.stages.openStage(run.record);
+  run.stage = stage;
+  await copyInto(tools, run, found, signal);
+  if (!isReleased && !(await isProven(stage.folder, found.contents, signal))) {
+    run.stage = undefined;
+    await tools.ledger.stages.closeStage(stage);
+    return undefined;
+  }
+  run.contents = found.contents;
+  return found.contents;
+}
+
+/** Sets the mode of complete files that may be read-only, and syncs them. */
+export async function setFileModes(folder: string, names: Iterable<string>, mode: number): Promise<void> {
+  await forEachLimit(names, AT_ONCE, (name) =>
+    withDescriptor(join(folder, name), "r", (file) => finishFile(file, mode)),
+  );
+}
+
+/** Whether every file is there, with its size and its SHA-256. */
+export async function isProven(folder: string, contents: Contents, signal: AbortSignal): Promise<boolean> {
+  for (const { name, size, sha256 } of filesIn(contents)) {
+    const path = join(folder, name);
+    const found = await lstat(path).catch(() => undefined);
+    if (!found?.isFile() || found.size !== size) return false;
+    if ((await hashFile(path, signal)) !== sha256) return false;
+  }
+  return true;
+}
+
+/** `undefined` if the folder has no manifest, or one of other contents. */
+async function readContents(folder: string, digest: string): Promise<Contents | undefined> {
+  const contents = await readManifest(folder).catch(() => undefined);
+  return contents !== undefined && digestOf(contents) === digest ? contentsOf(contents) : undefined;
+}
+
+function contentsOf({ subject, message, messageFile, files }: Contents): Contents {
+  return { subject, message, messageFile, files };
+}
+
+async function copyInto(
+  { inbox, handoff }: TransferTools,
+  run: Run,
+  found: { readonly folder: string; readonly contents: Contents },
+  signal: AbortSignal,
+): Promise<void> {
+  if (run.stage === undefined) throw new TypeError("there is no stage to copy to");
+  const { contents } = found;
+  const reservation = await inbox.reserve(run.key, bytesOf(contents), contents.files.length);
+  try {
+    await copyComplete(found, run.stage, handoff.fileMode, signal);
+  } finally {
+    reservation.release();
+  }
+}

@@ -1,0 +1,379 @@
+/** The check of a transfer before its delivery. */
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
+import { giveOrder } from "../../src/ledger/orders.ts";
+import { peekLedger } from "../../src/ledger/peek.ts";
+import type { Check } from "../../src/model/mailbox.ts";
+import type { Action } from "../../src/model/order.ts";
+import { daemonSettings, runOnce, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { checkWith } from "../support/handoff.ts";
+import { childProgram, makeFolder, startCommand } from "../support/program.ts";
+import { openTestSimulator, transferPlan } from "../support/service.ts";
+import { MAILBOX, mailboxSettings, OPERATOR, PASSWORD, pageSettings } from "../support/settings.ts";
+
+const SENDER = "anna@supplier.example";
+/** Appends a line for each run. */
+const NOTE = 'echo "$INLET_ID $INLET_TRACKING_ID" >> "$0"';
+/** Waits for a file. */
+const WAIT = 'while ! [ -e "$1" ]; do sleep 0.02; done';
+
+describe("the check", () => {
+  test("sees the complete folder, read-only, with the facts of the transfer", async () => {
+    const look = `${NOTE}; env > "$0.env"; pwd > "$0.pwd"; stat -c "%a %n" . * > "$0.modes"; sha256sum -c SHA256SUMS >&2`;
+    const { settings, note } = await prepare((note) => checkWith(look, [note]));
+    const daemon = await runOnce(settings);
+    expect(daemon.changes.map(({ state }) => state)).toEqual([
+      "discovered",
+      "downloading",
+      "checking",
+      "delivering",
+      "delivered",
+    ]);
+    const staged = readFileSync(`${note}.pwd`, "utf8").trim();
+    expect(staged.startsWith(join(settings.work, "staging"))).toBe(true);
+    const env = Object.fromEntries(lines(`${note}.env`).map((line) => line.split(/=(.*)/s).slice(0, 2)));
+    const { PWD: _pwd, SHLVL: _level, _: _last, OLDPWD: _old, ...own } = env;
+    expect(own).toEqual({
+      PATH: process.env["PATH"],
+      INLET_EVENT: "check",
+      INLET_ID: JSON.parse(await readFile(join(delivered(settings), "transfer.json"), "utf8")).deliveryId,
+      INLET_FOLDER: staged,
+      INLET_MANIFEST: join(staged, "transfer.json"),
+      INLET_MAILBOX: MAILBOX,
+      INLET_SENDER: SENDER,
+      INLET_TRACKING_ID: "t1",
+      INLET_TRANSFER_ID: expect.stringMatching(/./),
+      INLET_VERIFIED: "all",
+    });
+    const modes = lines(`${note}.modes`);
+    expect(modes).toContain("550 .");
+    expect(modes).toContain("440 a.txt");
+    expect(modes).toContain("440 transfer.json");
+    const folder = delivered(settings);
+    expect(modeOf(folder)).toBe("750");
+    for (const name of await readdir(folder))
+      expect([name, modeOf(join(folder, name))]).toEqual([name, "640"]);
+  });
+
+  test("that refuses quarantines the transfer, with the first line of its output as a safe reason", async () => {
+    const line = "\\n%s/a.txt:\\t\\033[31mEvil\\342\\200\\256 %s FOUND\\nmore\\n";
+    const script = `${NOTE}; printf '${line}' "$PWD" "$1"; exit 1`;
+    const { settings, note, simulator } = await prepare((note) => checkWith(script, [note, PASSWORD]));
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("quarantined");
+    const { reason, message } = daemon.changes.at(-1) ?? {};
+    expect(reason).toBe("CHECK_REFUSED");
+    expect(message).toContain("The check refused the transfer: a.txt: \ufffd[31mEvil\ufffd [secret] FOUND. ");
+    const kept = quarantined(settings);
+    expect((await readdir(kept)).toSorted()).toEqual(["Größe, 2.csv", "a.txt", "reason.json"]);
+    const written = JSON.parse(await readFile(join(kept, "reason.json"), "utf8"));
+    expect(written).toMatchObject({ code: "CHECK_REFUSED", message: expect.stringMatching(/FOUND$/) });
+
+    // An operator decides despite the check, even when the service has lost the transfer.
+    simulator.revoke("t1");
+    await order(settings, "release");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(lines(note)).toHaveLength(1);
+    const manifest = JSON.parse(await readFile(join(delivered(settings), "transfer.json"), "utf8"));
+    expect(manifest.released).toMatchObject({ by: OPERATOR.who, reason: "CHECK_REFUSED" });
+    expect(manifest.verified).toBe("all");
+  });
+
+  test("that refused is asked again by `retry`, without the service", async () => {
+    const { settings, note, go, simulator } = await prepare((note, go) =>
+      checkWith(`${NOTE}; [ -e "$1" ]`, [note, go]),
+    );
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("quarantined");
+    expect(daemon.changes.at(-1)?.message).toContain("it gave no reason");
+    simulator.revoke("t1");
+    await order(settings, "retry");
+    await expect.poll(() => daemon.changes.filter(({ state }) => state === "quarantined")).toHaveLength(2);
+    await writeFile(go, "");
+    await order(settings, "retry", 2);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(lines(note)).toHaveLength(3);
+    expect(simulator.totals().file).toBe(2);
+    expect(await readFile(join(delivered(settings), "a.txt"), "utf8")).toBe("Hello");
+  });
+
+  test("without a verdict is run again until there is one, without another download, and then needs a person", async () => {
+    const { settings, note, go, simulator } = await prepare(
+      (note, go) => checkWith(`${NOTE}; [ -e "$1" ] || { echo "scanner is away"; exit 2; }`, [note, go]),
+      { http: pageSettings() },
+    );
+    const daemon = startDaemon(settings, { retryMs: 10 });
+    await expect.poll(() => daemon.changes.some(({ needsPerson }) => needsPerson)).toBe(true);
+    expect(lines(note).length).toBeGreaterThanOrEqual(5);
+    const waits = daemon.changes.filter(({ state }) => state === "waiting");
+    expect(waits.slice(0, 4).map(({ needsPerson }) => needsPerson)).toEqual(Array(4).fill(undefined));
+    expect(waits[0]).toMatchObject({ reason: "check", code: "CHECK_FAILED" });
+    expect(waits[0]?.message).toContain("it ended with exit code 2: scanner is away");
+    const page = await daemon.page;
+    await expect
+      .poll(async () => ((await (await fetch(new URL("/api/status", page))).json()) as Shown).attention)
+      .toMatchObject([{ trackingId: "t1", reason: "check" }]);
+    const metrics = await (await fetch(new URL("/metrics", page))).text();
+    expect(metrics).toMatch(/inlet_waits_total\{reason="check"\} [5-9]/);
+    // The service is not needed for this.
+    simulator.revoke("t1");
+    const listed = simulator.totals().received;
+    await expect.poll(() => simulator.totals().received).toBeGreaterThan(listed + 3);
+    await writeFile(go, "");
+    await order(settings, "retry");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(simulator.totals().file).toBe(2);
+    expect(daemon.reports).toEqual([]);
+  });
+
+  test("that takes too long is killed with all its children, and counts as no verdict", async () => {
+    const script = 'trap "" TERM; (while :; do sleep 1; done) & echo "$! $$" >> "$0"; wait';
+    const { settings, note } = await prepare((note) => checkWith(script, [note], { timeoutMs: 300 }));
+    const daemon = startDaemon(settings, { retryMs: 60_000 });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    expect(daemon.changes.at(-1)?.message).toContain("it took longer than 0.3 s");
+    for (const pid of lines(note).join(" ").split(" ")) await expect.poll(() => isAlive(pid)).toBe(false);
+    expect(existsSync(delivered(settings))).toBe(false);
+  });
+
+  test("leaves no process behind", async () => {
+    const { settings, note } = await prepare((note) =>
+      checkWith('(while :; do sleep 1; done) & echo "$!" >> "$0"', [note]),
+    );
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    for (const pid of lines(note)) await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test.each([
+    ["a file", "chmod u+w a.txt; echo x >> a.txt"],
+    ["a file and its times", "chmod u+w a.txt; printf HELLO > a.txt; touch -d 2020-01-01 a.txt"],
+    ["the manifest", "chmod u+w . transfer.json; sed -i s/anna/emma/ transfer.json"],
+    ["the names", "chmod u+w .; mv a.txt b.txt; ln -s /etc/passwd a.txt; mkdir more"],
+  ])("that changes %s never gets it delivered", async (_, change) => {
+    const { settings, simulator } = await prepare((note, go) =>
+      checkWith(`[ -e "$1" ] && exit 0; ${change}`, [note, go]),
+    );
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("quarantined");
+    expect(daemon.changes.at(-1)?.reason).toBe("CHECK_CHANGED");
+    for (const name of await readdir(quarantined(settings))) {
+      expect(statSync(join(quarantined(settings), name)).isFile()).toBe(true);
+    }
+    expect(simulator.totals().file).toBe(2);
+    await writeFile(join(settings.inbox, "..", "go"), "");
+    await order(settings, "retry");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(await readFile(join(delivered(settings), "a.txt"), "utf8")).toBe("Hello");
+  });
+
+  test("may touch files, as long as their content stays", async () => {
+    const { settings } = await prepare(() => checkWith("chmod u+w . a.txt; touch a.txt; chmod 600 a.txt"));
+    await runOnce(settings);
+    expect(modeOf(join(delivered(settings), "a.txt"))).toBe("640");
+  });
+
+  test("with too little memory gives no verdict", async () => {
+    const { settings } = await prepare(() => ({
+      ...checkWith(""),
+      argv: [process.execPath, "-e", "Buffer.alloc(2 ** 31)"],
+      memoryBytes: 64 * 1024 * 1024,
+    }));
+    const daemon = startDaemon(settings, { retryMs: 60_000 });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    expect(daemon.changes.at(-1)).toMatchObject({ reason: "check", code: "CHECK_FAILED" });
+  });
+
+  test("that cannot be run gives no verdict", async () => {
+    const missing = (memoryBytes: number | undefined): Check => ({
+      ...checkWith(""),
+      argv: ["/nonexistent/scanner"],
+      memoryBytes,
+    });
+    for (const memoryBytes of [undefined, 2 ** 30]) {
+      const { settings } = await prepare(() => missing(memoryBytes));
+      const daemon = startDaemon(settings, { retryMs: 60_000 });
+      await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+      expect(daemon.changes.at(-1)?.message).toMatch(/it was not found|it ended with exit code 127/);
+    }
+  });
+});
+
+describe("an interrupted check", () => {
+  test("by a stop is run again at the next start, without another download", async () => {
+    const { settings, note, go, simulator } = await prepare((note, go) =>
+      checkWith(`${NOTE}; ${WAIT}`, [note, go]),
+    );
+    const first = startDaemon(settings, { graceMs: 0 });
+    await expect.poll(() => lines(note).length).toBe(1);
+    await first.stop();
+    expect(first.stateOf("t1")).toBe("checking");
+    expect(existsSync(delivered(settings))).toBe(false);
+    simulator.revoke("t1");
+    await writeFile(go, "");
+    const second = startDaemon(settings);
+    await expect.poll(() => second.stateOf("t1")).toBe("delivered");
+    expect(lines(note)).toHaveLength(2);
+    expect(new Set(lines(note)).size).toBe(1);
+    expect(simulator.totals().file).toBe(2);
+    await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
+  });
+
+  test("by kill -9 is waited for, and then run again", async () => {
+    const folder = await makeFolder();
+    const [note, go] = [join(folder, "note"), join(folder, "go")];
+    const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+    const { url, clientId } = simulator;
+    const check = checkWith(`${NOTE}; echo $$ > "$0.pid"; ${WAIT}`, [note, go]);
+    const task = { url, clientId, folder, mailbox: { check } };
+    const start = () => startCommand(process.execPath, [childProgram("daemon-child"), JSON.stringify(task)]);
+    const first = start();
+    await expect.poll(() => lines(note).length).toBe(1);
+    first.kill("SIGKILL");
+    await once(first, "exit");
+    expect(isAlive(lines(`${note}.pid`)[0] ?? "")).toBe(true);
+    const second = start();
+    const log: string[] = [];
+    second.stdout?.on("data", (chunk) => log.push(String(chunk)));
+    await expect.poll(() => log.join("")).toContain('"msg":"checking"');
+    expect(lines(note)).toHaveLength(1);
+    await writeFile(go, "");
+    await expect.poll(() => log.join("")).toContain('"msg":"delivered"');
+    expect(lines(note)).toHaveLength(2);
+    second.kill("SIGTERM");
+    await once(second, "exit");
+  });
+
+  test("by `discard` ends, and nothing is delivered", async () => {
+    const { settings, note } = await prepare((note, go) =>
+      checkWith(`${NOTE}; echo $$ > "$0.pid"; ${WAIT}`, [note, go]),
+    );
+    const daemon = startDaemon(settings, { slowMs: 100 });
+    await expect.poll(() => lines(note).length).toBe(1);
+    await order(settings, "discard");
+    await expect.poll(() => daemon.stateOf("t1")).toBe("gone");
+    await expect.poll(() => isAlive(lines(`${note}.pid`)[0] ?? "")).toBe(false);
+    await expect.poll(() => readdir(join(settings.work, "staging"))).toEqual([]);
+    expect(existsSync(delivered(settings))).toBe(false);
+  });
+});
+
+describe("the settings of the check", () => {
+  test("can differ between mailboxes, and a slow check does not keep the slot of a download", async () => {
+    const other = "lab@example.com";
+    const transfers = [
+      transferPlan({ trackingId: "t1", to: [MAILBOX] }),
+      transferPlan({ trackingId: "t2", to: [MAILBOX] }),
+      transferPlan({ trackingId: "t3", to: [MAILBOX] }),
+      transferPlan({ trackingId: "t4", to: [MAILBOX] }),
+      transferPlan({ trackingId: "t5", to: [other] }),
+      transferPlan({ trackingId: "t6", to: [other] }),
+    ];
+    const simulator = await openTestSimulator({ transfers });
+    const folder = await makeFolder();
+    const [note, go] = [join(folder, "note"), join(folder, "go")];
+    const slow = checkWith(`${NOTE}; ${WAIT}`, [note, go]);
+    const mailboxes = [
+      mailboxSettings(simulator, { check: slow }),
+      mailboxSettings(simulator, { name: other, email: other }),
+    ];
+    const limits = {
+      transfers: 2,
+      filesPerTransfer: 1,
+      minFreeBytes: 0,
+      maxTransferBytes: 2 ** 40,
+      maxFiles: 9,
+    };
+    const daemon = startDaemon(await daemonSettings(mailboxes, { limits }));
+    // One check without a slot, and one that keeps its slot.
+    await expect.poll(() => lines(note).length).toBe(2);
+    await expect.poll(() => ["t5", "t6"].map(daemon.stateOf)).toEqual(["delivered", "delivered"]);
+    const checked = ["t1", "t2", "t3", "t4"];
+    expect(checked.map(daemon.stateOf)).not.toContain("delivered");
+    await writeFile(go, "");
+    await expect.poll(() => checked.map(daemon.stateOf)).toEqual(checked.map(() => "delivered"));
+    expect(new Set(lines(note)).size).toBe(4);
+  });
+
+  test("apply to a download that began before a reload, and to one that waits", async () => {
+    const { settings, simulator } = await prepare(() => undefined);
+    const fault = simulator.addFault({ on: "file", does: { kind: "drip", bytes: 1, pauseMs: 100 } });
+    const reload = Promise.withResolvers<(next: Settings) => Promise<void>>();
+    const daemon = startDaemon(settings, {
+      retryMs: 10,
+      async follow(apply) {
+        reload.resolve(apply);
+        return { close: async () => {} };
+      },
+    });
+    await expect.poll(() => simulator.totals().file).toBeGreaterThan(0);
+    const withCheck = (check: Check | undefined) =>
+      settings.mailboxes.map((mailbox): MailboxSettings => ({ ...mailbox, check }));
+    await (await reload.promise)({ ...settings, mailboxes: withCheck(checkWith("exit 9")) });
+    simulator.removeFault(fault);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    await (await reload.promise)({ ...settings, mailboxes: withCheck(undefined) });
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+});
+
+test("a redelivery is checked again", async () => {
+  const { settings, note } = await prepare((note) => checkWith(NOTE, [note]));
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await order(settings, "redeliver");
+  await expect.poll(() => lines(note).length).toBe(2);
+  expect(new Set(lines(note)).size).toBe(2);
+  await settled(daemon, settings, 2);
+});
+
+interface Shown {
+  readonly attention: readonly object[];
+}
+
+/** One transfer, and settings with this check. */
+async function prepare(check: (note: string, go: string) => Check | undefined, more: Partial<Settings> = {}) {
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)], more);
+  const folder = join(settings.inbox, "..");
+  const [note, go] = [join(folder, "note"), join(folder, "go")];
+  const mailboxes = settings.mailboxes.map((mailbox) => ({ ...mailbox, check: check(note, go) }));
+  return { settings: { ...settings, mailboxes }, note, go, simulator };
+}
+
+async function settled(daemon: TestDaemon, settings: Settings, round: number): Promise<void> {
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await expect
+    .poll(async () => (await peekLedger(settings.work).find({ mailbox: MAILBOX, trackingId: "t1" }))?.round)
+    .toBe(round);
+}
+
+function order(settings: Settings, action: Action, round = 1): Promise<string> {
+  return giveOrder(settings.work, { action, mailbox: MAILBOX, trackingId: "t1", round, by: OPERATOR });
+}
+
+function delivered({ inbox }: Settings): string {
+  return join(inbox, MAILBOX, SENDER, "t1");
+}
+
+/** The only one. */
+function quarantined({ work }: Settings): string {
+  const [name = ""] = readdirSync(join(work, "quarantine"));
+  return join(work, "quarantine", name);
+}
+
+function lines(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, "utf8").trimEnd().split("\n") : [];
+}
+
+function modeOf(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8);
+}
+
+function isAlive(pid: string): boolean {
+  return existsSync(`/proc/${pid}/exe`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+}

@@ -1,0 +1,66 @@
+/** The verdict of the check, and its reason. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Fault } from "../../../src/base/faults.ts";
+import { Secret } from "../../../src/base/secret.ts";
+import { createChecker } from "../../../src/handoff/content-check.ts";
+import type { Check } from "../../../src/model/mailbox.ts";
+import { checkWith } from "../../support/handoff.ts";
+import { makeFolder } from "../../support/program.ts";
+import { SIGNAL } from "../../support/service.ts";
+
+const PATIENCE = { scanMs: 20, killMs: 300 };
+
+test.each([
+  ["exit 0", undefined],
+  ["echo infected; exit 1", "CHECK_REFUSED The check refused the transfer: infected"],
+  ["echo warning >&2; echo infected; exit 1", "CHECK_REFUSED The check refused the transfer: infected"],
+  ["echo infected >&2; exit 1", "CHECK_REFUSED The check refused the transfer: infected"],
+  ["exit 1", "CHECK_REFUSED The check refused the transfer: it gave no reason"],
+  ['echo "$PWD/a/b.txt: bad"; exit 1', "CHECK_REFUSED The check refused the transfer: a/b.txt: bad"],
+  ["echo no; exit 2", "CHECK_FAILED The check gave no verdict: it ended with exit code 2: no"],
+  ["kill -9 $$", "CHECK_FAILED The check gave no verdict: it was ended by SIGKILL"],
+  ["echo pass+word; exit 1", "CHECK_REFUSED The check refused the transfer: [secret]"],
+  ["echo pass%2bword; exit 3", "CHECK_FAILED The check gave no verdict: it ended with exit code 3: [secret]"],
+])("%s", async (script, verdict) => {
+  expect(await verdictOf(checkWith(script))).toBe(verdict);
+});
+
+test("a reason of any length stays short", async () => {
+  const verdict = await verdictOf(checkWith("head -c 1000000 /dev/zero | tr '\\0' x; exit 1"));
+  expect(verdict).toBe(`CHECK_REFUSED The check refused the transfer: ${"x".repeat(200)}…`);
+});
+
+test("a limiter that cannot set the memory limit is no refusal", async () => {
+  const folder = await makeFolder();
+  const failing = "#!/bin/sh\necho 'prlimit: failed to set the AS resource limit' >&2\nexit 1\n";
+  await writeFile(join(folder, "prlimit"), failing, { mode: 0o755 });
+  const check = checkWith("exit 0", [], { memoryBytes: 2 ** 30, env: { PATH: folder } });
+  expect(await verdictOf(check)).toContain("CHECK_FAILED");
+  const missing = checkWith("exit 0", [], { memoryBytes: 2 ** 30, env: { PATH: "/nonexistent" } });
+  expect(await verdictOf(missing)).toBe("CHECK_FAILED The check gave no verdict: it was not found");
+});
+
+test("the memory limit reaches the check", async () => {
+  expect(await verdictOf(checkWith("ulimit -v; exit 1", [], { memoryBytes: 2 ** 30 }))).toContain("1048576");
+});
+
+/** Code and message; `undefined` where the transfer is accepted. */
+async function verdictOf(check: Check): Promise<string | undefined> {
+  const facts = {
+    id: "0".repeat(32),
+    mailbox: "m",
+    trackingId: "t1",
+    transferId: "x",
+    sender: "a@b.example",
+  };
+  const secrets = [new Secret("pass+word")];
+  const transfer = { ...facts, verified: "all", folder: await makeFolder(), secrets } as const;
+  try {
+    await createChecker(PATIENCE).run(check, transfer, SIGNAL);
+    return undefined;
+  } catch (error) {
+    return error instanceof Fault ? `${error.code} ${error.message}` : String(error);
+  }
+}
