@@ -23,6 +23,21 @@ const SEPARATOR = "__";
 /** Variables of Inlet that set no key. */
 const OTHER_VARIABLES = new Set(["INLET_CONFIG", "INLET_PASSWORD", "INLET_VERSION"]);
 
+/** Set for hand-off, check and password commands, which may call Inlet. */
+const COMMAND_VARIABLES = new Set([
+  "INLET_DELIVERED_AT",
+  "INLET_EVENT",
+  "INLET_FOLDER",
+  "INLET_ID",
+  "INLET_MAILBOX",
+  "INLET_MANIFEST",
+  "INLET_SENDER",
+  "INLET_SUBJECT",
+  "INLET_TRACKING_ID",
+  "INLET_TRANSFER_ID",
+  "INLET_VERIFIED",
+]);
+
 /** Kubernetes sets these for a service that is called inlet. */
 const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 
@@ -47,7 +62,7 @@ export function readOverrides(env: Environment): {
   for (const [name, text] of Object.entries(env)) {
     const key = SETTABLE.get(name.toUpperCase());
     if (!text) continue;
-    const message = key === undefined ? describeUnknown(name.toUpperCase()) : undefined;
+    const message = key === undefined ? describeUnknown(name.toUpperCase(), env) : undefined;
     if (message !== undefined) problems.push({ path: [], message, place: { name } });
     if (key === undefined) continue;
     const parsed = parseValue(key.node, text);
@@ -95,8 +110,10 @@ function settableKeys(
   });
 }
 
-/** `undefined` for another program's variable. */
-function describeUnknown(name: string): string | undefined {
+/** `undefined` for another program's variable, and for one that Inlet sets for its commands. */
+function describeUnknown(name: string, env: Environment): string | undefined {
+  const isInCommand = env["INLET_TRACKING_ID"] !== undefined;
+  if (isInCommand && COMMAND_VARIABLES.has(name)) return undefined;
   if (!name.startsWith(PREFIX) || OTHER_VARIABLES.has(name) || KUBERNETES.test(name)) return undefined;
   const known = [...SETTABLE.keys()];
   const list = known.find((variable) => name.startsWith(`${variable}${SEPARATOR}`) && isList(variable));

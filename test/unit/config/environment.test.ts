@@ -4,6 +4,8 @@ import { variableFor } from "../../../src/config/draft.ts";
 import { applyOverrides, readOverrides } from "../../../src/config/environment.ts";
 import { SCHEMA } from "../../../src/config/schema.ts";
 import type { SchemaNode } from "../../../src/config/schema-nodes.ts";
+import { openPasswordCommand } from "../../../src/config/secrets.ts";
+import { factsOf } from "../../../src/handoff/command.ts";
 
 /** The version is that of a file. */
 const PATHS = pathsOf(SCHEMA, []).filter((path) => path.join(".") !== "version");
@@ -100,6 +102,27 @@ describe("unknown variables", () => {
     ["INLET_SOMETHING__QUITE__DIFFERENT", "no such variable: config/inlet.example.yaml lists every key"],
   ])("are reported with the nearest name: %s", (name, message) => {
     expect(readOverrides({ [name]: "hunter2" }).problems).toEqual([{ path: [], message, place: { name } }]);
+  });
+
+  test("of a command that Inlet runs are ignored, so the command can call Inlet", async () => {
+    const facts = {
+      id: "1",
+      mailbox: "m",
+      sender: "s",
+      trackingId: "t",
+      transferId: "x",
+      verified: "all",
+    } as const;
+    const vault = openPasswordCommand(["env"], { PATH: process.env["PATH"] });
+    const transfer = { mailbox: "m", sender: "s", trackingId: "t", subject: "x" };
+    const printed = (await vault.ask(transfer, AbortSignal.timeout(20_000)))?.reveal() ?? "";
+    const ofVault = Object.fromEntries(printed.split("\n").map((line) => line.split("=")));
+    expect(ofVault).toMatchObject({ INLET_SENDER: "s", INLET_SUBJECT: "x" });
+    for (const env of [
+      ofVault,
+      { ...factsOf("delivered", facts, "/srv"), INLET_MANIFEST: "x", INLET_DELIVERED_AT: "x" },
+    ])
+      expect(readOverrides(env)).toEqual({ overrides: [], problems: [] });
   });
 
   test.each([
