@@ -1,6 +1,6 @@
 /**
- * Sends notifications to systemd. Its socket takes datagrams, which Node cannot send, so `systemd-notify` does, and waits
- * until systemd has processed them. The unit allows that with `NotifyAccess=all`.
+ * Sends notifications to systemd. Its Unix socket takes datagrams, which Node cannot send, so the program `systemd-notify`
+ * sends them, and waits until systemd has processed them. The unit allows that with `NotifyAccess=all`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { messageOf } from "../base/faults.ts";
 import { describeStartFailure } from "../base/process.ts";
 
 const PROGRAM = "systemd-notify";
-/** It takes some milliseconds, unless systemd itself hangs. */
+/** The program takes a few milliseconds, unless systemd itself hangs. */
 const TIMEOUT_MS = 3_000;
 
 export interface Notifier {

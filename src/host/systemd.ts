@@ -21,7 +21,7 @@ export interface Vitals {
 export interface Host {
   /** Reports the status to systemd until it is closed, and `STOPPING` when `stop` aborts. */
   startReporting(vitals: Vitals, stop: AbortSignal): { close(): Promise<void> };
-  /** Notifies systemd before and after a reload, once the daemon was ready. */
+  /** Runs the work of a reload. After the daemon has become ready, systemd is notified before and after the work. */
   reloading(work: () => Promise<void>): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ function startReporting(
   const feeding = watchdog === undefined ? undefined : feed(notifier, vitals, watchdog / FEEDS, emit);
   const onStop = () => {
     clearTimeout(timer);
-    // More time would now delay the stop.
+    // While the daemon stops, the same notification would extend the time limit of the stop.
     clearInterval(extending);
     void notifier.send("STOPPING=1", "STATUS=Stopping; unfinished downloads continue at the next start.");
   };
