@@ -77,7 +77,7 @@ const POLL_DEADLINE: DeadlineLimits = { stallMs: 10 * 60_000, totalMs: 25 * 60_0
 
 const PATIENCE: Patience = { retryMs: 5_000, diskMs: 30_000, lockedMs: 15 * 60_000, slowMs: 2 * 60_000 };
 
-/** The parts that survive a start which failed on a full disk. */
+/** The options, and the parts that every attempt to start uses: a start that fails on a full disk is repeated. */
 interface Frame extends DaemonOptions {
   readonly clock: Clock;
   readonly patience: NonNullable<DaemonOptions["patience"]>;
@@ -240,7 +240,7 @@ async function openAndRun(settings: Settings, frame: Frame): Promise<DaemonOutco
   };
 }
 
-/** Complete content needs no poll, and the service may not list the transfer any longer. */
+/** Queues transfers whose content is complete: they need no poll, and the service may no longer list them. */
 async function resumeComplete(ledger: Ledger, queue: JobQueue): Promise<void> {
   for await (const record of ledger.open(() => {})) {
     const { complete, mailbox, trackingId } = record;
@@ -279,7 +279,8 @@ function transferTools(
   stores: Pick<TransferTools, "inbox" | "ledger" | "passwords" | "handoffs">,
   queue: JobQueue,
 ): Omit<TransferTools, JobTools> {
-  // Under our own bandwidth limit, every download is slow. `once` would end before a paused download goes on.
+  // Not under our own bandwidth limit, where every download is slow, and not in `once`, which would end before a paused
+  // download continues.
   const mayGiveWay = mode === "run" && (limits.bandwidth ?? []).length === 0;
   return {
     ...stores,

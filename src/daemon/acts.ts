@@ -69,12 +69,13 @@ export async function objectionToAct(
     );
   }
   if (act === "password" || act === "grant") {
-    const spent = await spentOn(tools, record);
+    const attempts = await spentOn(tools, record);
     const budget = mailbox?.passwordAttempts ?? 0;
-    if (act === "password") return objectionToSupply(record, spent, budget, password ?? ANY_PASSWORD);
-    const isExhausted = record.state === "waiting" && spent.spent >= spent.allowed;
+    if (act === "password") return objectionToSupply(record, attempts, budget, password ?? ANY_PASSWORD);
+    const isExhausted = record.state === "waiting" && attempts.spent >= attempts.allowed;
     return isExhausted ? undefined : impossible("it has attempts left, or does not wait for a password");
   }
+  // The hand-off matters only for the retry of a delivered transfer.
   const retriesHandoff = act === "retry" && isDelivered(record);
   const isHandedOver = !retriesHandoff || !(await hasOpenSteps(tools.work, nameOf(record)));
   const detail = objectionTo(act, record, isHandedOver);
@@ -92,10 +93,10 @@ export async function* selectActable(
   const isForPassword = act === "password" || act === "grant";
   const wanted = isForPassword ? { ...filter, state: filter.state ?? "waiting" } : filter;
   for await (const record of selectTransfers(peekLedger(tools.work), wanted, onDamaged, signal)) {
-    // Skips delivered transfers unless the filter names them: there may be very many.
+    // Delivered transfers may be very many: a retry skips them unless the filter names a state.
     if (act === "retry" && isDelivered(record) && filter.state === undefined) continue;
     if (act === "password" && record.reason !== "password") continue;
-    // An outage leaves attempts without an answer. A transfer whose passwords were refused needs its sender first.
+    // Only attempts that an outage left without an answer are granted again. After a refusal, the sender has to be asked.
     if (act === "grant" && (await spentOn(tools, record)).unanswered === 0) continue;
     if ((await objectionToAct(tools, act, record)) === undefined) yield record;
   }
@@ -243,7 +244,7 @@ export function describeWithdrawn(trackingId: string): string {
   return `The daemon did not try the password of ${trackingId} in time, and it was withdrawn. Supply it again with ${again}.`;
 }
 
-/** How many attempts beyond the budget are allowed after one more. */
+/** The number of attempts beyond the budget, after one more is granted. */
 async function nextGrant(
   tools: Pick<ActTools, "work" | "mailboxes">,
   record: TransferRecord,

@@ -91,10 +91,10 @@ interface RefreshTools {
 /** Fills the board from the disk, and keeps it up to date until the scope ends. Failures are retried. */
 export async function keepBoardFresh(tools: RefreshTools, scope: Scope): Promise<void> {
   const { board, work, clock, isShared, readUnfinished, learnArrivals } = tools;
-  let isKnown = false;
+  let isFilled = false;
   const refresh = async () => {
-    if (isShared || !isKnown) board.learn(await readUnfinished());
-    isKnown = true;
+    if (isShared || !isFilled) board.learn(await readUnfinished());
+    isFilled = true;
     await learnArrivals();
   };
   board.recall(await readDeliveries(work).catch(() => []), []);

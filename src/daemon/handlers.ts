@@ -54,8 +54,8 @@ export function createHandlers(tools: HandlerTools): DaemonHandlers {
       }
       const { limits, handoff } = live.now;
       const check = () => live.now.mailboxes.find(({ name }) => name === key.mailbox)?.check;
-      const now = { ...transfer, limits, handoff, check, freeSlot };
-      return pulse.during(downloadOf(key), () => downloadTransfer(now, sourceOf(state), key, signal));
+      const jobTools = { ...transfer, limits, handoff, check, freeSlot };
+      return pulse.during(downloadOf(key), () => downloadTransfer(jobTools, sourceOf(state), key, signal));
     },
   };
 }

@@ -38,7 +38,7 @@ export function startHousekeeping(tools: HousekeepingTools, scope: Scope): void 
   });
 }
 
-/** Places deliveries that were decided and not placed. `onFailed` is called for each that cannot be placed. */
+/** Places deliveries that were decided but not placed. `onFailed` is called for each that cannot be placed. */
 export async function finishDeliveries(
   { ledger, handoffs, emit }: Pick<HousekeepingTools, "ledger" | "handoffs" | "emit">,
   onFailed: () => void,

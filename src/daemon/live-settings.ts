@@ -107,7 +107,7 @@ function keysNeedingRestart(before: Settings, next: Settings): string[] {
   return pairs.filter(([, old, changed]) => !isDeepStrictEqual(old, changed)).map(([name]) => name);
 }
 
-/** A changed token applies at its next use. Adding or removing it changes who may act, and needs a restart. */
+/** Changed tokens apply at their next use. Adding the first or removing the last one needs a restart. */
 function withoutTokens(http: Settings["http"]): unknown {
   return plain(http && { ...http, tokens: http.tokens.size > 0 });
 }

@@ -109,7 +109,9 @@ export function sourceOf(state: MailboxState) {
   };
 }
 
-/** Some services, or firewalls before them, refuse the server status: then a list with one entry is requested. */
+/**
+ * Requests the server status. Some services, or firewalls before them, refuse it: then a list with one entry is requested.
+ */
 async function probe({ service, tokens }: MailboxState, signal: AbortSignal): Promise<void> {
   const before = service.ownAnswers();
   await service.apiVersions(signal).catch(() => {});

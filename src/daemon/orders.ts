@@ -10,7 +10,7 @@ import type { MailboxState } from "../mailbox/state.ts";
 import type { Act } from "../model/order.ts";
 
 const LOOK_EVERY_MS = 30_000;
-/** A `discard` is left to a process that has its mailbox for this long; then any process carries it out. */
+/** For this long, a `discard` is left to a process that has its mailbox. Then any process carries it out. */
 const LEFT_TO_OTHERS_MS = 60_000;
 
 export interface OrderRunner {

@@ -52,7 +52,7 @@ async function runAllNow({ ledger, queue }: ReloadTools, records: readonly Trans
   }
 }
 
-/** Whether the quiet hours have changed, and the old ones may have held the transfer back. Other waits go on. */
+/** Whether the quiet hours have changed, and the old ones may have held the transfer back. Any other wait continues. */
 function wasHeldByQuietHours(
   { mailboxes, clock }: ReloadTools,
   before: ReadonlyMap<string, MailboxState>,
@@ -62,5 +62,6 @@ function wasHeldByQuietHours(
   const [old, now] = [before.get(mailbox), mailboxes.states.get(mailbox)];
   if (old === undefined || now === undefined) return false;
   if (isDeepStrictEqual(old.mailbox.quiet, now.mailbox.quiet)) return false;
+  // `waitLeftMs` does not count quiet hours.
   return state !== "waiting" || (until !== undefined && waitLeftMs(record, clock.now()) === undefined);
 }

@@ -31,7 +31,7 @@ export async function readStory(
   return description && formatStory(description, mailbox, options, await actsOn(work, description.record));
 }
 
-/** Beyond that, only the newest are shown. */
+/** Of more acts, only the newest are shown. */
 const MAX_ACTS = 100;
 
 /** Oldest first. */

@@ -19,7 +19,7 @@ const MAX_DAMAGED = 100;
 /** Transfers whose password attempts are counted at the same time. */
 const AT_ONCE = 32;
 
-/** Only open rounds are in these states, and each has a note. */
+/** In these states, a transfer's round is open and has a note in the ledger, so only the notes have to be read. */
 const NOTED: ReadonlySet<State | undefined> = new Set<State>(["downloading", "waiting", "checking"]);
 
 /** A page beyond the last one is empty. Throws the faults of `select`. */

@@ -22,7 +22,7 @@ export interface Unfinished {
 /** Changes nothing. Skips damaged records: a start reports them. */
 export async function readUnfinished(tools: UnfinishedTools): Promise<Unfinished> {
   const { diskFull, ledger } = tools;
-  // Taken before the records are read, which may lack a transfer that begins to wait later.
+  // Taken first: the records may lack a transfer that begins to wait while they are read.
   const waiting = diskFull.keys();
   const records = await Array.fromAsync(ledger.open(() => {}));
   return {

@@ -27,7 +27,7 @@ import type { LiveSettings } from "./live-settings.ts";
 
 /** The journal says this instead of a host. */
 const DROP_FOLDER = "the drop folder";
-/** Files that this process remembers. Beyond that, one may get a second line, which is shown once. */
+/** Recorded files that this process remembers. A forgotten one may get a second line of the same id, which is not shown. */
 const MAX_RECORDED = 10_000;
 
 /**
