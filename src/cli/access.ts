@@ -20,7 +20,7 @@ export interface ActRequest {
   readonly transfers: readonly TransferView[];
   /** For the act `password`. */
   readonly password?: Secret;
-  /** The password is meant for this mailbox alone. */
+  /** The password is meant only for the mailbox of these transfers. */
   readonly isForMailbox?: boolean;
   /** `undefined`: the outcome is not awaited. */
   readonly waitMs: number | undefined;

@@ -63,8 +63,8 @@ export function demandChoice(ids: readonly string[], { all, sender, reason, stat
 }
 
 /**
- * The transfers that ids or options name. Several mailboxes may have received one: `takesAll` takes them all. Throws
- * `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where a mailbox has to be chosen.
+ * The transfers that ids or options name. `takesAll`: a transfer that several mailboxes received is taken for each of
+ * them. Throws `NO_SUCH_TRANSFER`, and `ORDER_IMPOSSIBLE` where a mailbox has to be chosen.
  */
 export async function chooseTransfers(
   access: Access,

@@ -9,7 +9,7 @@ export interface Context {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
-  /** Aborts at the first SIGINT or SIGTERM, and without `onReload` at SIGHUP. */
+  /** Aborts at the first SIGINT or SIGTERM, and at SIGHUP unless `onReload` was called. */
   readonly stop: AbortSignal;
   /** From now on SIGHUP calls the listener, and does not stop the program. */
   onReload(listener: () => void): void;

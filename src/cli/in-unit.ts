@@ -88,7 +88,7 @@ export function parseUnit(unit: string, files: string): UnitSettings {
   return { properties, command };
 }
 
-/** The arguments of `systemd-run`, for the command of the unit with these words instead of `run …`. */
+/** The arguments of `systemd-run`, for the program of the unit with `words` instead of `run …`. */
 export function planRun(
   { properties, command }: UnitSettings,
   name: string,
@@ -118,7 +118,7 @@ export function planRun(
   ];
 }
 
-/** The value of `--unit`, for commands that need the secrets of the daemon. */
+/** Adds `--unit`, for commands that need the secrets of the daemon. */
 export function addUnit(command: Command): Command {
   return command.option(
     "--unit <name>",

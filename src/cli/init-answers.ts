@@ -152,10 +152,10 @@ export async function askForAnswers(context: Context, given: Given, trial: Trial
   const mailboxes = await askMailboxes(context, given, trial, service, clientId.secret);
   const inbox = given.inbox ?? (await askInbox(context));
   const passwords = given.passwords ?? (await askPasswords(context));
-  const isAnyToStore = [clientId, ...passwords.map(({ password }) => password)].some(
+  const hasSecretToStore = [clientId, ...passwords.map(({ password }) => password)].some(
     ({ file }) => file === undefined,
   );
-  const inFiles = given.inFiles ?? (!isAnyToStore || (await askYesNo(context, IN_FILES, true)));
+  const inFiles = given.inFiles ?? (!hasSecretToStore || (await askYesNo(context, IN_FILES, true)));
   return { baseUrl, ca: given.ca, clientId, mailboxes, inbox, state: given.state, passwords, inFiles };
 }
 

@@ -121,7 +121,7 @@ interface Storage {
   readonly unitGroup: number | undefined;
 }
 
-/** The folder for secrets of the units exists where they are installed. */
+/** `UNIT_SECRETS` exists only where the units are installed. */
 async function chooseStorage(target: string): Promise<Storage> {
   const folder = dirname(target);
   const isForUnit =
@@ -349,7 +349,7 @@ async function tryLoad(
   }
 }
 
-/** Copies the file, so that it exists at every moment. */
+/** Copies the file and does not rename it, so that the configuration exists at every moment. */
 async function backUp(target: string): Promise<string> {
   const before = await readFile(target);
   const backup = await freeName(`${target}.bak`, new Map());

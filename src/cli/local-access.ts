@@ -40,7 +40,7 @@ import { operatorOf } from "./actor.ts";
 import type { Context } from "./context.ts";
 import { withDaemonsState } from "./transfers.ts";
 
-/** A healthy daemon carries out an order, or tries a password, within this time; several one after the other. */
+/** A healthy daemon carries out an order, or tries a password, within this time. Several are done one after the other. */
 const TAKEN_MS = 10_000;
 const TAKEN_EACH_MS = 200;
 const LOOK_EVERY_MS = 50;
@@ -117,7 +117,7 @@ export class LocalAccess implements Access {
     const isRunning = await this.#isRunning();
     await forEachLimit(given, AT_ONCE, async (each) => {
       const outcome = await this.#follow(tools, each, request, isRunning, given.length, onLook);
-      results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.instead });
+      results.set(nameOf(each.before), { ...resultOf(each.before, outcome), ...outcome.override });
     });
     return request.transfers.flatMap((key) => results.get(nameOf(key)) ?? []);
   }
@@ -171,14 +171,14 @@ export class LocalAccess implements Access {
     isRunning: boolean,
     count: number,
     onLook: OnLook,
-  ): Promise<Outcome & { readonly instead?: Partial<ActResult> }> {
+  ): Promise<Outcome & { readonly override?: Partial<ActResult> }> {
     const { act, before } = given;
     const { trackingId } = before;
     const kept = { record: before, isSettled: false, result: "pending" } as const;
-    const instead = { result: "given" } as const;
-    if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, instead };
+    const override = { result: "given" } as const;
+    if (!isRunning) return { ...kept, text: `${trackingId}: ${describeStored(act)}`, override };
     if (waitMs === undefined) {
-      return { ...kept, text: describeGiven(act, trackingId), instead };
+      return { ...kept, text: describeGiven(act, trackingId), override };
     }
     const signal = AbortSignal.any([this.#context.stop, AbortSignal.timeout(waitMs)]);
     const isPaused = mailboxOf(tools.mailboxes, before)?.paused === true;

@@ -86,8 +86,8 @@ async function tryPassword(
   options: PasswordOptions,
 ): Promise<ActResult[]> {
   const isForMailbox = options.mailbox !== undefined && !options.all;
-  const attempt = (some: readonly TransferView[], more = options) =>
-    perform(context, access, { act: "password", transfers: some, password, isForMailbox }, more);
+  const attempt = (some: readonly TransferView[], actOptions = options) =>
+    perform(context, access, { act: "password", transfers: some, password, isForMailbox }, actOptions);
   const byId = [...Map.groupBy(transfers, ({ trackingId }) => trackingId).values()];
   const [first = [], ...others] = byId;
   if (others.length === 0) return attempt(first);

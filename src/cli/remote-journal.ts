@@ -22,7 +22,7 @@ export class RemoteJournal {
   }
 
   changes(query: HistoryQuery, onDamaged: OnDamagedLines): Promise<HistoryEntry[]> {
-    // Of each transfer, only the newest entry is shown.
+    // Without `changes`, only the newest entry of each transfer is shown.
     const keyOf = ({ mailbox, trackingId, ...rest }: HistoryEntry) =>
       JSON.stringify([mailbox, trackingId, query.changes ? rest : ""]);
     const kind = query.changes ? "changes" : "transfers";

@@ -199,8 +199,8 @@ function formatAttention(transfer: TransferStatus, whose: string, nowMs: number,
 function formatDownloading({ trackingId, progress }: TransferStatus): string {
   const { doneBytes = 0, totalBytes = 0, bytesPerSecond = 0, secondsLeft } = progress ?? {};
   const left = secondsLeft === undefined ? "" : `  ${formatSeconds(secondsLeft)} left`;
-  const far = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s${left}`;
-  return `${formatBar(totalBytes === 0 ? 0 : doneBytes / totalBytes)}  ${far}  ${printable(trackingId)}`;
+  const amount = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s${left}`;
+  return `${formatBar(totalBytes === 0 ? 0 : doneBytes / totalBytes)}  ${amount}  ${printable(trackingId)}`;
 }
 
 function formatQueued(transfer: TransferStatus, whose: string, nowMs: number): string[] {

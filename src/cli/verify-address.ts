@@ -100,7 +100,7 @@ async function verifyAddress(
   }
 }
 
-/** The same options in another folder. */
+/** The same options with absolute paths: the unit runs in another folder. */
 function wordsFor({ config, codeFile, json }: VerifyAddressOptions): string[] {
   return [
     ...(config === undefined ? [] : ["--config", resolve(config)]),

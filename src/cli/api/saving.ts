@@ -49,7 +49,7 @@ export async function saveDownload(
 export function ownName(name: string): string {
   const harmful =
     /[/\\\p{Cc}]/u.test(name) || ["", ".", ".."].includes(name) || Buffer.byteLength(name) > 255;
-  // A hidden file may configure another program.
+  // A hidden file may configure another program, and a leading dash looks like an option.
   if (harmful || /^[-.]/.test(name)) {
     throw new Fault("NAME_UNUSABLE", { detail: JSON.stringify(name) });
   }

@@ -33,7 +33,7 @@ export async function checkDaemon(
   if (isOurs) for (const mailbox of mailboxes) checkPolls(findings, mailbox, status);
 }
 
-/** Another process at the address. */
+/** Where the daemon of this inbox does not answer: whether another process has the address, or it is free. */
 async function checkAddress(
   findings: Findings,
   http: HttpSettings,

@@ -76,7 +76,7 @@ async function checkRedis(findings: Findings, queue: RedisQueueSettings, signal:
   }
 }
 
-/** Every server needs the setting. */
+/** The start of a `redis-cli` command. With several servers, each needs the setting. */
 function commandFor({ url, cluster, sentinels }: RedisQueueSettings): string {
   if (cluster.length + sentinels.length > 0) return "On each server: redis-cli";
   const tls = url.protocol === "rediss:" ? " --tls" : "";
