@@ -131,7 +131,7 @@ async function checkConfiguration(
     findings.ok(CONFIGURATION, "file", describeSettings(settings));
     for (const warning of settings.warnings) findings.warn(CONFIGURATION, "file", warning);
     await checkSecrets(findings, settings, context.stop);
-    await checkCommands(findings, settings);
+    await checkCommands(findings, settings, context.env);
     findings.ok(CONFIGURATION, "keep", describeKeep(settings));
     return settings;
   } catch (error) {
@@ -167,8 +167,16 @@ async function checkSecrets(findings: Findings, settings: Settings, signal: Abor
 }
 
 /** Otherwise a wrong command would show only at the first delivery. */
-async function checkCommands(findings: Findings, { handoff, mailboxes }: Settings): Promise<void> {
+async function checkCommands(
+  findings: Findings,
+  { handoff, mailboxes }: Settings,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
   if (handoff.command !== undefined) await checkProgram(findings, "handoff.command", handoff.command);
+  const rules = mailboxes.flatMap(({ passwords }) => passwords);
+  const vaults = new Set(rules.flatMap(({ password }) => ("ask" in password ? [password.program] : [])));
+  for (const program of vaults)
+    await checkProgram(findings, "passwords.command", { argv: [program], env: { PATH: env["PATH"] ?? "" } });
   const checks = mailboxes.map(({ check }) => check).filter((check) => check !== undefined);
   const commands = new Map(checks.map((check) => [JSON.stringify(check.argv), check]));
   for (const check of commands.values()) await checkProgram(findings, "check.command", check);

@@ -48,15 +48,16 @@ export class RemoteJournal {
       const query = { ...filter, until, limit: Math.min(limit, MAX_PAGE_SIZE) };
       const page = await this.#socket.get("/api/journal", query, schema);
       for (const { path, lines } of page.damaged) damaged.set(path, Math.max(lines, damaged.get(path) ?? 0));
-      const before = entries.size;
       for (const entry of page.entries) {
         const key = keyOf(entry);
         if (!entries.has(key)) entries.set(key, entry);
       }
       const last = page.entries.at(-1);
-      const isOver = page.entries.length < query.limit || entries.size >= limit || entries.size === before;
-      if (last === undefined || isOver) break;
-      until = Date.parse(last.at) + 1;
+      const isOver = page.entries.length < query.limit || entries.size >= limit;
+      const next = last === undefined ? until : Date.parse(last.at) + 1;
+      // A page of entries with one time would be read again and again.
+      if (isOver || next === until) break;
+      until = next;
     }
     for (const [path, lines] of damaged) onDamaged(path, lines);
     return [...entries.values()].slice(0, limit);

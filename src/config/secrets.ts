@@ -51,6 +51,7 @@ export function openPasswordCommand(
   const described = describeSecret({ kind: "command", argv });
   return {
     described,
+    program: argv[0],
     ask: async ({ mailbox, sender, trackingId, subject }, signal) => {
       const variables = {
         INLET_MAILBOX: mailbox,

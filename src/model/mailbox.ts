@@ -65,6 +65,8 @@ export interface PasswordRule {
 export interface PasswordCommand {
   /** For messages: `command vault`. */
   readonly described: string;
+  /** A path, or a name to look up in PATH. */
+  readonly program: string;
   /** `undefined` if it knows none. Throws `SECRET_UNREADABLE`. */
   ask(transfer: AskedTransfer, signal: AbortSignal): Promise<Secret | undefined>;
 }

@@ -49,7 +49,8 @@ class JoinedSocket extends Duplex {
   readonly #socket: Socket;
   readonly #records: Records;
   #isWanted = false;
-  #hasEnded = false;
+  /** Set when the connection has ended. Bytes that have arrived are passed on first. */
+  #end: { readonly error?: Error | undefined; readonly isComplete: boolean } | undefined;
   #turn: NodeJS.Immediate | undefined;
 
   constructor(socket: Socket, records: Records) {
@@ -57,19 +58,15 @@ class JoinedSocket extends Duplex {
     this.#socket = socket;
     this.#records = records;
     records.onAdded = () => this.#passOnSoon();
-    socket.on("end", () => {
-      this.#hasEnded = true;
-      this.#passOnSoon();
-    });
-    socket.on("error", (error) => this.destroy(error));
-    // After an end, bytes that have arrived can still be read.
-    socket.on("close", () => this.#hasEnded || this.destroy());
+    socket.on("end", () => this.#finish({ isComplete: true }));
+    socket.on("error", (error) => this.#finish({ error, isComplete: false }));
+    socket.on("close", () => this.#finish({ isComplete: false }));
     socket.resume();
   }
 
   override _read(): void {
     this.#isWanted = true;
-    if (this.#records.waitingBytes > 0 || this.#hasEnded) this.#passOnSoon();
+    if (this.#records.waitingBytes > 0 || this.#end !== undefined) this.#passOnSoon();
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
@@ -94,6 +91,12 @@ class JoinedSocket extends Duplex {
     this.#socket.unref();
   }
 
+  /** The first reason counts. */
+  #finish(end: { readonly error?: Error; readonly isComplete: boolean }): void {
+    this.#end ??= end;
+    this.#passOnSoon();
+  }
+
   #passOnSoon(): void {
     this.#turn ??= setImmediate(() => this.#passOn());
   }
@@ -103,9 +106,11 @@ class JoinedSocket extends Duplex {
     this.#turn = undefined;
     if (!this.#isWanted) return;
     const chunk = this.#records.take();
-    if (chunk === undefined && !this.#hasEnded) return;
+    if (chunk === undefined && this.#end === undefined) return;
     this.#isWanted = false;
-    this.push(chunk ?? null);
+    if (chunk !== undefined) this.push(chunk);
+    else if (this.#end?.isComplete) this.push(null);
+    else this.destroy(this.#end?.error);
     if (!this.#records.isFull) this.#socket.resume();
   }
 }

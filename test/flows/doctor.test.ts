@@ -178,15 +178,20 @@ describe("the configuration", () => {
 
   test("has a warning if others can read its secrets, and a failure if a secret cannot be read", async () => {
     const { config } = await install(undefined, {
-      mailboxes: [{ email: MAILBOX, passwords: [{ sender: "*", password: { command: ["false"] } }] }],
+      mailboxes: [{ email: MAILBOX, passwords: [{ password: { command: ["/nowhere/vault"] } }] }],
+      http: { listen: "127.0.0.1:0", actions: true, token: { command: ["false"] } },
     });
     await chmod(config, 0o644);
-    expect((await runProgram(["doctor", "--config", config])).stderr).toBe("1 check failed, 1 warning.\n");
+    expect((await runProgram(["doctor", "--config", config])).stderr).toBe("2 checks failed, 1 warning.\n");
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("usage");
     expect(find(findings, "configuration", "secrets")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("command false ended with exit code 1"),
+    });
+    expect(find(findings, "configuration", "passwords.command")).toMatchObject({
+      status: "failed",
+      detail: "/nowhere/vault is not an executable program",
     });
     const warnings = findings.filter(({ status }) => status === "warning").map(({ detail }) => detail);
     expect(warnings).toEqual([expect.stringContaining(`chmod go= ${config}`)]);

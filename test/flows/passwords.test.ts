@@ -347,6 +347,7 @@ test("a password command is asked about its transfer, and again while it knows n
   const answers = [undefined, undefined, "Wr0ng!42", "Wr0ng!42", PASSWORD];
   const password: PasswordCommand = {
     described: "command vault",
+    program: "vault",
     async ask(transfer) {
       asked.push(transfer);
       const answer = answers.length > 1 ? answers.shift() : answers[0];
