@@ -30,7 +30,7 @@ export const CHECK_KEYS = {
 
 export type RawCheck = WrittenKeys<typeof CHECK_KEYS>;
 
-/** The keys of one or several layers; without `command` there is no check. */
+/** The keys of one layer, or of several that are merged. Without `command` there is no check. */
 export interface CheckLayer extends Omit<Check, "argv" | "env"> {
   readonly command: Pick<Check, "argv" | "env"> | undefined;
 }

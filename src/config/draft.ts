@@ -47,15 +47,15 @@ interface Problem {
 const MAX_SHOWN_CHARACTERS = 80;
 
 export class Problems {
-  readonly #find: (path: KeyPath) => Place | undefined;
+  readonly #placeOf: (path: KeyPath) => Place | undefined;
   readonly #found: Problem[] = [];
 
-  constructor(find: (path: KeyPath) => Place | undefined) {
-    this.#find = find;
+  constructor(placeOf: (path: KeyPath) => Place | undefined) {
+    this.#placeOf = placeOf;
   }
 
   /** `message` never holds a secret. A repeated problem is added once. */
-  add(path: KeyPath, message: string, place: Place | undefined = this.#find(path)): void {
+  add(path: KeyPath, message: string, place: Place | undefined = this.#placeOf(path)): void {
     const key = formatPath(path);
     const problem = { path: key, place, text: key === "" ? message : `${key}: ${message}` };
     const line = formatProblem(problem);

@@ -21,7 +21,7 @@ export interface EffectiveValue {
 }
 
 const DEFAULT = "default";
-/** Left out unless set, like all groups with required keys. The keys of other groups are listed with their defaults. */
+/** Groups that are listed only if they are set, as all groups with required keys are. Other groups show their defaults. */
 const LEFT_OUT = ["redis", "check"];
 const HIDDEN = String(new Secret(""));
 

@@ -42,8 +42,8 @@ const COMMAND_VARIABLES = new Set([
 const KUBERNETES = /^INLET_(SERVICE_HOST|(SERVICE_)?PORT)(_[A-Z0-9_]*)?$/;
 
 /**
- * Every key that a variable can set, by the variable's name. A list is set as a whole. `version` says how a file is
- * written; in the environment, images use that name for the version of the program.
+ * Every key that a variable can set, by the variable's name. A list is set as a whole. `version` is not among them: it
+ * describes a file, and container images set `INLET_VERSION` to the version of the program.
  */
 const SETTABLE: ReadonlyMap<string, { readonly path: readonly string[]; readonly node: SchemaNode }> =
   new Map(
@@ -79,7 +79,8 @@ export function applyOverrides(
   overrides: readonly Override[],
 ): Record<string, unknown> {
   const result: Record<string, unknown> = structuredClone(values);
-  const replaced = new Set<string>();
+  /** Groups and keys that an earlier override has set: a later one adds to them. */
+  const overridden = new Set<string>();
   for (const { path, value } of overrides) {
     let group = result;
     let node: SchemaNode = SCHEMA;
@@ -88,14 +89,14 @@ export function applyOverrides(
       const groupKey = path.slice(0, at + 1).join(".");
       const existing = group[key];
       // Keys that exclude each other: the variable's key replaces the file's.
-      const isReplaced = node.maxProperties === 1 && !replaced.has(groupKey);
+      const isReplaced = node.maxProperties === 1 && !overridden.has(groupKey);
       const next: Record<string, unknown> = isGroup(existing) && !isReplaced ? existing : {};
-      replaced.add(groupKey);
+      overridden.add(groupKey);
       group[key] = next;
       group = next;
     }
     group[path.at(-1) ?? ""] = value;
-    replaced.add(path.join("."));
+    overridden.add(path.join("."));
   }
   return result;
 }

@@ -99,9 +99,9 @@ function hintAtForm(value: unknown, node: SchemaNode): string {
   const unit = unitOf(node);
   // The value of a secret is never repeated.
   const isWithoutUnit = typeof value === "number" && unit !== "" && !node.writeOnly;
-  if (isWithoutUnit && isText(node, `${value}${unit}`)) return `: write ${value}${unit}`;
+  if (isWithoutUnit && acceptsText(node, `${value}${unit}`)) return `: write ${value}${unit}`;
   const isPlain = typeof value === "number" || typeof value === "boolean";
-  return isPlain && isText(node, String(value)) ? ": put it in quotes" : "";
+  return isPlain && acceptsText(node, String(value)) ? ": put it in quotes" : "";
 }
 
 /** YAML reads these as text. */
@@ -110,14 +110,14 @@ function hintAtSwitch(value: string): string {
   return /^(no|off|n)$/i.test(value) ? ": write false" : "";
 }
 
-/** The usual unit of a key: that of its first example, but neither milliseconds nor, for long durations, minutes. */
+/** The unit to suggest: that of the first example that is not in milliseconds, or days for a long duration. */
 function unitOf({ title = "" }: SchemaNode): string {
   const [, , unit] = /such as (\d+ms, )?\d+([a-zA-Z]+(?:\/s)?)/.exec(title) ?? [];
   return /duration/.test(title) && unit === "m" ? "d" : (unit ?? "");
 }
 
 /** Whether the schema accepts this text; false where the schema alone cannot decide. */
-function isText({ pattern, enum: words, title = "" }: SchemaNode, text: string): boolean {
+function acceptsText({ pattern, enum: words, title = "" }: SchemaNode, text: string): boolean {
   if (words !== undefined) return words.includes(text);
   return pattern === undefined ? title.startsWith("text") : new RegExp(pattern, "u").test(text);
 }

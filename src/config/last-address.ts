@@ -20,6 +20,7 @@ export async function findLastAddress(options: SourceOptions): Promise<LastAddre
   const named = path ?? (env["INLET_CONFIG"] || undefined);
   const candidates = named === undefined ? [userPath(env) ?? [], DEFAULT_PATH].flat() : [resolve(cwd, named)];
   let [file = DEFAULT_PATH, text] = [candidates.at(-1), ""];
+  // The first candidate that exists wins.
   for (const candidate of candidates.toReversed()) {
     const found = await readFile(candidate, "utf8").catch(() => undefined);
     if (found !== undefined) [file, text] = [candidate, found];

@@ -111,7 +111,7 @@ export async function readMailboxes(
     const ownCheck = checkOf(readCheck(raw.check, [...path, "check"], draft, commonCheck));
     if (service !== undefined) settings.push({ ...mailbox, check: ownCheck, service });
   }
-  checkDifferent(mailboxes, draft);
+  checkUnique(mailboxes, draft);
   return settings;
 }
 
@@ -156,7 +156,7 @@ async function readMailbox(raw: RawMailbox, path: KeyPath, zone: string, draft: 
 }
 
 /** Folders and records use names and addresses without regard to case, so two must differ in more than case. */
-function checkDifferent(mailboxes: readonly (RawMailbox | undefined)[], { problems }: Draft): void {
+function checkUnique(mailboxes: readonly (RawMailbox | undefined)[], { problems }: Draft): void {
   const emails = mailboxes.map((mailbox) => ({ key: "email", value: mailbox?.email }));
   const names = mailboxes.map((mailbox) =>
     mailbox?.name === undefined
@@ -194,7 +194,7 @@ export function describeUnknownMailbox(mailboxes: readonly (Named | undefined)[]
   return `there is no mailbox ${showValue(wanted)}, ${known}`;
 }
 
-const NAMES: readonly string[] = PLACEHOLDERS;
+const PLACEHOLDER_NAMES: readonly string[] = PLACEHOLDERS;
 
 /** Layouts are relative, use known placeholders, and give each transfer its own folder. */
 function describeWrongLayout(layout: string): string | undefined {
@@ -207,7 +207,9 @@ function describeWrongLayout(layout: string): string | undefined {
   if (segments.some((segment) => segment.trim().startsWith("."))) {
     return "must not contain a part that begins with a dot";
   }
-  const unknown = layout.match(/\{[^{}]*\}/g)?.find((found) => !NAMES.includes(found.slice(1, -1)));
+  const unknown = layout
+    .match(/\{[^{}]*\}/g)
+    ?.find((found) => !PLACEHOLDER_NAMES.includes(found.slice(1, -1)));
   if (unknown !== undefined) return describeUnknownPlaceholder(unknown);
   if (/[{}]/.test(layout.replace(/\{[^{}]*\}/g, ""))) return "contains an unmatched { or }";
   if (!/\{(trackingId|transferId)\}/.test(layout)) {
@@ -217,7 +219,7 @@ function describeWrongLayout(layout: string): string | undefined {
 }
 
 function describeUnknownPlaceholder(found: string): string {
-  const nearest = nearestName(found.slice(1, -1), NAMES);
-  const known = NAMES.map((name) => `{${name}}`).join(" ");
+  const nearest = nearestName(found.slice(1, -1), PLACEHOLDER_NAMES);
+  const known = PLACEHOLDER_NAMES.map((name) => `{${name}}`).join(" ");
   return `contains the unknown placeholder ${found}, ${nearest === undefined ? `known: ${known}` : `did you mean {${nearest}}?`}`;
 }

@@ -55,9 +55,9 @@ export function makeClientId(): Secret {
 
 const KeptToken = v.object({
   token: v.string(),
-  /** Both in milliseconds since the epoch. */
+  /** In milliseconds since the epoch. */
   obtained: v.number(),
-  /** Missing if the service did not send it. */
+  /** In milliseconds since the epoch. Missing if the service did not send it. */
   validUntil: v.exactOptional(v.number()),
 });
 
@@ -126,7 +126,7 @@ async function removeLink(path: string): Promise<void> {
 
 /**
  * Loads conf without the signal handlers of a package below it. They would send each signal a second time, and a second
- * signal exits at once. Their temporary files are removed by the next start (`TEMPORARY_TOKEN`).
+ * signal exits at once. The next start removes the temporary files that they would have removed (`TEMPORARY_TOKEN`).
  */
 export async function loadConf(): Promise<typeof import("conf").default> {
   const signals = Object.keys(constants.signals) as (keyof typeof constants.signals)[];

@@ -230,8 +230,8 @@ interface Server {
 /** Messages do not quote the address: by mistake, it may hold a password. */
 function readServer(text: string, path: KeyPath, draft: Draft): Server | undefined {
   const url = URL.parse(text);
-  const usual = SCHEME_PORTS[url?.protocol ?? ""];
-  if (url === null || usual === undefined || !HOST.test(url.hostname)) {
+  const usualPort = SCHEME_PORTS[url?.protocol ?? ""];
+  if (url === null || usualPort === undefined || !HOST.test(url.hostname)) {
     draft.problems.add(path, `must be ${MAIL.properties.server.title}`);
     return undefined;
   }
@@ -245,7 +245,7 @@ function readServer(text: string, path: KeyPath, draft: Draft): Server | undefin
   }
   const isImplicit = url.protocol === "smtps:";
   const isLocal = LOOPBACK.test(url.hostname);
-  const port = Number(url.port) || (isLocal && !isImplicit ? LOCAL_PORT : usual);
+  const port = Number(url.port) || (isLocal && !isImplicit ? LOCAL_PORT : usualPort);
   return { host: url.hostname.replace(/^\[|\]$/g, ""), port, isImplicit, isLocal };
 }
 

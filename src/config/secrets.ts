@@ -42,7 +42,7 @@ export function openSecret(
   };
 }
 
-/** Runs the command for each question, with the transfer in variables. A command that prints nothing knows no password. */
+/** Each `ask` runs the command, with the transfer in variables. A command that prints nothing knows no password. */
 export function openPasswordCommand(
   argv: readonly [string, ...string[]],
   env: Environment,
@@ -60,8 +60,8 @@ export function openPasswordCommand(
         INLET_SUBJECT: subject,
       };
       const plain = Object.entries(variables).map(([name, text]) => [name, variableText(text)]);
-      const asked = { ...env, ...Object.fromEntries(plain) };
-      const outcome = await runCommand(argv, asked, timeoutMs, MAX_SECRET_BYTES, signal);
+      const commandEnv = { ...env, ...Object.fromEntries(plain) };
+      const outcome = await runCommand(argv, commandEnv, timeoutMs, MAX_SECRET_BYTES, signal);
       if (signal.aborted) throw new Fault("STOPPED");
       const isNone = "bytes" in outcome && /^\s*$/.test(Buffer.from(outcome.bytes).toString());
       if (isNone) return undefined;

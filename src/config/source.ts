@@ -29,7 +29,7 @@ export interface SourceOptions {
 export interface Source {
   readonly raw: RawSettings;
   readonly draft: Draft;
-  /** The `digestOf` the file's text. */
+  /** Identifies the file's text, as `digestOf` does. */
   readonly digest: string | undefined;
   /** The path of the file, which may not exist. */
   readonly wanted: string;

@@ -121,14 +121,14 @@ export function readQuiet(
   path: KeyPath,
   zone: string,
   draft: Draft,
-  whyNotAlways = "leaves no time for downloads: to stop the mailbox, set paused",
+  problemIfAlways = "leaves no time for downloads: to stop the mailbox, set paused",
 ): Timetable | undefined {
   if (windows === undefined) return undefined;
   const spans = windows.flatMap((text, at) =>
     text === undefined ? [] : readWindow(text, [...path, at], draft),
   );
   const quiet = makeTimetable(zone, spans);
-  if (coversWeek(quiet)) draft.problems.add(path, whyNotAlways);
+  if (coversWeek(quiet)) draft.problems.add(path, problemIfAlways);
   return quiet;
 }
 

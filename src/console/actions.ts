@@ -21,7 +21,7 @@ import { isTransferAct, renderConfirmation } from "./transfers.ts";
 /** A list may name a thousand transfers. */
 const MAX_BODY_BYTES = 512 * 1024;
 const MAX_AT_ONCE = 10_000;
-const GIVEN_AT_ONCE = 8;
+const SUBMITTED_AT_ONCE = 8;
 /** Each wait looks at the ledger regularly. */
 const AWAITED_AT_ONCE = 16;
 /** How long pages wait for an outcome. */
@@ -52,7 +52,7 @@ export interface ActionTools {
   readonly actions: ConsoleActions;
   readonly outcomes: Outcomes;
   transfers(): readonly TransferStatus[];
-  /** Answers with the overview, or with `body` as a page of its own. */
+  /** Answers with a page that shows the notice, or `body`. */
   show(
     request: IncomingMessage,
     response: ServerResponse,
@@ -119,12 +119,12 @@ export async function actForProgram(
   const keys = transfers ?? one;
   const problem = problemOf(action, keys, password);
   if (problem !== undefined) return sendJson(response, 400, { error: problem });
-  const waiting = new AbortController();
-  response.once("close", () => waiting.abort());
-  const over = pause(wait * 1000, undefined, { ref: false, signal: waiting.signal }).catch(() => {});
-  const running = act(tools, action, keys, password, authorization.by, over);
-  await running.given;
-  if (wait > 0) await Promise.race([running.settled, over]);
+  const clientGone = new AbortController();
+  response.once("close", () => clientGone.abort());
+  const waitEnded = pause(wait * 1000, undefined, { ref: false, signal: clientGone.signal }).catch(() => {});
+  const running = act(tools, action, keys, password, authorization.by, waitEnded);
+  await running.submitted;
+  if (wait > 0) await Promise.race([running.settled, waitEnded]);
   const results = await running.results();
   const [first] = results;
   // A single transfer that is refused is an error of the request.
@@ -167,21 +167,24 @@ export async function actForPage(
   response.writeHead(303, { location: back }).end();
 }
 
-/** `given`: all are accepted or refused. `settled`: all outcomes are known. `results`: as they are now. */
+/** `submitted`: every action is accepted or refused. `settled`: every outcome is known. `results`: as they are now. */
 interface Running {
-  readonly given: Promise<void>;
+  readonly submitted: Promise<void>;
   readonly settled: Promise<void>;
   results(): Promise<ActResult[]>;
 }
 
-/** Gives the action for each transfer, and notes the outcomes. They are awaited for a while, and until `over`. */
+/**
+ * Submits the action for each transfer, and records the outcomes. Waits for them at least ten minutes, and at least until
+ * `waitEnded`.
+ */
 function act(
   { actions, outcomes }: ActionTools,
   action: TransferAct,
   keys: readonly TransferKey[],
   password: string | undefined,
   by: Actor,
-  over?: Promise<void>,
+  waitEnded?: Promise<void>,
 ): Running {
   const note = outcomes.begin(action, by, keys);
   const results = new Map<TransferKey, () => Promise<ActResult>>();
@@ -191,10 +194,12 @@ function act(
     results.set(key, async () => result);
     note(key, outcome);
   };
-  const ending = new AbortController();
-  void Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), over]).then(() => ending.abort());
+  const stopWaiting = new AbortController();
+  void Promise.all([pause(PAGE_WAIT_MS, undefined, { ref: false }), waitEnded]).then(() =>
+    stopWaiting.abort(),
+  );
   const waits: (() => Promise<void>)[] = [];
-  const given = forEachLimit(keys, GIVEN_AT_ONCE, async (key) => {
+  const submitted = forEachLimit(keys, SUBMITTED_AT_ONCE, async (key) => {
     const { mailbox, trackingId } = key;
     const secret = password === undefined ? undefined : new Secret(password);
     const request: ActionRequest = { mailbox, trackingId, action, password: secret };
@@ -209,13 +214,19 @@ function act(
         const outcome = await answer.outcome(AbortSignal.abort()).catch(() => PENDING);
         return { mailbox, trackingId, status: 200, ...outcome };
       });
-      waits.push(async () => settle(key, 200, await answer.outcome(ending.signal)));
+      waits.push(async () => settle(key, 200, await answer.outcome(stopWaiting.signal)));
     } catch (error) {
       settle(key, 503, { result: "refused", text: asFault(error).message });
     }
   });
-  const settled = given.then(() => forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})));
-  return { given, settled, results: () => mapLimit([...results.values()], GIVEN_AT_ONCE, (read) => read()) };
+  const settled = submitted.then(() =>
+    forEachLimit(waits, AWAITED_AT_ONCE, (wait) => wait().catch(() => {})),
+  );
+  return {
+    submitted,
+    settled,
+    results: () => mapLimit([...results.values()], SUBMITTED_AT_ONCE, (read) => read()),
+  };
 }
 
 function problemOf(

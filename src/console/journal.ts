@@ -69,20 +69,22 @@ export class JournalAccess {
     read: (signal: AbortSignal) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     if (this.#waiting >= MAX_WAITING) return undefined;
-    const left = new AbortController();
-    const leave = () => left.abort();
+    const clientGone = new AbortController();
+    const onClose = () => clientGone.abort();
     // Of several requests on one connection, only the first has a response that emits `close`.
-    socket.once("close", leave);
-    response.once("close", leave);
+    socket.once("close", onClose);
+    response.once("close", onClose);
     this.#waiting++;
-    const release = await this.#mutex.lock(AbortSignal.any([left.signal, AbortSignal.timeout(WAIT_MS)]));
+    const release = await this.#mutex.lock(
+      AbortSignal.any([clientGone.signal, AbortSignal.timeout(WAIT_MS)]),
+    );
     this.#waiting--;
     try {
-      return release === undefined || socket.destroyed ? undefined : await read(left.signal);
+      return release === undefined || socket.destroyed ? undefined : await read(clientGone.signal);
     } finally {
       release?.();
-      socket.off("close", leave);
-      response.off("close", leave);
+      socket.off("close", onClose);
+      response.off("close", onClose);
     }
   }
 }

@@ -163,9 +163,9 @@ function fold(text: string): string {
   return text.normalize("NFC").toLowerCase();
 }
 
-/** `preset` without a text; `undefined` unless the text is a whole number from 1. */
-function readNumber(text: string | null, preset: number): number | undefined {
-  if (text === null || text === "") return preset;
+/** `fallback` without a text; `undefined` for a text that is not a whole number from 1. */
+function readNumber(text: string | null, fallback: number): number | undefined {
+  if (text === null || text === "") return fallback;
   return /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Transfers as compact rows that open, with the actions that apply to each. */
+/** Transfers as expandable rows, with the actions that apply to each. */
 import { createHash } from "node:crypto";
 import { formatBytes, formatCount, formatSeconds } from "../base/phrases.ts";
 import type { TransferAct } from "../model/order.ts";
@@ -73,7 +73,7 @@ function actionsFor({ state, reason, noAttemptsLeft }: TransferStatus): Transfer
   return ["retry", "discard"];
 }
 
-/** `transfer`: enough to name it and choose the words. */
+/** A form for each action; `undefined` without actions, or if the visitor may not act. */
 export function renderActions(
   transfer: TransferKey & Pick<TransferStatus, "state">,
   actions: readonly TransferAct[],

@@ -28,7 +28,7 @@ type ChangeHandler = (
 
 interface Route {
   readonly handle: Handler;
-  /** `machine`: may be asked for from any site. `page`: other sites may link to it. */
+  /** Other sites may request a `machine` route, and link to a `page`. They may use no other kind. */
   readonly kind: "page" | "api" | "asset" | "machine" | "change";
 }
 

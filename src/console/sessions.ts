@@ -24,7 +24,7 @@ export interface SessionOptions {
   readonly clock: Clock;
 }
 
-/** `throttled`: not even checked, after many wrong tokens from the same address. */
+/** `throttled`: refused after many wrong tokens from the same address, with or without a check. */
 export type Authorization =
   | { readonly kind: "granted"; readonly by: Actor }
   | { readonly kind: "refused" | "throttled" };

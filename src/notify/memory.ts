@@ -1,6 +1,6 @@
 /**
- * What one way remembers, in a file that all processes share. Each state is a new file with the next number, which must
- * not exist yet: of several processes, one creates it, and the others read it first. So none loses changes of another.
+ * The saved state of one way, shared by all processes. Each save is a new file with the next number, which must not exist
+ * yet: one process creates it, and the others have to read it before they save. So no process loses changes of another.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ export class Memory {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #files: OnceFiles;
-  /** The state that this process knows. */
+  /** The newest state that this process knows: its number and its writers. */
   #number = 0;
   #writers: readonly (readonly [token: string, number: number])[] = [];
   #lastWritten = 0;
@@ -57,7 +57,7 @@ export class Memory {
       const text = await tryRead(this.#disk, this.#path(newest));
       // A process has written a newer one, and removed this one.
       if (text === undefined) continue;
-      // A change that is in this state is not written again: it must survive a power cut.
+      // Our changes in this state are not written again, so the state must survive a power cut.
       await this.#disk.syncFolder(this.#folder);
       const found = parse(text) ?? (await this.#readOlder(numbers.slice(1)));
       this.#number = newest;
@@ -82,14 +82,14 @@ export class Memory {
     const [newest = 0, ...older] = await this.#numbers();
     if (newest !== number) await this.#disk.syncFolder(this.#folder);
     for (const old of older) await tryUnlink(this.#disk, this.#path(old));
-    // Our number may have been created and removed before.
+    // A newer file exists. Either it follows from ours, or its process had already removed a file with our number.
     if (newest !== number) return false;
     this.#number = number;
     this.#writers = writers;
     return true;
   }
 
-  /** Removes what crashed processes left behind. */
+  /** Removes temporary files of crashed processes. */
   async clean(): Promise<void> {
     await clearTemporaries(this.#folder, Date.now()).catch(() => {});
   }
@@ -104,7 +104,7 @@ export class Memory {
     }
   }
 
-  /** Where a crash has torn the newest one: see `OnceFiles.writeInPlace`. */
+  /** For a newest file that a crash has torn: see `OnceFiles.writeInPlace`. */
   async #readOlder(numbers: readonly number[]): Promise<Remembered | undefined> {
     for (const number of numbers) {
       const found = parse(await tryRead(this.#disk, this.#path(number)));

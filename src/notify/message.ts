@@ -1,6 +1,6 @@
 /**
- * The text of a message. Senders and servers choose parts of it, so the subject has none of these, every control or
- * invisible character is spelt out, and links in foreign text cannot be clicked.
+ * The text of a message. Senders and servers choose parts of it. These parts stay out of the subject, their control and
+ * invisible characters are spelt out, and their links cannot be clicked.
  */
 import { escapeJson, formatCount, printable } from "../base/phrases.ts";
 import type { NoticeKind } from "../model/notify.ts";
@@ -8,7 +8,7 @@ import { type Action, commandFor } from "../model/order.ts";
 import type { Notice } from "./notices.ts";
 import type { Batch, NoticeGroup } from "./pending.ts";
 
-/** Shown of each kind. */
+/** Notices that are shown of each kind. */
 const MAX_SHOWN = 20;
 /** Kinds that the subject names. */
 const MAX_IN_SUBJECT = 2;
@@ -36,13 +36,14 @@ export interface Message {
 interface Words {
   readonly one: string;
   readonly many: string;
+  /** The title when the trouble is over. */
   readonly over?: { readonly one: string; readonly many: string };
   /** It happens to the daemon as a whole: no count. */
   readonly isSingle?: true;
   readonly todo: string;
   /** The command for each transfer. */
   readonly command?: Action | "password" | "show";
-  /** Lists all of them. */
+  /** The command that lists all transfers of this kind. */
   readonly list?: string;
 }
 
@@ -196,7 +197,7 @@ function formatGroup(group: NoticeGroup, sender: Sender): string {
 function formatNotice(notice: Notice, { command }: Words, sender: Sender): string[] {
   const { trackingId, text, advice, isOver } = notice;
   const head = headOf(notice);
-  // The record's message has the short command, and the whole one is on its own line.
+  // The record's message contains the short command. The full one follows on its own line.
   const short = command === undefined ? "" : commandFor(command, trackingId ?? "");
   const said = short === "" ? text : text?.replaceAll(short, () => `inlet ${command}`);
   const details = isOver ? [said] : [said, advice];
@@ -217,7 +218,7 @@ function formatCommand(
   if (trackingId === undefined) return [];
   const options = { config: sender.config, ...(sender.hasSeveralMailboxes ? { mailbox } : {}) };
   const line = commandFor(command, trackingId, options);
-  // A tracking-id that is shown changed cannot be copied.
+  // A tracking-id with characters that are spelt out cannot be copied.
   return [`      ${foreign(line) === line ? line : commandWith("list", sender)}`];
 }
 

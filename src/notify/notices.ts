@@ -9,13 +9,13 @@ import { DISCARDED, type TransferKey, type TransferRecord } from "../model/recor
 
 export const NoticeShape = v.object({
   kind: v.picklist(NOTICE_KINDS),
-  /** Identifies it: it is notified once while it lasts. */
+  /** Identifies the notice, which is sent once while it lasts. */
   key: v.string(),
-  /** Not sent before, in milliseconds. */
+  /** The earliest time to send it, in milliseconds since the epoch. */
   atMs: v.number(),
-  /** A trouble is over later, which is notified too. */
+  /** A trouble has an end, which is notified too. */
   isTrouble: v.exactOptional(v.boolean()),
-  /** Each process has this trouble for itself: it lasts until the last of them is past it. */
+  /** Each process may have this trouble. It lasts until no process has it. */
   isLocal: v.exactOptional(v.boolean()),
   /** The trouble is over. */
   isOver: v.exactOptional(v.boolean()),
@@ -41,9 +41,9 @@ export interface NoticeChanges {
   begin(notice: Notice): void;
   /** The notices are no longer true. */
   settle(...keys: string[]): void;
-  /** A trouble has ended: notified where its begin was. */
+  /** A trouble has ended. Notified only if its beginning was. */
   end(over: Notice): void;
-  /** The same for a trouble of earlier runs that lasts in no process now. */
+  /** The same for a trouble that earlier runs left behind, if no process has it now. */
   endEarlier(over: Notice): void;
 }
 
@@ -172,7 +172,7 @@ function ofArrival(mailbox: string, described: string, dueMs: number, atMs: numb
   return { ...noticeOf("overdue", key, atMs), mailbox: cut(mailbox, MAX_NAME), text };
 }
 
-/** Senders choose lengths. */
-function cut(text: string, most = MAX_TEXT): string {
-  return text.length <= most ? text.toWellFormed() : `${text.slice(0, most).toWellFormed()}…`;
+/** Texts from senders can be very long. */
+function cut(text: string, maxLength = MAX_TEXT): string {
+  return text.length <= maxLength ? text.toWellFormed() : `${text.slice(0, maxLength).toWellFormed()}…`;
 }

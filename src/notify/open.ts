@@ -46,14 +46,14 @@ export class Notifier {
     },
   });
 
-  /** Takes up what earlier runs left behind. Only a process that may work on the work folder calls it. May be called twice. */
+  /** Resumes the notices of earlier runs. Only a process that may work on the work folder calls it. May be called twice. */
   async start(): Promise<void> {
     if (this.#isStarted) return;
     this.#isStarted = true;
     await Promise.all([...this.#ways.values()].map((way) => way.start()));
   }
 
-  /** New settings: ways that stay keep what they have. */
+  /** Applies new settings. Ways that are still configured keep their notices. */
   async apply(settings: NotifySettings): Promise<void> {
     const before = new Set(this.#ways.keys());
     const removed = this.#apply(settings);
@@ -108,7 +108,7 @@ export interface NotifySettings {
   readonly mailboxes: readonly ShownMailbox[];
 }
 
-/** By receiver, so that a changed `on` or `quiet` keeps what is pending. Several with one receiver are numbered. */
+/** The receiver identifies a way, so notices survive a change of `on` or `quiet`. Ways with the same receiver are numbered. */
 function identify(notify: readonly Notification[]): [string, Notification][] {
   const seen = new Map<string, number>();
   return notify.map((settings) => {

@@ -8,7 +8,7 @@ import { type Notice, type NoticeChanges, NoticeShape } from "./notices.ts";
 
 /** Details kept per kind. */
 const MAX_DETAILS = 100;
-/** Keys of pending and of notified ones. Beyond these limits an old one may be notified again. */
+/** Limits of remembered keys and of open troubles. Beyond them, an old notice may be sent again. */
 const MAX_KEYS = 50_000;
 const MAX_OPEN = 1_000;
 
@@ -18,7 +18,7 @@ export const PendingShape = v.object({
   counted: v.array(v.tuple([v.picklist(NOTICE_KINDS), v.array(v.string())])),
   /** Troubles that were notified and are not over. */
   open: v.array(v.string()),
-  /** Local troubles, and the processes in which they last: when each of these was alive. */
+  /** For each local trouble: the processes that have it, and when each was last known to be alive. */
   owners: v.array(v.tuple([v.string(), v.array(v.tuple([v.string(), v.number()]))])),
   seen: v.array(v.string()),
 });
@@ -47,13 +47,13 @@ export interface Batch {
 export class Pending implements NoticeChanges {
   /** Grows with each change of a snapshot. */
   revision = 0;
-  /** Without details beyond `MAX_DETAILS`. */
+  /** By kind and key. Beyond `MAX_DETAILS`, notices are only counted: `undefined`. */
   readonly #pending = new Map<NoticeKind, Map<string, Notice | undefined>>();
-  /** Of notices that are pending or were notified. Not of troubles. */
+  /** Keys of notices that are pending or were notified, without troubles. */
   readonly #seen = new Set<string>();
   /** Troubles that were notified and are not over. */
   readonly #open = new Set<string>();
-  /** Of local troubles: the processes in which they last, and when each was alive. Ended processes are missing. */
+  /** By key of a local trouble: the running processes that have it, and when each was last known to be alive. */
   readonly #owners = new Map<string, Map<string, number>>();
 
   get size(): number {
@@ -71,7 +71,7 @@ export class Pending implements NoticeChanges {
     if (this.#open.has(key)) return;
     const known = this.#pending.get(kind)?.get(key);
     if (known !== undefined) this.#add({ ...notice, atMs: Math.min(notice.atMs, known.atMs) });
-    // The end of the same trouble was not notified yet: neither is this begin.
+    // The end of this trouble is still pending. Drop it, and do not notify the new beginning either.
     else if (this.#remove(overKey(key))) this.#openTrouble(key);
     else this.#add(notice);
   }
@@ -111,16 +111,16 @@ export class Pending implements NoticeChanges {
     }
   }
 
-  /** Processes have ended. */
+  /** Local troubles of processes that have ended no longer belong to them. */
   release(hasEnded: (process: string) => boolean): void {
     for (const key of this.#owners.keys()) this.#disown(key, hasEnded);
   }
 
-  /** Notices with details, for the time of the next message. One stands for a kind without any. */
+  /** Notices with details, to compute the time of the next message. A kind without any yields a placeholder. */
   *details(): Iterable<Notice> {
     for (const [kind, ofKind] of this.#pending) {
       const known = [...ofKind.values()].filter((notice) => notice !== undefined);
-      yield* known.length === 0 && ofKind.size > 0 ? [anyOf(kind)] : known;
+      yield* known.length === 0 && ofKind.size > 0 ? [placeholderFor(kind)] : known;
     }
   }
 
@@ -128,7 +128,7 @@ export class Pending implements NoticeChanges {
   keepOnly(isWanted: (notice: Notice) => boolean): void {
     for (const [kind, ofKind] of this.#pending) {
       for (const [key, notice] of ofKind) {
-        if (isWanted(notice ?? anyOf(kind))) continue;
+        if (isWanted(notice ?? placeholderFor(kind))) continue;
         ofKind.delete(key);
         this.revision++;
       }
@@ -143,7 +143,7 @@ export class Pending implements NoticeChanges {
       const known = [...ofKind.values()].filter((notice) => notice !== undefined);
       const wanted = known.filter((notice) => notice.atMs <= nowMs && isWanted(notice));
       // Counted ones have no details: they go with the others of their kind.
-      const isWhole = known.length === 0 ? isWanted(anyOf(kind)) : wanted.length === known.length;
+      const isWhole = known.length === 0 ? isWanted(placeholderFor(kind)) : wanted.length === known.length;
       const counted = isWhole ? countedOf(ofKind) : [];
       taken.notices.push(...wanted);
       if (counted.length > 0) taken.counted.push([kind, counted]);
@@ -159,7 +159,7 @@ export class Pending implements NoticeChanges {
   take({ taken: { notices, counted } }: Batch): void {
     for (const { kind, key, atMs, isTrouble } of notices) {
       const ofKind = this.#ofKind(kind);
-      // Not one that began anew.
+      // Skip a notice that has begun anew since `select`.
       if (ofKind.get(key)?.atMs !== atMs) continue;
       ofKind.delete(key);
       if (isTrouble) this.#openTrouble(key);
@@ -215,7 +215,7 @@ export class Pending implements NoticeChanges {
     return isNew;
   }
 
-  /** And neither settled nor begun again since. */
+  /** Whether it was notified, and neither settled nor begun again since. */
   #isNotified(kind: NoticeKind, key: string): boolean {
     return this.#seen.has(key) && this.#pending.get(kind)?.has(key) !== true;
   }
@@ -271,8 +271,8 @@ function countedOf(ofKind: ReadonlyMap<string, Notice | undefined>): string[] {
   return [...ofKind].flatMap(([key, notice]) => (notice === undefined ? [key] : []));
 }
 
-/** Stands for notices without details. */
-function anyOf(kind: NoticeKind): Notice {
+/** Represents notices without details. */
+function placeholderFor(kind: NoticeKind): Notice {
   return { kind, key: "", atMs: 0 };
 }
 

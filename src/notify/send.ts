@@ -121,7 +121,7 @@ function optionsFor(way: MailWay, user: Secret | undefined, pass: Secret | undef
     requireTLS: tls === "required",
     ignoreTLS: tls === "none",
     tls: ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] },
-    // Without it, a server that offers no login would get the mail without one.
+    // Without `forceAuth`, a server that offers no login would get the mail anyway.
     ...(user === undefined || pass === undefined
       ? {}
       : { auth: { user: user.reveal(), pass: pass.reveal() }, forceAuth: true }),
@@ -133,7 +133,7 @@ function optionsFor(way: MailWay, user: Secret | undefined, pass: Secret | undef
   };
 }
 
-/** The machine's name may be no domain, which strict servers refuse. */
+/** Strict servers refuse a machine's name that is not a domain. */
 function ehloName(): string {
   const name = hostname();
   return /^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$/.test(name) ? name : "[127.0.0.1]";
@@ -148,7 +148,7 @@ function connectWith(
   return (_options, callback) => {
     const socket = connect({ host, port });
     sockets.add(socket);
-    // After a failure, or when it is destroyed.
+    // Ignores errors after a failed connection, and of our own `destroy`.
     socket.on("error", () => {});
     once(socket, "connect", { signal }).then(
       () => callback(null, { connection: socket }),
@@ -178,7 +178,7 @@ function faultOfMail(error: unknown, { host, port }: MailWay, secrets: readonly 
   const answer = scrub(response ?? messageOf(error), secrets).trim();
   const detail = `${host}:${port}: ${printable(answer.slice(0, MAX_DETAIL))}`;
   if (TLS_CODE.test(originalCode ?? code)) return new Fault("MAIL_TLS_REFUSED", { detail });
-  // An answer with 4 at its start may differ the next time.
+  // A 4xx answer is temporary.
   if (/^4\d\d/.test(response ?? "")) return new Fault("MAIL_DEFERRED", { detail });
   return new Fault(CODES[code] ?? "MAIL_UNREACHABLE", { detail });
 }

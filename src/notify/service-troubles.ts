@@ -21,6 +21,7 @@ export class ServiceTroubles {
   /** Grows with each change of a snapshot. */
   revision = 0;
   readonly #causes = new Map<string, Cause>();
+  /** By mailbox: the key of its cause. */
   readonly #keys = new Map<string, string>();
   readonly #blipMs: number;
 
@@ -29,7 +30,7 @@ export class ServiceTroubles {
     this.#blipMs = blipMs;
   }
 
-  /** The trouble of this mailbox, and the trouble that it leaves, if no other mailbox has that one. */
+  /** `begun`: the trouble of this mailbox. `left`: the key of its previous trouble, unless other mailboxes still have it. */
   failed(mailbox: string, service: string, fault: Fault, nowMs: number): { begun: Notice; left?: string } {
     const key = `service ${service} ${fault.verdict === "retry" ? "outage" : fault.code}`;
     const before = this.#keys.get(mailbox);
@@ -53,7 +54,7 @@ export class ServiceTroubles {
     return { kind: "service", key, atMs: nowMs, isOver: true, service: cause.service };
   }
 
-  /** Mailboxes that are no longer polled. Returns the troubles that end with them. */
+  /** Removes mailboxes that are no longer polled. Returns the keys of the troubles that end with them. */
   keepOnly(isPolled: (mailbox: string) => boolean): string[] {
     const gone = [...this.#keys.keys()].filter((mailbox) => !isPolled(mailbox));
     return gone.flatMap((mailbox) => this.#leave(mailbox)?.key ?? []);

@@ -9,9 +9,9 @@ import type { WayState } from "./state.ts";
 /** Must depend on nothing but the state, and may be applied more than once. */
 type Change = (state: WayState) => void;
 
-/** While nothing can be saved. Further ones are applied, and may be lost. */
+/** Changes that are kept while nothing can be saved. Further changes are applied, but may be lost. */
 const MAX_UNSAVED = 50_000;
-/** Each means that other processes have saved in between. */
+/** A failed try means that another process has saved in between. */
 const MAX_TRIES = 1_000;
 
 export interface SharedOptions {
@@ -67,8 +67,8 @@ export class Shared {
   }
 
   /**
-   * A change with a result, which is the one for the saved state. If the change cannot be saved, only this process knows
-   * it: a later state could give another result.
+   * Applies and saves a change, and returns its result for the saved state. A change that cannot be saved stays in
+   * this process: in a later state, it could have another result.
    */
   async run<Result>(change: (state: WayState) => Result): Promise<Result> {
     let result = change(this.#state);

@@ -11,14 +11,14 @@ export const StateSnapshotShape = v.object({
   lastUrgentMs: v.number(),
   /** Mailbox, trouble, service. */
   failing: v.array(v.tuple([v.string(), v.string(), v.string()])),
-  /** A process sends these. */
+  /** The notices that a process is sending. */
   claim: v.exactOptional(v.object({ by: v.string(), atMs: v.number(), notices, counted })),
   pending: PendingShape,
 });
 
 export type StateSnapshot = v.InferOutput<typeof StateSnapshotShape>;
 
-/** A process. */
+/** The process that claims notices. */
 interface Claimant {
   readonly by: string;
   readonly nowMs: number;

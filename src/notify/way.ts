@@ -30,7 +30,7 @@ export interface WayTools {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly stop: AbortSignal;
-  /** For what it remembers. */
+  /** The folder of its saved state. */
   readonly folder: string;
   /** Other processes use the folder too. */
   readonly isShared: boolean;
@@ -50,7 +50,7 @@ const SHARE_AFTER_MS = 250;
 const PLAN_AFTER_MS = 100;
 /** On Redis: shows that this process is alive, and reads what others have left to send. */
 const HEARTBEAT_MS = 2 * 60_000;
-/** On Redis: while another process sends. */
+/** On Redis: the wait while another process sends. */
 const LOOK_AGAIN_MS = 1_000;
 /** Beyond the timeout of a message, its sender has ended or was stopped: another process sends it again. */
 const LEASE_MARGIN_MS = 60_000;
@@ -181,7 +181,7 @@ export class Way {
     });
   }
 
-  /** Begins only what the settings ask for. Everything that ends is noted. */
+  /** Adds only notices that the settings ask for. Ends are always applied. */
   #filtered(): NoticeChanges {
     const shared = this.#shared;
     return {

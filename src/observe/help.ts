@@ -23,7 +23,7 @@ export function withHelp(
   }));
   return {
     ...transfer,
-    // The record's message has the short command.
+    // The record's message contains the short commands.
     message: commands.reduce((text, { short, full }) => text?.replaceAll(short, () => full), message),
     commands: commands.map(({ full }) => full),
     ...(state === "quarantined" && keptIn !== undefined ? { keptIn: keptIn(transfer) } : {}),

@@ -21,7 +21,7 @@ interface Known {
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
-/** A mailbox counts as no longer polled when its last poll is older than both. */
+/** A mailbox counts as no longer polled when its last poll is older than this many intervals, and than `leastMs`. */
 const SILENT = { intervals: 5, leastMs: 5 * 60_000 };
 
 export class MailboxBoard {

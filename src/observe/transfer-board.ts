@@ -12,6 +12,9 @@ const MAX_KEPT = 10_000;
 const MAX_ENDED = 5_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+/** Sorts after every time in ISO 8601. */
+const NO_TIME = "9";
+
 const WORKED_ON: ReadonlySet<State> = new Set<State>(["downloading", "checking", "delivering"]);
 
 interface Entry {
@@ -48,7 +51,7 @@ export class TransferBoard {
     }
   }
 
-  /** `isOurs`: if the transfer is being downloaded, then by this process. */
+  /** `isOurs`: this process works on the transfer, if any process does. */
   keep(record: TransferRecord, isOurs = true): void {
     const key = keyOf(record);
     if (needsNoAttention(record)) {
@@ -103,7 +106,8 @@ export class TransferBoard {
       const group = groupOf(entry, nowMs);
       totals[group]++;
       counts[entry.state] = (counts[entry.state] ?? 0) + 1;
-      if (group !== "downloading" && (entry.since ?? "9") < (waitingSince ?? "9")) waitingSince = entry.since;
+      if (group !== "downloading" && (entry.since ?? NO_TIME) < (waitingSince ?? NO_TIME))
+        waitingSince = entry.since;
     }
     return { counts, totals, waitingSince };
   }
@@ -127,8 +131,8 @@ export class TransferBoard {
 
 /** The first to expire first, then the longest without a change. */
 export function byUrgency(a: TransferStatus, b: TransferStatus): number {
-  const byExpiry = compare(a.expires ?? "9", b.expires ?? "9");
-  return byExpiry === 0 ? compare(a.since ?? "9", b.since ?? "9") : byExpiry;
+  const byExpiry = compare(a.expires ?? NO_TIME, b.expires ?? NO_TIME);
+  return byExpiry === 0 ? compare(a.since ?? NO_TIME, b.since ?? NO_TIME) : byExpiry;
 }
 
 function compare(one: string, other: string): number {

@@ -147,7 +147,7 @@ class Claims {
   readonly #own = randomBytes(8).toString("hex");
   #claimed: ReadonlySet<string> = new Set();
 
-  /** `key`: the prefix of its keys. */
+  /** `key`: the key of the set of processes, and the prefix of the other keys. */
   constructor(client: RedisClient, key: string) {
     this.#client = client;
     this.#processes = key;

@@ -184,7 +184,7 @@ class BullEngine implements JobQueue {
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     if (this.#handlers === undefined) return this.#client.disconnect();
-    const unclaimed = this.#schedules.close();
+    const schedulesClosed = this.#schedules.close();
     this.#pollQueue.close();
     let isClosed = false;
     void Promise.allSettled(this.#workers.map((worker) => worker.close())).then(() => {
@@ -200,7 +200,7 @@ class BullEngine implements JobQueue {
     clearTimeout(grace);
     this.#stopping.abort();
     const rest = [
-      unclaimed,
+      schedulesClosed,
       ...this.#workers.map((worker) => worker.close(true)),
       ...[this.#polls, ...this.#downloads.all()].map((queue) => queue.close()),
     ];

@@ -13,8 +13,8 @@ export interface Handlers {
   poll(mailbox: string, signal: AbortSignal): Promise<number>;
   /**
    * After a result with `limitMs`, no job of that service starts in any process until the limit ends. Must not throw.
-   * `freeSlot`: the job no longer downloads, and another one may have its slot. As many jobs as there are slots can be
-   * without one, so this may do nothing. May be called twice.
+   * `freeSlot`: the job no longer downloads, and another one may have its slot. It does nothing if too many jobs already
+   * go on without a slot. May be called twice.
    */
   download(key: TransferKey, signal: AbortSignal, freeSlot: () => void): Promise<Next>;
 }

@@ -17,7 +17,7 @@ export class Slots {
   readonly #byService = new Map<string, number>();
   readonly #byMailbox = new Map<string, number>();
   #held = 0;
-  /** Whether a service has several mailboxes, computed once for each `services`. */
+  /** Whether a service has several mailboxes. Cached until `services` changes. */
   #sharing: { readonly services: ReadonlyMap<string, string>; readonly isShared: boolean } | undefined;
 
   constructor(limit: number, services: Services) {
@@ -38,7 +38,7 @@ export class Slots {
     return this.#byMailbox.get(mailbox) ?? 0;
   }
 
-  /** The last shared slot is reserved for a mailbox that holds none. `alsoHeld`: what the mailbox holds elsewhere. */
+  /** The last shared slot is reserved for a mailbox that holds none. `alsoHeld`: slots that the mailbox holds elsewhere. */
   isFreeFor({ service, mailbox }: Holder, alsoHeld = 0): boolean {
     if (this.heldByService(service) === 0) return true;
     const shared = this.#held - this.#byService.size;
@@ -56,8 +56,8 @@ export class Slots {
 
   giveBack({ service, mailbox }: Holder): void {
     this.#held--;
-    lower(this.#byService, service);
-    lower(this.#byMailbox, mailbox);
+    decrement(this.#byService, service);
+    decrement(this.#byMailbox, mailbox);
   }
 
   /** False if each service has one mailbox, which can use the service's own slot. */
@@ -118,7 +118,7 @@ export class JobSlots {
   }
 }
 
-function lower(counts: Map<string, number>, name: string): void {
+function decrement(counts: Map<string, number>, name: string): void {
   const left = (counts.get(name) ?? 0) - 1;
   if (left > 0) counts.set(name, left);
   else counts.delete(name);

@@ -141,7 +141,7 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// Copy buttons, and the box that selects a page.
+// Copy buttons.
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
   if (button === null) return;
@@ -156,6 +156,7 @@ document.addEventListener("click", async (event) => {
   }, 2_000);
 });
 
+// The box that selects all transfers of the page.
 document.addEventListener("change", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || !target.hasAttribute("data-pick-page")) return;
   for (const box of document.querySelectorAll("input[name=t]")) box.checked = target.checked;
