@@ -70,7 +70,7 @@ export class Block {
   }
 }
 
-/** For a reader of chunks that needs the content of `chunk` no longer, also not in a write that still runs. */
+/** Called when no reader, and no running write, needs the content of `chunk` any longer. */
 export function returnChunk(chunk: Uint8Array): void {
   blocks.get(chunk.buffer)?.returnChunk(chunk);
 }

@@ -142,13 +142,13 @@ async function withTemporary(
   target: string,
   /** Creates the file, and syncs its bytes. */
   fill: (temporary: string) => Promise<void>,
-  name: (temporary: string) => Promise<void>,
+  giveName: (temporary: string) => Promise<void>,
   folder: string,
 ): Promise<void> {
   const temporary = join(folder, temporaryName());
   try {
     await fill(temporary);
-    await name(temporary);
+    await giveName(temporary);
     durableStep("named");
     await systemDisk.syncFolder(dirname(target));
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
  * Locks that the kernel keeps, taken through SQLite on a file: they hold between processes and containers that share
- * the disk, and end with their holder, however it ended. A stopped process still holds its locks.
+ * the disk, and end with their holder, however it ended. A suspended process (SIGSTOP) still holds its locks.
  */
 import { open } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";

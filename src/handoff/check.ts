@@ -17,7 +17,10 @@ import type { HandoffTools } from "./tools.ts";
 
 /** A smaller correction of the clock is no jump. */
 const TOLERANCE_MS = 60_000;
-/** A second check, this part of the time later, confirms that a folder is old: the clock may be wrong. */
+/**
+ * The clock may be wrong, so a second check has to confirm that a folder is old. It comes later by this part of the time
+ * that the folder is kept, at most by `mostMs`.
+ */
 const CONFIRM = { part: 1 / 100, mostMs: 3_600_000 };
 
 interface Moment {
@@ -113,8 +116,8 @@ function judgeAge(
 }
 
 /**
- * Does everything that is due for a delivery. Called while its entry may be changed; a crash at any point is safe.
- * Returns the delivery as it is then; `undefined` where it is finished, or not ready.
+ * Does everything that is due for a delivery. Called within `Outbox.change`; a crash at any point is safe. Returns the
+ * delivery as it is afterwards; `undefined` if it is finished, or not ready.
  */
 export async function checkDelivery(
   tools: HandoffTools,

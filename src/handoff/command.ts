@@ -7,9 +7,9 @@ import { describeStartFailure, signalGroup, variableText } from "../base/process
 import type { HandoffCommand } from "../model/mailbox.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** How much of the start and of the end of its output is kept. */
+/** How many bytes are kept of the start of an output, and of its end. */
 const OUTPUT_BYTES = 2_048;
-/** For the last output to arrive, where a child that outlives the command holds the pipe open. */
+/** How long to wait for the last output if a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
 /** A timer that does not keep the process alive. */
 const UNHELD = { ref: false };

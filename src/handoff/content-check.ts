@@ -12,9 +12,9 @@ import { Orphans } from "./orphans.ts";
 import type { CheckedTransfer, Checker, HandoffPatience } from "./port.ts";
 
 const REFUSED = 1;
-/** Of a reason, in characters. */
+/** The longest reason, in characters. */
 const MAX_REASON = 200;
-/** Sets the memory limit, and becomes the check. It is part of util-linux. */
+/** The program that sets the memory limit, and then executes the check. It is part of util-linux. */
 export const LIMITER = "prlimit";
 
 export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs">): Checker {
@@ -33,7 +33,7 @@ export function createChecker(patience: Pick<HandoffPatience, "scanMs" | "killMs
       if (end.why === undefined) return;
       const { stdout, stderr } = end.firstLine;
       const line = reasonOf(stdout === "" ? stderr : stdout, transfer);
-      const isVerdict = end.exitCode === REFUSED && !isOfLimiter(check, end.firstLine);
+      const isVerdict = end.exitCode === REFUSED && !isLimiterFailure(check, end.firstLine);
       if (isVerdict) throw new Fault("CHECK_REFUSED", { detail: line === "" ? "it gave no reason" : line });
       throw new Fault("CHECK_FAILED", { detail: line === "" ? end.why : `${end.why}: ${line}` });
     },
@@ -44,8 +44,8 @@ function argvOf({ argv, memoryBytes }: Check): Check["argv"] {
   return memoryBytes === undefined ? argv : [LIMITER, `--as=${memoryBytes}`, "--", ...argv];
 }
 
-/** The limiter has the exit code of a refusal where it cannot set the limit. */
-function isOfLimiter(
+/** If the limiter cannot set the limit, it ends with the same exit code as a refusal. */
+function isLimiterFailure(
   { memoryBytes }: Check,
   { stdout, stderr }: Record<"stdout" | "stderr", string>,
 ): boolean {

@@ -9,7 +9,7 @@ export interface Delivery extends Delivered {
   readonly id: string;
   readonly transferId: string;
   readonly verified: Verified;
-  /** The name of the acknowledgement, which no delivered file has. */
+  /** The name of the acknowledgement file. No delivered file has this name. */
   readonly acknowledgement: string | undefined;
 }
 

@@ -34,7 +34,7 @@ const Shape = v.object({
   isForeign: Flag,
   /** When a check first found that the folder was kept long enough. */
   foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
-  /** We are removing a folder that was not picked up. Once it is gone, it was removed and not taken. */
+  /** We are removing a folder that was not picked up. If it is missing later, we removed it: no consumer took it. */
   isRemoving: Flag,
   removedAt: Text,
 });

@@ -17,7 +17,7 @@ import type { HandoffTools } from "./tools.ts";
 /** How many damaged files are reported. */
 const MAX_DAMAGED = 10_000;
 
-/** The key of all checks in the outage. Results that cannot be stored have keys of their own. */
+/** The key under which the outage has all failed checks. Each result that cannot be stored has its own key. */
 const CHECK = "check";
 
 /** Throws `DISK_FULL` or `DISK_REFUSED` where the outbox cannot be created. */

@@ -1,6 +1,6 @@
 /**
- * Commands that outlived the process that started them. A command of a delivery runs only once at a time, also after
- * kill -9, so an orphan has to end before the command starts again.
+ * Commands that outlived the process that started them. A delivery never has two commands at a time, even if Inlet was
+ * killed, so an orphan has to end before the command starts again.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
@@ -31,8 +31,8 @@ export class Orphans {
   }
 
   /**
-   * Waits until no process of this delivery is left, and ends the ones that are left after `timeoutMs`. False where one
-   * may still run, or on the signal.
+   * Waits until no process of this delivery is left, and ends the ones that are left after `timeoutMs`. False if one
+   * may still run, or the signal aborts.
    */
   async clear(id: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const deadlineMs = performance.now() + timeoutMs;

@@ -17,7 +17,7 @@ export interface OutboxDelivery {
 /** `unknown`: the file system refuses to answer. */
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
 
-/** A delivery whose entry may be changed, and whose folder was placed. */
+/** A delivery whose folder was placed. The caller holds the lock of its entry. */
 export interface Opened extends OutboxDelivery {
   readonly status: FolderStatus;
 }
@@ -35,8 +35,8 @@ export async function readOutboxDelivery(
 }
 
 /**
- * The same for a caller that changes the entry, with the status of its folder. Removes the entry of a round that ended
- * without a delivery. `undefined` where nothing is to be done for it, or not yet.
+ * Reads a delivery, with the status of its folder, within `Outbox.change`. Removes the entry of a round that ended without
+ * a delivery. `undefined` if there is nothing to do for the entry, or not yet.
  */
 export async function openOutboxDelivery(
   tools: HandoffTools,
@@ -92,7 +92,7 @@ export async function locate(
   return { folder: other, status: await findByName(inbox, { ...delivery, folder: other }) };
 }
 
-/** Among `FOLDER-2`, `FOLDER-3` …, as long as they exist. */
+/** Looks at `FOLDER-2`, `FOLDER-3` and so on, until one is missing. */
 async function findNumbered(root: string, folder: string, id: string): Promise<string | undefined> {
   for (let number = 2; ; number++) {
     const path = join(root, `${folder}-${number}`);

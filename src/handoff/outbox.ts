@@ -2,7 +2,8 @@
  * The outbox: one file per delivery, `NAME~R.KIND`, from before its round ends until everything that follows is done.
  *
  * Any worker of a round may create its entry. After that, an entry changes only while its lock is held, and by one
- * caller at a time within this process. A finished entry moves to the ledger; a file that a late worker creates after that is dropped.
+ * caller at a time within this process. A finished entry moves to the ledger. A late worker may create a file after that,
+ * which is dropped.
  */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -108,7 +109,7 @@ export class Outbox {
   }
 
   /**
-   * The same, to change it: called within `change`. Drops files of late workers; `undefined` where the entry is finished.
+   * The entry, for a caller within `change`. Drops files of late workers; `undefined` if the entry is finished.
    */
   async take(key: string): Promise<Stored | undefined> {
     const found = await this.#readAll(key);
@@ -152,7 +153,7 @@ export class Outbox {
     await this.#locks.forget(key);
   }
 
-  /** Files with content first: an empty one beside them is that of a late worker. */
+  /** Files with content first: a late worker created an empty file beside them. */
   async #readAll(key: string): Promise<Stored[]> {
     const files = await Promise.all(KINDS.map((kind) => this.peek({ key, kind })));
     const found = files.filter((stored) => stored !== undefined);

@@ -12,7 +12,8 @@ import type { TransferKey, TransferRecord, Verified } from "../model/record.ts";
 export interface Handoffs {
   /**
    * Creates the outbox entry of a delivery, before the end record of its round. An existing entry stays as it is. When
-   * it returns, the entry is durable if losing it would lose more than the notice of a pick-up. Throws `DISK_FULL` or `DISK_REFUSED`.
+   * it returns, the entry is durable if losing it would lose more than the notice of a pick-up. Throws `DISK_FULL` or
+   * `DISK_REFUSED`.
    */
   prepare(record: TransferRecord): Promise<void>;
   /**
@@ -21,8 +22,8 @@ export interface Handoffs {
    */
   placed(record: TransferRecord, wanted?: string): Promise<void>;
   /**
-   * Tries the open and failed steps of this round and of all earlier ones at once. False where another process works on
-   * one of them: call again later.
+   * Starts the open and failed steps of this round, and of all earlier ones, without waiting for their next attempt. False
+   * if another process works on one of them: call again later.
    */
   retry(key: TransferKey & { readonly round: number }): Promise<boolean>;
 }

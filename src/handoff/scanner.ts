@@ -1,4 +1,4 @@
-/** Scans the outbox periodically. Only a few entries are in memory at a time. */
+/** Scans the outbox periodically. Memory is bounded: a scan reads a few entries at a time, and remembers `MAX_KNOWN`. */
 import { setTimeout as pause } from "node:timers/promises";
 import { forEachLimit, WaitGroup } from "../base/concurrency.ts";
 import type { HandoffStep } from "../model/handoff.ts";
@@ -12,11 +12,11 @@ import type { FoundEntry } from "./peek.ts";
 import { Summary } from "./summary.ts";
 import type { HandoffTools } from "./tools.ts";
 
-/** Scans take at most this share of the time. */
+/** Scans take at most this share of the time, so the pause after a long scan is long. */
 const MAX_SHARE = 0.02;
-/** A scan of fewer entries costs next to nothing: it takes long only where the machine is busy. */
+/** The share does not apply to fewer entries: such a scan is cheap, and takes long only on a busy machine. */
 const FEW = 100;
-/** Also on a slow disk, where scans take long. */
+/** The longest pause, even if scans take long on a slow disk. */
 const LONGEST_PAUSE_MS = 30 * 60_000;
 /** Entries that are read at the same time: one after the other would mostly wait. */
 const AT_ONCE = 8;
@@ -39,6 +39,7 @@ export class Scanner {
   readonly #hooks: ScanHooks;
   readonly #stop = new AbortController();
   readonly #failing = new Set<string>();
+  /** Checks outside of scans. */
   readonly #extra = new WaitGroup();
   #repeated: Promise<void> = Promise.resolve();
   /** Deliveries that only wait to be picked up, where no other process changes their entries. */

@@ -33,7 +33,7 @@ export interface StepHooks {
   tried(key: string, entry: Entry): void;
   /** The entry cannot be read. The next scan finds the step due again. */
   unread(key: string, error: unknown): void;
-  /** The result of an attempt cannot be stored. This is tried again until `written` is called with the same name. */
+  /** The result of an attempt cannot be stored. The write is retried until `written` follows. */
   unwritten(what: string, fault: Fault): void;
   written(what: string): void;
 }

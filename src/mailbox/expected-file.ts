@@ -19,7 +19,7 @@ export class ExpectedFile {
   readonly #known: Map<string, Known>;
   readonly #writing = new Coalesced(() => this.#exchange().catch(() => {}));
 
-  /** A rule that the file does not have counts from now on. */
+  /** A rule that is not in the file is expected from now on. */
   constructor(path: string, rules: readonly Expectation[], clock: Clock) {
     this.#path = path;
     this.#clock = clock;
@@ -61,7 +61,7 @@ export class ExpectedFile {
     this.#known.set(key, withoutFuture(known, this.#clock.now()));
   }
 
-  /** Empty where the file is missing or damaged: rules then count from now on. */
+  /** Empty if the file is missing or damaged: its rules are then expected from now on. */
   async #read(): Promise<Readonly<Record<string, Known>>> {
     try {
       return v.parse(Content, JSON.parse(await readFile(this.#path, "utf8")));

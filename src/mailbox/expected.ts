@@ -1,8 +1,8 @@
 /**
  * Transfers that are expected regularly. Each missed deadline is reported once, and so is a late arrival.
  *
- * A deadline is judged only after a successful poll that began after it. A transfer that arrived while no daemon ran is
- * discovered by that poll, and counts from then on.
+ * A deadline is judged only after a successful poll that began after it. That poll discovers a transfer that arrived while
+ * no daemon ran; the time of the discovery counts as its arrival.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";

@@ -16,7 +16,7 @@ interface OpenTransfer {
   expiresMs: number;
   /** The listing that had it last; 0 for none. */
   listing: number;
-  /** Where it carries a password. */
+  /** Kept only if it carries a password. */
   link: Secret | undefined;
   isWarned: boolean;
   /** The last attempt to find its password: the settings and the supplied password then. */
@@ -24,7 +24,7 @@ interface OpenTransfer {
 }
 
 export class KnownTransfers {
-  /** A settled transfer is only the number of the listing that had it last: there may be hundreds of thousands. */
+  /** For a settled transfer, only the number of the listing that had it last: there may be hundreds of thousands. */
   readonly #transfers = new Map<string, number | OpenTransfer>();
   #openCount = 0;
   #listing = 0;

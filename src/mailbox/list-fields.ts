@@ -25,7 +25,7 @@ export const WANTED_FIELDS = {
 /** A service that refused the wanted fields is asked for them again after this time. */
 const RETRY_WANTED_MS = 60 * 60_000;
 
-/** How a service, or a firewall before it, may refuse fields that the interface does not name. */
+/** How a service, or a firewall in front of it, may refuse fields that its API does not document. */
 const FIELD_REFUSALS: ReadonlySet<string> = new Set([
   "BAD_REQUEST",
   "NOT_FOUND",
@@ -41,13 +41,13 @@ const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED",
 export class ListFields {
   /** The service has given the wanted fields. */
   #hasGivenWanted = false;
-  /** When the service itself refused the wanted fields, by the process's own clock. */
+  /** When the service itself refused the wanted fields, by `performance.now()`. */
   #refusedMs: number | undefined;
 
   /**
-   * Reads the list with the wanted fields, or with the needed ones where the service fails with the wanted ones. Without
-   * the wanted fields a confidential message can be missed. So they get a second try after a failure that the service
-   * did not answer itself: a proxy may have failed briefly.
+   * Reads the list with the wanted fields, or with the needed ones if that fails. Without the wanted fields a confidential
+   * message can be missed. So they are requested once more if the failure may come from a proxy, and not from the service
+   * itself.
    */
   async read<Result>(read: (fields: Fields) => Promise<Result>): Promise<Result> {
     if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs <= RETRY_WANTED_MS) {
@@ -76,7 +76,7 @@ export class ListFields {
     }
   }
 
-  /** A service that never gave the wanted fields may fail with them in any way. */
+  /** A service that never gave the wanted fields may answer a request for them with any error. */
   #mayBeRefusal({ code, answeredBy }: Fault): boolean {
     if (OTHER_REFUSALS.has(code)) return false;
     if (FIELD_REFUSALS.has(code)) return true;

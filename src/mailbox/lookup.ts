@@ -71,7 +71,7 @@ export class Lookup {
     }
   }
 
-  /** Kept for a while, and not at all where it fails. */
+  /** Later calls share a successful reading for `KEPT_MS`. A failed one is not kept. */
   #readStates(signal: AbortSignal): Promise<StateOf> {
     const states = this.#listStates(signal);
     const forget = () => {
@@ -83,21 +83,21 @@ export class Lookup {
   }
 
   /**
-   * An entry that cannot be read counts as `unknown`. Without its tracking-id, it may be any transfer that is missing.
+   * An entry that cannot be read counts as `unknown`. If it has no tracking-id, every missing transfer counts as `unknown`.
    */
   #listStates(signal: AbortSignal): Promise<StateOf> {
     return this.#tokens.use(async (address) => {
       const states = new Map<string, TransferState>();
-      let ofMissing: "unknown" | undefined;
+      let stateOfMissing: "unknown" | undefined;
       const reject = ({ trackingId }: Rejected) => {
-        if (trackingId === undefined) ofMissing = "unknown";
+        if (trackingId === undefined) stateOfMissing = "unknown";
         else states.set(trackingId, "unknown");
       };
       const query = { fields: { trackingId: true, status: { state: true } } } as const;
       for await (const page of this.#service.listReceived(address, query, reject, signal)) {
         for (const entry of page) states.set(entry.trackingId, entry.state);
       }
-      return (trackingId) => states.get(trackingId) ?? ofMissing;
+      return (trackingId) => states.get(trackingId) ?? stateOfMissing;
     }, signal);
   }
 }

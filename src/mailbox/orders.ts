@@ -75,7 +75,7 @@ export async function carryOut(
   state: MailboxState | undefined,
   order: Order | PasswordNotice,
 ): Promise<boolean> {
-  // The transfer is tried because of the password itself.
+  // Nothing to do: the supplied password itself starts the attempt.
   if (order.action === "password") return true;
   const record = await tools.ledger.find(order);
   if (record === undefined) return true;

@@ -97,7 +97,7 @@ function isOver(
   return isAttempted(isNextRound ? undefined : before, now);
 }
 
-/** Whether it waits after an attempt that began, or was running, when the order was given. */
+/** Whether the transfer waits after an attempt that began after the order, or was running when the order was given. */
 function isAttempted(before: TransferRecord | undefined, now: TransferRecord): boolean {
   if (now.attempts > (before?.attempts ?? 0)) return true;
   return before !== undefined && before.state !== "waiting" && now.at.waiting !== before.at.waiting;

@@ -3,8 +3,8 @@ import { lastTimeOf } from "../base/timetable.ts";
 import type { Expectation } from "../model/mailbox.ts";
 
 /**
- * The facts about one expectation, in milliseconds since the epoch, 0 for never. `sinceMs` only falls, and everything
- * else only rises, up to now: the facts of two processes can be merged in any order.
+ * The facts about one expectation, in milliseconds since the epoch, 0 for never. `sinceMs` only falls, the others only
+ * rise, and none is in the future. So the facts of two processes can be merged in any order.
  */
 export interface Known {
   /** When the expectation was first configured here. */

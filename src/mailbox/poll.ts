@@ -81,8 +81,8 @@ export async function pollMailbox(
 }
 
 /**
- * A mailbox whose service fails is not polled for as long as it has failed so far, which doubles the pause each time. A
- * failure on our side, such as a full disk, is checked at every interval.
+ * After a failure of the service, the pause is as long as the mailbox has been failing, so it doubles each time. After a
+ * failure on our side, such as a full disk, the mailbox is polled at its usual interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
   const isOfService = fault.answeredBy !== undefined || Object.hasOwn(SERVICE_FAULTS, fault.code);

@@ -32,7 +32,7 @@ export class MailboxState {
     return !this.isListKnown || this.transfers.isSettled(trackingId);
   }
 
-  /** Whether the transfers are those of the last poll. */
+  /** Whether `transfers` is up to date: the last poll succeeded, and a list was read to its end. */
   get isListKnown(): boolean {
     return this.transfers.hasListing && !this.health.isFailing;
   }

@@ -23,13 +23,13 @@ import { jobOf, type PollTools } from "./tools.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** A command may learn a password later. */
+/** How often a password command is asked again: it may learn the password later. */
 const ASK_COMMAND_EVERY_MS = 15 * 60_000;
 
 /** Pause before a transfer that was gone twice is begun again. */
 const COME_BACK_MS = 60_000;
 
-/** The service lists such a transfer, and no longer has it. */
+/** States of transfers that the service still lists, but no longer has. */
 const GONE: ReadonlySet<TransferState> = new Set([
   "deleted_by_expiration",
   "deleted_by_revocation",
@@ -50,7 +50,8 @@ const SETTLED: Taken = { settled: true, discovered: false, job: undefined };
 const LEFT_ALONE: Taken = { settled: false, discovered: false, job: undefined };
 
 /**
- * A failure of one transfer leaves the others alone. Any other failure, as of the disk, concerns all, and is thrown.
+ * Passes a failure of one transfer to `reject`, so that the poll continues with the others. Any other failure, such as one
+ * of the disk, concerns all, and is thrown.
  */
 export function leaveAlone(error: unknown, reject: (fault: Fault) => void): Taken {
   if (!(error instanceof Fault && ["RECORD_UNREADABLE", "BAD_ANSWER"].includes(error.code))) throw error;

@@ -6,7 +6,7 @@ import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 
-/** A token is renewed when less of its time is left than this. */
+/** A token is renewed when this share of its validity, or this time, is left, whichever is shorter. */
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS = 5 * 60_000;
 
@@ -106,7 +106,7 @@ export class Tokens {
   }
 }
 
-/** A service refuses an unknown client id as a matter of its policy, or as a missing verification. */
+/** A service that does not know the client id answers with one of these two codes. */
 function withRemedy(error: unknown, { name }: Mailbox): unknown {
   if (!(error instanceof Fault) || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(error.code)) return error;
   return withAdvice(

@@ -38,7 +38,7 @@ export class DropFolder {
     return names.every((name) => PLAIN_NAME.test(name)) ? join(this.folder, ...names) : undefined;
   }
 
-  /** Where a password for a transfer of this mailbox may be; the first counts before the second. */
+  /** Where a password for a transfer of this mailbox may be; the first takes precedence. */
   pathsFor(mailbox: string, trackingId: string): string[] {
     return [this.pathOf(trackingId, mailbox), this.pathOf(trackingId)].filter((path) => path !== undefined);
   }

@@ -30,7 +30,7 @@ export async function mayTry(
   return source === "rule" && fingerprints.length >= forRules ? "reserved" : "yes";
 }
 
-/** Slow on purpose: the file must not help to guess a password. */
+/** Slow on purpose: a stored fingerprint must not help to guess the password. */
 export async function fingerprintOf(password: Secret, trackingId: string): Promise<string> {
   const derive = promisify(scrypt) as (text: string, salt: string, bytes: number) => Promise<Buffer>;
   return (await derive(password.reveal(), `inlet ${trackingId}`, 16)).toString("hex");

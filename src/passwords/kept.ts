@@ -18,7 +18,7 @@ const Shape = v.object({ password: v.string(), until: v.string() });
 
 export class KeptPasswords {
   readonly #folder: string;
-  /** Names of the files. Most transfers have none, and no file is looked for then. Other processes may add some. */
+  /** Known file names, so that `read` looks for no file for most transfers. `has` adds the files of other processes. */
   readonly #names: Set<string>;
 
   private constructor(folder: string, names: readonly string[]) {

@@ -121,8 +121,8 @@ function isBadRequest({ code, answeredBy }: Fault): boolean {
 }
 
 /**
- * Only an answer of the service itself says so. A lock may be its verdict on an earlier attempt, and a deleted transfer its
- * verdict on this one.
+ * Whether the service counts no attempt. Only its own answer says so. A lock may be its verdict on an earlier attempt, and
+ * a deleted transfer its verdict on this one.
  */
 async function costsNothing({ code, answeredBy }: Fault, slot: TakenSlot | undefined): Promise<boolean> {
   if (answeredBy === "unsent" || code === "PASSWORDS_HELD") return true;

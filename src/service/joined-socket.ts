@@ -1,6 +1,6 @@
 /**
- * A connection that delivers bytes in large chunks. TLS arrives in records of 16 KiB, and to pass each one through Node's
- * streams and undici costs more than to decrypt it. Here the records that arrive in one turn of the event loop are written
+ * A connection that delivers bytes in large chunks. TLS arrives in records of 16 KiB, and passing each one through Node's
+ * streams and undici costs more than decrypting it. Here the records that arrive in one turn of the event loop are written
  * side by side into one block of memory, and are passed on together.
  */
 import type { Socket } from "node:net";
@@ -8,12 +8,12 @@ import { Duplex } from "node:stream";
 import { buildConnector } from "undici";
 import { Block } from "../base/blocks.ts";
 
-/** Less room than for one TLS record is not used. */
+/** A block with less room than this, which one TLS record needs, is not filled further. */
 const MIN_FREE_BYTES = 16 * 1024;
 /** The connection pauses while this many bytes wait for the reader. */
 const MAX_WAITING_BYTES = 512 * 1024;
-/** Chunks of at least this size are the sign of a large answer. */
-const MIN_FAST_BYTES = 16 * 1024;
+/** If chunks have at least this size on average, the answer is large, and so is the next block. */
+const MIN_LARGE_CHUNK_BYTES = 16 * 1024;
 
 /** For undici's option `connect`. */
 export function joinedConnector(options: buildConnector.BuildOptions): buildConnector.connector {
@@ -152,6 +152,6 @@ class Records {
   #startBlock(): void {
     this.#endChunk();
     this.#block.close();
-    this.#block = new Block(this.#block.averageChunkBytes >= MIN_FAST_BYTES);
+    this.#block = new Block(this.#block.averageChunkBytes >= MIN_LARGE_CHUNK_BYTES);
   }
 }

@@ -81,7 +81,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     statusCode: number,
     headers: IncomingHttpHeaders,
   ): void {
-    // A status below 200 only announces the answer.
+    // Statuses below 200 are informational: the answer follows.
     if (statusCode >= 200) this.#resolve({ statusCode, headers, body: this });
   }
 
@@ -127,7 +127,7 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
     }
   }
 
-  /** Joins small pieces, such as TLS records through a proxy: one large chunk is processed far faster than many small ones. */
+  /** Joins small pieces, such as TLS records through a proxy: large chunks are processed far faster than small ones. */
   #takeChunk(first: Uint8Array): Uint8Array {
     const pieces = first.byteLength >= MIN_LARGE_BYTES ? [first] : this.#waiting;
     const chunk = pieces.length === 1 ? first : Buffer.concat(pieces);

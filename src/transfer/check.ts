@@ -24,8 +24,8 @@ interface StagedFiles {
 }
 
 /**
- * Returns at once without a check. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a stop the
- * next attempt runs the check again.
+ * Does nothing if no check is configured. Throws `CHECK_REFUSED`, `CHECK_CHANGED` and `CHECK_FAILED`. After a crash or a
+ * stop the next attempt runs the check again.
  */
 export async function checkContent(
   tools: TransferTools,
@@ -37,7 +37,7 @@ export async function checkContent(
   const { handoff, checker, ledger } = tools;
   const { record, key, password } = run;
   const check = tools.check();
-  // An operator has decided despite the check.
+  // An operator has released the transfer although the check refused it.
   if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;
   const { contents } = staged;
   const { folder } = stage;
@@ -57,7 +57,7 @@ export async function checkContent(
   durableStep("checked");
   const isSame = (await snapshot(folder)) === before || (await isUnchanged(folder, staged, signal));
   const isRefused = fault instanceof Fault && fault.code === "CHECK_REFUSED";
-  if (isRefused || !isSame) await leaveContent(stage, contents);
+  if (isRefused || !isSame) await keepSentFiles(stage, contents);
   // Without its content, a released transfer is downloaded again.
   if (!isSame) run.contents = undefined;
   if (isRefused) throw fault;
@@ -76,7 +76,7 @@ async function forbidWriting(
   await setFolderMode(folder, (folderMode & ~WRITE_BITS) | 0o500);
 }
 
-/** Every change of a file or of the folder makes another snapshot, because it sets a time that programs cannot choose. */
+/** Every change of a file or of the folder changes the snapshot: it sets the ctime, which programs cannot choose. */
 async function snapshot(folder: string): Promise<string> {
   const lines: string[] = [];
   for (const name of [".", ...(await readdir(folder)).toSorted()]) {
@@ -101,8 +101,8 @@ async function isUnchanged(
   return isProven(folder, contents, signal);
 }
 
-/** The quarantine holds the sender's files only, and no link or folder that the check made. Inlet may write again. */
-async function leaveContent(stage: Stage, contents: Contents): Promise<void> {
+/** Removes everything but the sender's files, for the quarantine, and makes them writable again. */
+async function keepSentFiles(stage: Stage, contents: Contents): Promise<void> {
   const names = new Set(filesIn(contents).map(({ name }) => name));
   const entries = await readdir(stage.folder, { withFileTypes: true });
   const ours = new Set(entries.filter((entry) => entry.isFile()).map(({ name }) => name)).intersection(names);

@@ -11,11 +11,11 @@ import { MANY_FILES } from "./large.ts";
 import type { Run } from "./run.ts";
 import type { Source, TransferTools } from "./tools.ts";
 
-/** Files at once. */
+/** How many files are synced at once. */
 const AT_ONCE = 4;
 
 /**
- * Content that an earlier attempt has verified, and that was not accepted by the check yet. It is proven once more, because
+ * Content that an earlier attempt has verified, and that the check has not accepted yet. It is proven once more, because
  * the check may have changed it. `undefined` if there is none.
  */
 export async function takeComplete(
@@ -50,8 +50,8 @@ export async function takeComplete(
 }
 
 /**
- * Complete content in quarantine. An operator has released it, or only the check has refused it: then it is checked again,
- * after it was proven once more.
+ * Complete content in quarantine that an operator has released, or that only the check has refused. The latter is proven
+ * once more, and the check follows. `undefined` if there is none.
  */
 export async function takeQuarantined(
   tools: TransferTools,

@@ -16,7 +16,10 @@ import type { Source, TransferTools } from "./tools.ts";
 
 const OWNER_BITS = 0o700;
 
-/** `wanted`: the folder by the layout. Throws the faults of the check, and `ROUND_LOST` if another attempt, or an operator, has ended the round. */
+/**
+ * `wanted`: the folder that the layout gives. Throws the faults of the check, and `ROUND_LOST` if another attempt, or an
+ * operator, has ended the round.
+ */
 export async function deliver(
   tools: TransferTools,
   source: Source,
@@ -69,7 +72,7 @@ export async function quarantine(
   await afterPlacing(tools, source, run, placed, { fault });
 }
 
-/** Does the rename of an ended round if a crash prevented it, in any process. */
+/** Moves the folder of an ended round if a crash, in any process, has prevented that. */
 export async function finishPlacing(tools: TransferTools, source: Source, run: Run): Promise<void> {
   const placed = await tools.ledger.stages.place(run.record);
   if (placed !== undefined) await afterPlacing(tools, source, run, placed);

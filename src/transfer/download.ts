@@ -142,7 +142,7 @@ function faultOf({ aborted, reason }: AbortSignal, error: unknown): Fault {
   return new Fault(reason === LOST ? "ROUND_LOST" : "GAVE_WAY");
 }
 
-/** Whether a password was supplied while others were tried: it has no job of its own. */
+/** Whether a password was supplied while others were tried. This job has to try it, because no other one will. */
 async function isSuppliedSince(
   { passwords }: TransferTools,
   { mailbox }: Source,

@@ -18,11 +18,11 @@ import type { ContentFile, Plan, PlannedFile } from "./plan.ts";
 
 /**
  * A broken connection is replaced while the file grows. After three in a row without any new byte, or twelve with too
- * few, the transfer has to wait.
+ * few, the transfer has to wait: a connection without a new byte counts as four setbacks.
  */
 const ENOUGH_BYTES = 64 * 1024;
 const MAX_SETBACKS = 12;
-const SETBACKS_WITHOUT_GAIN = 4;
+const SETBACKS_IF_NO_BYTE = 4;
 
 export interface FetchContext {
   readonly service: ServicePort;
@@ -95,7 +95,7 @@ async function fetchFile(
   }
 }
 
-/** Its SHA-256. */
+/** The SHA-256 of a file, in hexadecimal digits. */
 export async function hashFile(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path, { signal })) hash.update(chunk);
@@ -173,7 +173,7 @@ class Setbacks {
   /** `bytes`: the size of the file after another break. Returns whether a further connection is worthwhile. */
   add(bytes: number): boolean {
     const gained = bytes - this.#furthest;
-    this.#count = gained >= ENOUGH_BYTES ? 0 : this.#count + (gained > 0 ? 1 : SETBACKS_WITHOUT_GAIN);
+    this.#count = gained >= ENOUGH_BYTES ? 0 : this.#count + (gained > 0 ? 1 : SETBACKS_IF_NO_BYTE);
     this.#furthest = Math.max(this.#furthest, bytes);
     return this.#count < MAX_SETBACKS;
   }

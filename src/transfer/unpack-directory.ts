@@ -16,7 +16,7 @@ export interface WantedEntry {
 
 export interface DirectoryLimits {
   readonly maxEntries: number;
-  /** One entry more than announced is skipped: the service's own list of checksums. */
+  /** Allows and skips one entry that was not announced: the service's own list of checksums. */
   readonly allowExtra?: boolean;
 }
 

@@ -109,7 +109,7 @@ export async function verifyZip(
   }
 }
 
-/** They come from `safeNames`; a defect there must not become a way out of the folder. */
+/** Targets come from `safeNames`. A defect there must not write outside of the folder. */
 function requirePlainTargets(wanted: readonly WantedEntry[]): void {
   for (const { target } of wanted) {
     if (["", ".", ".."].includes(target) || basename(target) !== target || target.includes("\0")) {
