@@ -41,14 +41,15 @@ export class MailboxBoard {
     return this.#known.size;
   }
 
-  /** Mailboxes that stay keep their health. */
+  /** Mailboxes that stay keep their health, except that a paused one has no trouble. */
   set(mailboxes: readonly ShownMailbox[]): void {
     const before = new Map(this.#known);
     this.#known.clear();
     for (const facts of mailboxes) {
       const known = before.get(facts.name);
       const sinceMs = known === undefined || known.facts.paused ? this.#clock.now() : known.sinceMs;
-      this.#known.set(facts.name, { ...known, facts, sinceMs });
+      const calm = facts.paused ? { trouble: undefined, unusable: undefined } : {};
+      this.#known.set(facts.name, { ...known, ...calm, facts, sinceMs });
     }
   }
 

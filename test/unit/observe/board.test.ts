@@ -261,6 +261,18 @@ describe("the board", () => {
     expect(board.read().troubles).toEqual([]);
   });
 
+  test("a failing mailbox that is paused is no problem any more", () => {
+    const { board } = openBoard();
+    board.listener(pollFailed({ mailbox: "m", fault: new Fault("SERVICE_UNREACHABLE") }));
+    expect(board.read().troubles).toHaveLength(1);
+    board.listener({
+      type: "settings-reloaded",
+      mailboxes: [{ ...ONE, paused: true }],
+      needsRestart: [],
+    });
+    expect(board.read().troubles).toEqual([]);
+  });
+
   test("a paused mailbox, and one that other processes may poll, does not count as overdue", () => {
     const { board, pass } = openBoard();
     board.listener({
