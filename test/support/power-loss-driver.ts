@@ -20,6 +20,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { type CrashTask, runCrashDaemon } from "./crash-daemon.ts";
 import { type CrashReport, listNames } from "./crash-report.ts";
 import type { DebianProgram } from "./debian.ts";
@@ -90,13 +91,25 @@ async function cutPower(cut: number): Promise<Aftermath> {
   copyFileSync(blank, image);
   run("mount", ["-o", OPTIONS, image, disk]);
   const report = runChild(cut);
-  run("umount", [disk]);
+  await unmount();
   run("mount", ["-o", OPTIONS, image, disk]);
   const found = await readDisk();
   await runCrashDaemon({ ...task, folder: disk });
   const end = await readDisk();
-  run("umount", [disk]);
+  await unmount();
   return { cut, ...report, found, end };
+}
+
+/** A command that the daemon has started may end a moment later than the daemon. */
+async function unmount(): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return run("umount", [disk]);
+    } catch (error) {
+      if (tries >= 100 || !String(error).includes("busy")) throw error;
+      await pause(100);
+    }
+  }
 }
 
 function runChild(cut: number): Pick<Aftermath, "report"> {

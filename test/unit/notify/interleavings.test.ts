@@ -326,6 +326,7 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     ],
   },
   "a process is so slow that another takes its message over": {
+    isLarge: true,
     workers: ["a", "b"].map((own) => async (start) => {
       const process = start();
       for (const key of ["both", own]) process.beginUnsaved(key);
