@@ -32,6 +32,11 @@ export class JournalAccess {
     this.#journal = journal;
   }
 
+  /** The last entries of exactly this mailbox. */
+  ofMailbox(request: IncomingMessage, response: ServerResponse, mailbox: string, limit: number) {
+    return this.run(request, response, (signal) => this.#journal.search({ mailbox, limit }, signal));
+  }
+
   search(request: IncomingMessage, response: ServerResponse, query: Partial<HistoryQuery>) {
     const patterns = { sender: asPattern(query.sender), mailbox: asPattern(query.mailbox) };
     return this.run(request, response, (signal) => this.#journal.search({ ...query, ...patterns }, signal));

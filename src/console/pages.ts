@@ -107,8 +107,8 @@ export class PageRenderer {
     const { board } = this.#port;
     const name = url.searchParams.get("name") ?? "";
     const known = board.read().mailboxes.some((mailbox) => mailbox.name === name);
-    const query = { mailbox: name, limit: MAX_PAST };
-    const past = known ? await journal.search(request, response, query).catch(() => undefined) : undefined;
+    const read = () => journal.ofMailbox(request, response, name, MAX_PAST).catch(() => undefined);
+    const past = known ? await read() : undefined;
     const status = board.read();
     const mailbox = status.mailboxes.find((it) => it.name === name);
     const body = (context: RowContext) => {

@@ -100,7 +100,11 @@ export function selectTransfers(
 /** Keeps the order. */
 export function filterTransfers(all: readonly TransferStatus[], filter: Filter): TransferStatus[] {
   const { group, state, reason, search } = filter;
-  const [isMailbox, isSender] = [makeMatcher(filter.mailbox), makeMatcher(filter.sender)];
+  const isSender = makeMatcher(filter.sender);
+  const { mailbox } = filter;
+  // The name of a mailbox may be a part of another one's.
+  const isWhole = all.some((transfer) => transfer.mailbox === mailbox);
+  const isMailbox = isWhole ? (name: string) => name === mailbox : makeMatcher(mailbox);
   const wanted = fold(search ?? "");
   return all.filter(
     (transfer) =>

@@ -228,6 +228,24 @@ describe("acting through the console", () => {
     await expect.poll(() => page.getByLabel("Token").count()).toBe(1);
   });
 
+  test("an action without a transfer, or after the session is over, says so where it can be seen", async () => {
+    const { url, daemon } = await start(
+      { transfers: [transferPlan({ trackingId: "t1", password: "x" })] },
+      ACTING,
+    );
+    await expect.poll(() => daemon.stateOf("t1")).toBe("waiting");
+    const { page } = await openBrowser(`${url}transfers`);
+    await signIn(page);
+    await page.getByRole("button", { name: "Discard" }).first().click();
+    await expect.poll(() => page.locator(".notice").innerText()).toContain("transfer");
+    await page.getByLabel("Select t1").check();
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Discard" }).first().click();
+    await expect.poll(() => page.locator(".notice.bad").innerText()).toContain("Sign in first");
+    await signIn(page);
+    expect(daemon.stateOf("t1")).toBe("waiting");
+  });
+
   test.each([true, false])(
     "transfers in quarantine are released, retried and discarded; script: %s",
     async (javaScriptEnabled) => {

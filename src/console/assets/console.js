@@ -61,6 +61,7 @@ async function refresh() {
       const newer = section.id === "" ? null : next.getElementById(section.id);
       if (newer !== null) replace(section, newer);
     }
+    showNotice(next);
     prepare(document);
   } catch {
     // The heartbeat says whether the daemon answers.
@@ -124,11 +125,13 @@ document.addEventListener("submit", async (event) => {
   event.submitter?.setAttribute("disabled", "");
   try {
     // A field that is called "action" hides the property.
-    await fetch(form.getAttribute("action"), {
+    const answer = await fetch(form.getAttribute("action"), {
       method: "POST",
       body: new URLSearchParams(data),
       redirect: "manual",
     });
+    const isRefused = answer.type !== "opaqueredirect" && !answer.ok;
+    if (isRefused) return showRefusal(await answer.text());
     form.reset();
     for (const box of document.querySelectorAll(`input[form="${CSS.escape(form.id)}"]`)) {
       if (box.type === "checkbox") box.checked = false;
@@ -140,6 +143,24 @@ document.addEventListener("submit", async (event) => {
     await refresh();
   }
 });
+
+// A session may be over: the answer is a page that says so and asks for the token.
+function showRefusal(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const signing = page.querySelector(".signing");
+  if (!showNotice(page)) return location.reload();
+  if (signing !== null) document.querySelector(".signing")?.replaceWith(document.importNode(signing, true));
+}
+
+// Shows the notice of a fetched page. Returns whether it has one.
+function showNotice(page) {
+  const notice = page.querySelector("#main > .notice");
+  if (notice === null) return false;
+  for (const earlier of document.querySelectorAll("#main > .notice")) earlier.remove();
+  document.getElementById("main").prepend(document.importNode(notice, true));
+  scrollTo(0, 0);
+  return true;
+}
 
 // Copy buttons.
 document.addEventListener("click", async (event) => {

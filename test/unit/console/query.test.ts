@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  filterTransfers,
   linkTo,
   parametersOf,
   parseListQuery,
@@ -41,6 +42,13 @@ describe("a list", () => {
     ["group=queued", 0],
   ])("is filtered by %s", (query, total) => {
     expect(select(query).total).toBe(total);
+  });
+
+  test("by the whole name of a mailbox leaves out mailboxes whose name contains it", () => {
+    const named = ["sales", "presales"].map((mailbox) => ({ ...transfers[0], mailbox }) as TransferStatus);
+    const mailboxesOf = (mailbox: string) => filterTransfers(named, { mailbox }).map((it) => it.mailbox);
+    expect(mailboxesOf("sales")).toEqual(["sales"]);
+    expect(mailboxesOf("sale")).toEqual(["sales", "presales"]);
   });
 
   test("has pages; one beyond the end is the last", () => {
