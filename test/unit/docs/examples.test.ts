@@ -20,6 +20,8 @@ import { CA } from "../../support/tls.ts";
 const LANGUAGES: Readonly<Record<string, (page: string) => boolean>> = {
   "": () => true,
   sh: () => true,
+  // Run by configuring.test.ts.
+  bash: (page) => page === "docs/configuring.md",
   yaml: () => true,
   mermaid: () => true,
   python: (page) => page === "docs/consuming.md",
