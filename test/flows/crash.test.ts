@@ -38,7 +38,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       };
       // On Redis each run takes twice as long, mostly waiting for the lock of the killed one; the difference does not
       // depend on how files are fetched.
-      const every = oneIn((isOnRedis ? 6 : 3) * (fetch === "zip" ? 2 : 1));
+      const every = oneIn((isOnRedis ? 5 : 2) * (fetch === "zip" ? 2 : 1));
       const points = await walkPoints(crashAt, { every, atOnce: isOnRedis ? 2 * AT_ONCE : AT_ONCE });
       expect(points * every).toBeGreaterThan(MIN_STEPS);
       process.stdout.write(`crash points, ${name}: ${points}, one of ${every}\n`);
@@ -56,7 +56,7 @@ describe("I2 once: a crash at any step leads to the same end as an undisturbed r
       expect({ point, ...life }).toEqual({ point, ...undisturbed });
       return crashed === 1;
     };
-    const every = oneIn(isOnRedis ? 8 : 4);
+    const every = oneIn(isOnRedis ? 6 : 3);
     const points = await walkPoints(crashAt, { every, from: BEFORE_ANY_DELIVERY + 1 });
     expect(points * every).toBeGreaterThan(MIN_STEPS);
   }, 600_000);
