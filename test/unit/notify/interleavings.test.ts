@@ -8,14 +8,7 @@ import type { Notice } from "../../../src/notify/notices.ts";
 import { Shared } from "../../../src/notify/shared.ts";
 import { WayState } from "../../../src/notify/state.ts";
 import { ModelDisk } from "../../support/model-disk.ts";
-import {
-  explore,
-  formatViolation,
-  type Gate,
-  GatedDisk,
-  LIMITS,
-  type Scenario,
-} from "../../support/schedules.ts";
+import { explore, formatViolation, type Gate, GatedDisk, type Scenario } from "../../support/schedules.ts";
 
 vi.mock("node:crypto", async (original) => ({
   ...(await original<typeof import("node:crypto")>()),
@@ -150,8 +143,6 @@ interface Spec {
   readonly times?: Readonly<Record<string, number>>;
   /** Of the workers. */
   readonly leaseMs?: number;
-  /** Has so many schedules that it is explored with one preemption less. */
-  readonly isLarge?: true;
 }
 
 function makeScenario(name: string, spec: Spec, kind: typeof GatedDisk = GatedDisk): Scenario {
@@ -298,7 +289,6 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     times: { twice: 2, b: 1 },
   },
   "a trouble of two processes is notified, and its end": {
-    isLarge: true,
     workers: [0, 1].map(() => async (start) => {
       const process = start();
       process.beginUnsaved("D");
@@ -308,7 +298,6 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     }),
   },
   "a process with a trouble ends while another has it too": {
-    isLarge: true,
     workers: [
       async (start) => {
         const process = start();
@@ -326,7 +315,6 @@ const SCENARIOS: Readonly<Record<string, Spec>> = {
     ],
   },
   "a process is so slow that another takes its message over": {
-    isLarge: true,
     workers: ["a", "b"].map((own) => async (start) => {
       const process = start();
       for (const key of ["both", own]) process.beginUnsaved(key);
@@ -345,8 +333,7 @@ beforeEach(() => {
 describe("each notice is sent once:", () => {
   for (const [name, spec] of Object.entries(SCENARIOS)) {
     test(name, { timeout: TIMEOUT_MS }, async () => {
-      const preemptions = LIMITS.preemptions - (spec.isLarge ? 1 : 0);
-      const { violation } = await explore(makeScenario(name, spec), { ...LIMITS, preemptions });
+      const { violation } = await explore(makeScenario(name, spec));
       expect(formatViolation(violation)).toBeUndefined();
     });
   }
